@@ -23,19 +23,19 @@ from ctrlmgr.admission.plugin_registry import default_chain
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import SERVICES, Resource, Revision
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.controllers.repair.addresses import address_claim, find_address_findings
+from ctrlmgr.controllers.repair.address_findings import address_claim, find_address_findings
 from ctrlmgr.controllers.repair.controller import read_listings
-from ctrlmgr.controllers.repair.findings import Use
-from ctrlmgr.controllers.repair.ports import find_port_findings, port_claim
+from ctrlmgr.controllers.repair.port_findings import find_port_findings, port_claim
+from ctrlmgr.controllers.repair.repair_findings import Use
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.request_options import Body, Requester, WriteOptions
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, Snapshot, open_log
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
 
 RANGES = Ranges.parse("10.96.0.0/12", "30000-32767")

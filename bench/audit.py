@@ -34,7 +34,7 @@ from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.server.authn.authenticator_interfaces import Told
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
-from ctrlmgr.settings.audit import AuditSettings
+from ctrlmgr.settings.audit_settings import AuditSettings
 
 TIMES = 5
 SERVERS, TURNS = 8, 40

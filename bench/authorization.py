@@ -19,9 +19,9 @@ from bench.support.spending import Asking, in_turns
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.authorization.attributes import Attributes
-from ctrlmgr.authorization.bootstrap.bindings import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
-from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
+from ctrlmgr.authorization.bootstrap.default_bindings import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from ctrlmgr.authorization.rbac.index import RbacIndex
+from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
 
 BINDINGS = 1000
 FEW = 10

@@ -24,7 +24,7 @@ from bench.report import Claim, report, run
 from ctrlmgr.api.resource import ENDPOINTS, PODS, Key
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import migrate_log
-from ctrlmgr.inspection import causes, past
+from ctrlmgr.inspection import causes, historical_state
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.inspection.questions import questions
 from ctrlmgr.testing.postgres import PostgresCluster
@@ -245,14 +245,14 @@ def claims(database: Database, story: Story) -> Iterator[Claim]:
         values = question.bind(given.get(question.name, {}), lambda text: newest if text == "head" else int(text))
         yield claim(f"question {question.name}", 1000, lambda q=question, v=values: database.query(q.statement, v))  # type: ignore[misc]  # mypy cannot infer a lambda's defaults
     one = {"namespace": pod.namespace, "name": pod.name}
-    yield claim("get --at, one object", 200, lambda: past.objects(database, PODS, **one, at=half))
+    yield claim("get --at, one object", 200, lambda: historical_state.objects(database, PODS, **one, at=half))
     yield claim("get --at, all pods", 2000 * len(story.pods) * PODS_PER_SERVICE / 10_000,
-                lambda: past.objects(database, PODS, at=half))  # fmt: skip
+                lambda: historical_state.objects(database, PODS, at=half))  # fmt: skip
     key = Key(endpoints.namespace, endpoints.name)
-    yield claim("history", 100, lambda: past.history(database, ENDPOINTS, key, until=story.events))
+    yield claim("history", 100, lambda: historical_state.history(database, ENDPOINTS, key, until=story.events))
     yield claim("why", 200, lambda: causes.why(database, newest))
     yield claim("effects", 200, lambda: causes.effects(database, newest - 3))
-    yield claim("diff over 1,000 events", 1000, lambda: past.between(database, half, half + 1000))
+    yield claim("diff over 1,000 events", 1000, lambda: historical_state.between(database, half, half + 1000))
 
 
 def measure(url: str, fill_database: Callable[[str, Story], None], events: int) -> list[Claim]:

@@ -23,7 +23,7 @@ import structlog
 
 from bench.report import Claim, report, run
 from ctrlmgr.eventlog.event import Cause
-from ctrlmgr.framework.remote.client import RemoteClient
+from ctrlmgr.framework.remote.http_client import RemoteClient
 from ctrlmgr.settings.kubeconfig import Access
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.contract.proxy import Order, Proxy

@@ -25,12 +25,12 @@ from bench.report import Claim, report, run
 from ctrlmgr import logging
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES
 from ctrlmgr.controllers.endpoints.controller import CONTROLLER_NAME
-from ctrlmgr.recording.builders import CONTROLLERS
-from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.format import RecordingReader
-from ctrlmgr.recording.lines import lines
-from ctrlmgr.recording.replay import Replay
-from ctrlmgr.recording.stage import open_replay_log
+from ctrlmgr.recording.line_reader import lines
+from ctrlmgr.recording.replay_stage import open_replay_log
+from ctrlmgr.recording.replayed_controllers import CONTROLLERS
+from ctrlmgr.recording.replayer import Replay
+from ctrlmgr.recording.virtual_clock import ReplayClock
 
 ROOT = Path(__file__).parents[1]
 RECORDINGS = (

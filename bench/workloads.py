@@ -30,10 +30,10 @@ from bench.report import Claim, report
 from bench.support.https_load import Load, measure
 from bench.support.served import CLIENT_CORE, Served, on_core, serving
 from ctrlmgr import logging
-from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.format import RecordingReader
-from ctrlmgr.recording.replay import Replay
-from ctrlmgr.recording.stage import open_replay_log
+from ctrlmgr.recording.replay_stage import open_replay_log
+from ctrlmgr.recording.replayer import Replay
+from ctrlmgr.recording.virtual_clock import ReplayClock
 
 CLIENTS = 16
 CORE = "/api/v1/namespaces/{}/pods"

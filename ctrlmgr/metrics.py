@@ -1,7 +1,7 @@
 """The metrics that ctrlmgr exports.
 
-Some are declared where they are counted: `admission.admission_metrics`, `controllers.workloads.metrics`,
-`informer.quarantine`, `manager.counts`.
+Some are declared where they are counted: `admission.admission_metrics`, `controllers.workloads.workload_metrics`,
+`informer.quarantine`, `manager.reconcile_metrics`.
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the registration)
@@ -407,7 +407,7 @@ WEBHOOK_SECONDS = Histogram(
 
 
 class TurnMetrics(Collector):
-    """The duration of the event loop's turns, in seconds of processor time (`http.turn_watch`)."""
+    """The duration of the event loop's turns, in seconds of processor time (`http.loop_monitor`)."""
 
     def __init__(self) -> None:
         self.longest = 0.0

@@ -1,8 +1,8 @@
-"""Alembic's entry point: runs the migrations on the connection that `ctrlmgr.eventlog.schema` hands over."""
+"""Alembic's entry point: runs the migrations on the connection that `ctrlmgr.eventlog.database_schema` hands over."""
 
 from alembic import context
 
-from ctrlmgr.eventlog.tables import metadata
+from ctrlmgr.eventlog.log_tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 with context.begin_transaction():

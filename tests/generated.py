@@ -21,7 +21,7 @@ from ctrlmgr.cli.options import LEADER_ELECTION
 from ctrlmgr.controllers import registry
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.features.guards import GUARDS
-from ctrlmgr.eventlog import schema
+from ctrlmgr.eventlog import database_schema
 from ctrlmgr.kinds.builtin import declared
 from ctrlmgr.settings import SWITCHES, Declaration, Setting, declarations, flags, plain_default, variable
 from ctrlmgr.settings.kubernetes_flags.translation import meaning_texts
@@ -43,7 +43,7 @@ _SCHEMA_HEAD = "The newest schema, for a new database. Written by scripts/genera
 def files() -> Iterator[tuple[Path, str]]:
     """Yield each generated file and what it should hold."""
     yield ROOT / "settings.toml", settings_toml()
-    yield ROOT / "migrations" / schema.SQLITE_SCHEMA, sqlite_schema()
+    yield ROOT / "migrations" / database_schema.SQLITE_SCHEMA, sqlite_schema()
     yield ROOT / "docs" / "settings.md", with_table(ROOT / "docs" / "settings.md", "settings", settings_tables())
     cli = ROOT / "docs" / "cli.md"
     served = with_table(cli, "run", run_flags(), with_table(cli, "serve", serve_flags()))
@@ -73,12 +73,12 @@ def sqlite_schema() -> str:
     """Return the statements that make what all migrations make."""
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
-        schema.run_migrations(connection)
+        database_schema.run_migrations(connection)
         made = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
         statements = [str(statement).strip() for (statement,) in made]
     engine.dispose()
-    version = f"INSERT INTO alembic_version (version_num) VALUES ('{schema.LATEST}')"
-    return f"-- {_SCHEMA_HEAD}\n" + schema.BETWEEN_STATEMENTS.join([*statements, version]) + "\n"
+    version = f"INSERT INTO alembic_version (version_num) VALUES ('{database_schema.LATEST}')"
+    return f"-- {_SCHEMA_HEAD}\n" + database_schema.BETWEEN_STATEMENTS.join([*statements, version]) + "\n"
 
 
 def settings_toml() -> str:

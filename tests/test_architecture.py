@@ -25,7 +25,7 @@ RUNNING = [module for module in SHIPPED if not module.startswith("ctrlmgr/testin
 
 WRITES_INTERNAL_OBJECTS = {
     "ctrlmgr/client/__init__.py",
-    "ctrlmgr/controllers/bootstrap/assembly.py",  # leases of serving processes
+    "ctrlmgr/controllers/bootstrap/bootstrap_tasks.py",  # leases of serving processes
     "ctrlmgr/controllers/repair/controller.py",  # claims on node ports
     "ctrlmgr/serve/controllers.py",
     "ctrlmgr/cli/maintenance/repair.py",

@@ -18,7 +18,7 @@ from ctrlmgr.errors import (
     OutcomeUnknown,
 )
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.testing import FakeClock
 
 AUTHOR = Author("system:controller:tester", "ctrlmgr/test")

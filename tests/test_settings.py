@@ -25,7 +25,7 @@ from ctrlmgr.settings import (
     value_of,
     variable,
 )
-from ctrlmgr.settings.kinds import whole
+from ctrlmgr.settings.setting_types import whole
 
 ROOT = Path(__file__).parents[1]
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from bench.decisions.comparison import alternative, microseconds, row
-from ctrlmgr.schema.protobuf import kinds, message
+from ctrlmgr.schema.protobuf import message, protobuf_decoding
 from tests.schema.protobuf_encoder import body
 
 _SCALARS = {"string": 9, "bytes": 12, "json": 12, "bool": 8, "int32": 5, "int64": 3, "double": 1}
@@ -99,9 +99,9 @@ def main() -> None:
     kind = classes(factory, message._structure().messages)(message.message_of("v1", "Pod") or "")
     for containers in (1, 10, 100):
         data = body(pod(containers))
-        start, stop = kinds._open(data)["raw"]
+        start, stop = protobuf_decoding._open(data)["raw"]
         raw, text = data[start:stop], msgspec.json.encode(pod(containers))
-        ours = microseconds(kinds.decode, data)
+        ours = microseconds(protobuf_decoding.decode, data)
         size = f"{containers} containers, {len(data):,} bytes"
         row(f"{size}, upb's messages", ours, microseconds(kind.FromString, raw))
         row(f"{size}, MessageToDict", ours, microseconds(lambda body: to_dict(kind.FromString(body)), raw))

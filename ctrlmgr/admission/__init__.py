@@ -1,6 +1,6 @@
 """Admission: plugins and webhooks that change or refuse a write, before it reaches the log.
 
-Start reading here: `plugin` defines a plugin, and `admission_chain` calls plugins in Kubernetes' order.
+Start reading here: `admission_plugin` defines a plugin, and `admission_chain` calls plugins in Kubernetes' order.
 `plugin_registry` lists them with their defaults, and `admission_configuration` reads `--admission-control-config-file`.
 Each plugin is a module of `plugins`; the larger ones have packages of their own: `podsecurity`, `quota`, `webhooks`.
 `declared` is for plugins of applications.

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ctrlmgr.admission.admission_metrics import StepTimes
-from ctrlmgr.admission.plugin import Decision, Plugin, Registration
+from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock

@@ -1,7 +1,8 @@
 """Reads `--admission-control-config-file`: the configuration of each admission plugin.
 
-Guarantees: an invalid file is reported in one line with the position (`settings.documents`). The configuration of a
-plugin is in the file itself, or in another file that it names by a path. The path may be relative to the first file.
+Guarantees: an invalid file is reported in one line with the position (`settings.configuration_files`). The
+configuration of a plugin is in the file itself, or in another file that it names by a path. The path may be relative to
+the first file.
 
 Rules come from apiserver's `pkg/admission/config.go`; the format is `AdmissionConfiguration`
 (apiserver.config.k8s.io/v1).
@@ -16,7 +17,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from ctrlmgr.settings.documents import Document, read_document
+from ctrlmgr.settings.configuration_files import Document, read_document
 
 _VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1")
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ctrlmgr.admission.admission_chain import Chain
 from ctrlmgr.admission.admission_configuration import read_configuration
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.plugins.certificates import (
     CertificateApproval,
     CertificateSigning,
@@ -64,7 +64,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
-from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.configuration_files import Document
 
 
 class Parts(NamedTuple):

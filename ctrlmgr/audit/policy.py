@@ -20,7 +20,7 @@ import msgspec
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, length
 from ctrlmgr.caches import BoundedCache
-from ctrlmgr.settings.documents import Document, read_document
+from ctrlmgr.settings.configuration_files import Document, read_document
 
 
 class Level(enum.IntEnum):

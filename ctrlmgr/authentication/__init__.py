@@ -3,12 +3,12 @@
 | module | content |
 |---|---|
 | `user` | users, the groups that every user is in, and the results of authentication |
-| `names` | the user names of service accounts and nodes |
+| `user_names` | the user names of service accounts and nodes |
 | `bearer` | bearer tokens in the headers of a request |
-| `jwt`, `keys` | signed tokens, and the keys that sign and verify them |
+| `jwt`, `token_keys` | signed tokens, and the keys that sign and verify them |
 | `service_account_claims`, `legacy_claims` | the claims of service account tokens, and their validation |
 | `bootstrap_tokens` | tokens of nodes that join the cluster |
-| `certificates` | chains of client certificates, and their users |
+| `x509_verification` | chains of client certificates, and their users |
 | `request_header` | users named by a trusted proxy |
 | `jwt_configuration`, `jwt_rules` | the `AuthenticationConfiguration` |
 | `trusted_issuer`, `token_expressions` | JWT issuers, and expressions about the claims of their tokens |

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ctrlmgr.authentication.certificates import read_certificates
 from ctrlmgr.authentication.jwt_rules import ClaimMappings, ClaimRule, Part, RulesReader, UserRule
 from ctrlmgr.authentication.token_expressions import TokenExpressions
 from ctrlmgr.authentication.trusted_issuer import TrustedIssuer
+from ctrlmgr.authentication.x509_verification import read_certificates
 from ctrlmgr.expressions.declarations import Functions
-from ctrlmgr.settings.documents import Document, read_document
+from ctrlmgr.settings.configuration_files import Document, read_document
 
 _VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1")
 _MOST_ISSUERS: Final = 64

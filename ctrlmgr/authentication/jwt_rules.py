@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ctrlmgr.authentication.names import is_subdomain
 from ctrlmgr.authentication.token_expressions import TokenExpressions, names_claim
 from ctrlmgr.authentication.trusted_issuer import Mapping, Rule
+from ctrlmgr.authentication.user_names import is_subdomain
 from ctrlmgr.expressions.environment import Expression
 from ctrlmgr.golang.go_text import quote
-from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.configuration_files import Document
 
 _BOTH: Final = "claim and expression can't both be set"
 _NEITHER: Final = "claim or expression is required"

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from ctrlmgr.authentication.trusted_issuer import Rule
 from ctrlmgr.authentication.user import CredentialsRefused, User
-from ctrlmgr.expressions.configured import compiled, value_of
+from ctrlmgr.expressions.configured_expressions import compiled, value_of
 from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.environment import Environment, Expression, NoValue
-from ctrlmgr.expressions.nodes import Ident, Node, Select
-from ctrlmgr.expressions.reading import children
+from ctrlmgr.expressions.expression_parser import children
+from ctrlmgr.expressions.expression_tree import Ident, Node, Select
 from ctrlmgr.expressions.types import ANY, BOOL, STRING, DeclaredObjects, list_of, map_of, struct
 
 Seen = Mapping[str, Any]

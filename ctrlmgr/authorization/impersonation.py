@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from ctrlmgr.authentication.names import NODES, is_subdomain, node_of, service_account_of
 from ctrlmgr.authentication.user import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
+from ctrlmgr.authentication.user_names import NODES, is_subdomain, node_of, service_account_of
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.rbac.policy_rules import quoted

@@ -60,7 +60,7 @@ def _database(context: click.Context) -> Iterator[Database]:
 @_offering
 def kinds(context: click.Context, typed: str) -> Iterator[str]:
     """Offer the kinds in the log, also after a comma, and KIND/NAME after a slash."""
-    from ctrlmgr.inspection import names
+    from ctrlmgr.inspection import resource_lookup
 
     before, comma, _ = typed.rpartition(",")
     kind, slash, _ = typed.partition("/")
@@ -69,18 +69,18 @@ def kinds(context: click.Context, typed: str) -> Iterator[str]:
             for name in _names(context, database, kind):
                 yield f"{kind}/{name}"
         else:
-            for each in names.held(database):
+            for each in resource_lookup.held(database):
                 yield f"{before}{comma}{each}"
 
 
 @_offering
 def resources(context: click.Context, typed: str) -> Iterator[str]:
     """Offer the kinds in the log and all built-in kinds."""
-    from ctrlmgr.inspection import names
+    from ctrlmgr.inspection import resource_lookup
 
     with suppress(CtrlmgrError, OSError), _database(context) as database:
-        yield from names.held(database)
-    yield from names.builtin()
+        yield from resource_lookup.held(database)
+    yield from resource_lookup.builtin()
 
 
 @_offering
@@ -105,9 +105,9 @@ def kinds_and_names(context: click.Context, typed: str) -> Iterator[str]:
 
 
 def _names(context: click.Context, database: Database, kind: str) -> list[str]:
-    from ctrlmgr.inspection import names
+    from ctrlmgr.inspection import resource_lookup
 
-    named = names.find(database, kind)
+    named = resource_lookup.find(database, kind)
     place = (context.params.get("namespace") or DEFAULT_NAMESPACE) if named.namespaced else ""
     everywhere = context.params.get("all_namespaces") or context.command.name in ("events", "diff")
     where = "" if everywhere and not context.params.get("namespace") else " AND namespace = :namespace"

@@ -187,7 +187,7 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log
-    from ctrlmgr.eventlog.memory import MemoryEventLog
+    from ctrlmgr.eventlog.memory_log import MemoryEventLog
     from ctrlmgr.eventlog.sealing import Sealing
 
     settings = loaded.settings

@@ -21,7 +21,7 @@ from ctrlmgr.settings import Loaded, flags
 
 if TYPE_CHECKING:
     from ctrlmgr.serve import Application
-    from ctrlmgr.serve.past import PastApplication
+    from ctrlmgr.serve.historical_server import PastApplication
 
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -107,8 +107,8 @@ def _run_controllers(loaded: Loaded, kubeconfig: Path | None, master: str | None
     As there, `master` replaces the server of the kubeconfig, and without one there are no credentials.
     """
     from ctrlmgr.cli.operators.run import DEFAULT_QPS, run_against
-    from ctrlmgr.framework.loading import load_app
-    from ctrlmgr.framework.remote.process import Chosen, builtins
+    from ctrlmgr.framework.app_loading import load_app
+    from ctrlmgr.framework.remote.controller_process import Chosen, builtins
     from ctrlmgr.settings.kubeconfig import access_at, load
 
     settings = loaded.settings.controllers
@@ -122,7 +122,7 @@ def _run_controllers(loaded: Loaded, kubeconfig: Path | None, master: str | None
 
 
 def _serve_past(loaded: Loaded, at: str) -> None:
-    from ctrlmgr.serve.past import serve_past
+    from ctrlmgr.serve.historical_server import serve_past
 
     is_for_people = loaded.settings.log.format == "console"
     serve_past(loaded.settings, at, started=_greet_past if is_for_people else lambda application: None)

@@ -93,7 +93,7 @@ def _access(loaded: Loaded, kubeconfig: Path | None, context: str) -> Access:
 
 def _ready(access: Access) -> str:
     """Return the URL of a server whose `/readyz` passes; raises `ApiError`."""
-    from ctrlmgr.recording.capture.cluster import Cluster
+    from ctrlmgr.recording.capture.cluster_client import Cluster
 
     try:
         Cluster(access, program="ctrlmgr-wait").request("GET", "/readyz", {})

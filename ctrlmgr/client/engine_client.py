@@ -14,8 +14,8 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.user import User
+from ctrlmgr.client.controller_rights import Rights
 from ctrlmgr.client.fencing import Fencing, pinned
-from ctrlmgr.client.rights import Rights
 from ctrlmgr.engine.calls.call import Call, Calling, CallOut, Reply
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target

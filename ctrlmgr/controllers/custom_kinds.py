@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import DEFINITIONS, Resource
-from ctrlmgr.extensions.custom.kind import outline_of
+from ctrlmgr.extensions.custom.custom_kind import outline_of
 from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.informer import Change, Informer, Informers
 

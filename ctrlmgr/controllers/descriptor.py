@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.authentication.names import ServiceAccountName
 from ctrlmgr.authentication.user import AUTHENTICATED, User
+from ctrlmgr.authentication.user_names import ServiceAccountName
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 
 if TYPE_CHECKING:  # for type checkers only: importing a descriptor must not load engine and log

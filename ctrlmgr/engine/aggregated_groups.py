@@ -13,7 +13,7 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.api.versions import newest_first
+from ctrlmgr.api.version_order import newest_first
 
 API_SERVICES: Final = Resource("apiregistration.k8s.io", "apiservices")
 AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"

@@ -10,7 +10,7 @@ from typing import Final
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.environment import LIBRARIES
-from ctrlmgr.expressions.library.devices import DEVICES
+from ctrlmgr.expressions.library.device_attributes import DEVICES
 from ctrlmgr.expressions.library.formats import Format, format_library
 from ctrlmgr.expressions.library.texts import PATCHES, uri_problems
 from ctrlmgr.expressions.library.written import base64_problems, date_problems, datetime_problems, uuid_problems

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.api.versions import newest_first
+from ctrlmgr.api.version_order import newest_first
 from ctrlmgr.engine.aggregated_groups import AggregatedGroup, aggregated_groups, in_order, versions_in_order
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.tables.table_printer import CREATED_AT, Printer

@@ -16,7 +16,7 @@ from ctrlmgr.eventlog.event import (
 from ctrlmgr.eventlog.imports import Imported
 from ctrlmgr.eventlog.log import Appending, EventLog
 from ctrlmgr.eventlog.opening import migrate_log, open_log
-from ctrlmgr.eventlog.verify import Verification, verify
+from ctrlmgr.eventlog.verification import Verification, verify
 
 __all__ = [
     "Appending",

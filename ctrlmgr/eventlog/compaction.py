@@ -19,7 +19,15 @@ from sqlalchemy import Connection, Select, delete, exists, func, insert, select,
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog.event import EventType, Head
-from ctrlmgr.eventlog.tables import compaction_floor, event, log_epoch, log_head, object_, reconcile, reconcile_trigger
+from ctrlmgr.eventlog.log_tables import (
+    compaction_floor,
+    event,
+    log_epoch,
+    log_head,
+    object_,
+    reconcile,
+    reconcile_trigger,
+)
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 500, 8_000
 _BRIEF, _LONG = 0.06, 0.15

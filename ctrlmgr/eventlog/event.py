@@ -119,7 +119,7 @@ class Event(msgspec.Struct, frozen=True):
     `previous` is the revision of the event before it at the same resource, namespace and name, 0 if there is none. (The
     creation of an object refers to the deletion of its predecessor.) `recorded_at` is microseconds since 1970 by the
     writer's clock; it does not define the order. `term` and `reconcile` are 0 if the append had no fence or cause. All
-    events of one append share an `append_id`. `hash` is this event's link of the chain (`eventlog.chain`).
+    events of one append share an `append_id`. `hash` is this event's link of the chain (`eventlog.hash_chain`).
     """
 
     revision: Revision

@@ -14,10 +14,10 @@ from sqlalchemy import Connection, bindparam, func, insert, select, tuple_, upda
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.eventlog.acceptance import EMPTY, Slot
 from ctrlmgr.eventlog.appending.pending import resource_name
-from ctrlmgr.eventlog.chain import Place
 from ctrlmgr.eventlog.event import Event, EventType
+from ctrlmgr.eventlog.hash_chain import Place
 from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch
-from ctrlmgr.eventlog.tables import event, log_head, log_import, object_
+from ctrlmgr.eventlog.log_tables import event, log_head, log_import, object_
 
 _LOOK_UPS = 200
 """Objects per SELECT statement."""

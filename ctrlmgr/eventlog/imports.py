@@ -19,8 +19,8 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.eventlog.acceptance import Slot
 from ctrlmgr.eventlog.appending.pending import resource_name
-from ctrlmgr.eventlog.chain import Place, Stamp, content_digest, link
 from ctrlmgr.eventlog.event import Author, Event, EventType
+from ctrlmgr.eventlog.hash_chain import Place, Stamp, content_digest, link
 
 
 class Imported(NamedTuple):

@@ -12,7 +12,7 @@ Every implementation guarantees:
   machine.
 - **Definite.** An append that raised anything but `OutcomeUnknown` is not in the log and never will be.
 - **Fenced.** See `Fence`.
-- **Tamper-evident.** Each event carries a hash chained to the one before it (`eventlog.chain`).
+- **Tamper-evident.** Each event carries a hash chained to the one before it (`eventlog.hash_chain`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable, SettingsError
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.eventlog.session import FileSessions, NoSessions, Sessions
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def open_log(
         migrate_log(url, clock=clock, random=random)
     if url.startswith(_SQLITE):
         from ctrlmgr.eventlog.anchor import Anchor
-        from ctrlmgr.eventlog.sqlite.log import SQLiteEventLog
+        from ctrlmgr.eventlog.sqlite.sqlite_log import SQLiteEventLog
 
         path = _sqlite_path(url)
         kept = Anchor(anchor or path.with_name(path.name + "-anchor"), clock, sealing)
         return SQLiteEventLog(path, clock=clock, random=random, patience=patience, anchor=kept)
     if url.startswith(_POSTGRES):
         from ctrlmgr.eventlog.anchor import Anchor
-        from ctrlmgr.eventlog.postgres.log import PostgresEventLog
+        from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 
         there = Anchor(anchor, clock, sealing) if anchor else None
         return PostgresEventLog(url, clock=clock, random=random, patience=patience, anchor=there, pool_size=pool_size)
@@ -68,11 +68,11 @@ def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: fl
     the errors of `SQLLog`.
     """
     if url.startswith(_SQLITE):
-        from ctrlmgr.eventlog.sqlite.reading import SQLiteReading
+        from ctrlmgr.eventlog.sqlite.read_only_log import SQLiteReading
 
         return SQLiteReading(_sqlite_path(url), clock=clock, random=random)
     if url.startswith(_POSTGRES):
-        from ctrlmgr.eventlog.postgres.log import PostgresEventLog
+        from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 
         return PostgresEventLog(url, clock=clock, random=random, patience=patience)  # it connects to write on demand
     raise _unknown(url)
@@ -84,7 +84,7 @@ def open_sessions(url: str, *, clock: Clock) -> Sessions:
         path = _sqlite_path(url)
         return FileSessions(path.with_name(path.name + "-sessions"))
     if url.startswith(_POSTGRES):
-        from ctrlmgr.eventlog.postgres.session import postgres_sessions
+        from ctrlmgr.eventlog.postgres.postgres_session import postgres_sessions
 
         return postgres_sessions(url, clock=clock)
     return NoSessions()
@@ -98,23 +98,23 @@ def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
     """
     from sqlalchemy.exc import DBAPIError
 
-    from ctrlmgr.eventlog import schema
+    from ctrlmgr.eventlog import database_schema
 
     path = None
     if url.startswith(_SQLITE):
-        from ctrlmgr.eventlog.sqlite.log import open_engine
+        from ctrlmgr.eventlog.sqlite.sqlite_log import open_engine
 
         path = _sqlite_path(url)
         path.parent.mkdir(parents=True, exist_ok=True)
         engine = open_engine(path)
     elif url.startswith(_POSTGRES):
-        from ctrlmgr.eventlog.postgres.log import open_engine as open_postgres
+        from ctrlmgr.eventlog.postgres.postgres_log import open_engine as open_postgres
 
         engine = open_postgres(url)
     else:
         raise _unknown(url)
     try:
-        return schema.upgrade(engine, clock=clock, random=random)
+        return database_schema.upgrade(engine, clock=clock, random=random)
     except DBAPIError as error:
         reason = f"the database cannot be migrated: {error.orig}"
         raise LogUnavailable(_refused(path, reason) if path else reason) from error

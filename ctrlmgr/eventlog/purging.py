@@ -19,10 +19,10 @@ from sqlalchemy import Connection, delete, select, update
 
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import Conflict, NotFound
-from ctrlmgr.eventlog.chain import Stamp, content_digest
 from ctrlmgr.eventlog.compaction import Write, raise_floor
+from ctrlmgr.eventlog.hash_chain import Stamp, content_digest
+from ctrlmgr.eventlog.log_tables import event, failure, object_
 from ctrlmgr.eventlog.remains import purged_digest, remains
-from ctrlmgr.eventlog.tables import event, failure, object_
 
 _CHUNK = 200
 

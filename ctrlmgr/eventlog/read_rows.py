@@ -11,7 +11,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import LogCorrupt, SchemaOutdated
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Failure, Head, Outcome, Reconcile
-from ctrlmgr.eventlog.tables import compaction_floor, failure, log_head, object_, reconcile, reconcile_trigger
+from ctrlmgr.eventlog.log_tables import compaction_floor, failure, log_head, object_, reconcile, reconcile_trigger
 
 _NAMES: Final = 100
 """Objects per SELECT statement."""

@@ -26,6 +26,7 @@ from ctrlmgr.eventlog import compaction, import_rows, purging, read_rows
 from ctrlmgr.eventlog.anchor import Anchor
 from ctrlmgr.eventlog.appending.committer import Committer, GroupWriter
 from ctrlmgr.eventlog.appending.pending import PendingAppend
+from ctrlmgr.eventlog.database_schema import new_uuid
 from ctrlmgr.eventlog.event import (
     Author,
     Cause,
@@ -40,10 +41,9 @@ from ctrlmgr.eventlog.event import (
     Snapshot,
 )
 from ctrlmgr.eventlog.imports import Imported, Stretch
+from ctrlmgr.eventlog.log_tables import event, log_epoch, object_
 from ctrlmgr.eventlog.read_rows import as_event, as_object, given, narrowed, read_floor, read_head
-from ctrlmgr.eventlog.schema import new_uuid
-from ctrlmgr.eventlog.tables import event, log_epoch, object_
-from ctrlmgr.eventlog.verify import Epoch, Stored
+from ctrlmgr.eventlog.verification import Epoch, Stored
 
 log = structlog.get_logger(__name__)
 

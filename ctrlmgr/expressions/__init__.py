@@ -6,8 +6,9 @@ Guarantees:
 - Every evaluation ends: costs are those of Kubernetes and are limited, and patterns match in linear time.
 - The package is independent of admission and custom resources; an `Environment` declares the variables.
 
-The steps are `tokens`, `reading` (with `macros`), `checking` (with `types` and `declarations`) and `evaluation` (with
-`costs`). The functions are in `library`. `configured` is for expressions in configuration files.
+The steps are `expression_lexer`, `expression_parser` (with `macros`), `type_checker` (with `types` and `declarations`)
+and `evaluation` (with `costs`). The functions are in `library`. `configured_expressions` is for expressions in
+configuration files.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ctrlmgr.expressions.evaluation_state import Run, Step
+from ctrlmgr.expressions.expression_tree import Call, Ident, ListOf
 from ctrlmgr.expressions.macros import RESULT
-from ctrlmgr.expressions.nodes import Call, Ident, ListOf
-from ctrlmgr.expressions.run import Run, Step
 
 
 def own(initial: Any) -> Any:

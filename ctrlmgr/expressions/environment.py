@@ -9,24 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ctrlmgr.expressions.checking import check
 from ctrlmgr.expressions.costs import MOST_STEPS, PER_CALL_LIMIT
 from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.escapes import unescape
 from ctrlmgr.expressions.evaluation import Compiler
-from ctrlmgr.expressions.library.addresses import ADDRESSES
-from ctrlmgr.expressions.library.amounts import AMOUNTS
+from ctrlmgr.expressions.evaluation_state import Run, Step
+from ctrlmgr.expressions.expression_parser import read
+from ctrlmgr.expressions.expression_tree import Node
 from ctrlmgr.expressions.library.authorizing import AUTHORIZING
-from ctrlmgr.expressions.library.lists import LISTS
+from ctrlmgr.expressions.library.list_functions import LISTS
+from ctrlmgr.expressions.library.network_functions import ADDRESSES
 from ctrlmgr.expressions.library.operators import OPERATORS
+from ctrlmgr.expressions.library.quantity_functions import AMOUNTS
 from ctrlmgr.expressions.library.sets import SETS
-from ctrlmgr.expressions.library.standard import STANDARD
+from ctrlmgr.expressions.library.standard_functions import STANDARD
 from ctrlmgr.expressions.library.strings import STRINGS
 from ctrlmgr.expressions.library.texts import TEXTS
 from ctrlmgr.expressions.literals import check_literals
-from ctrlmgr.expressions.nodes import Node
-from ctrlmgr.expressions.reading import read
-from ctrlmgr.expressions.run import Run, Step
+from ctrlmgr.expressions.type_checker import check
 from ctrlmgr.expressions.types import NoObjects, Objects, Type
 from ctrlmgr.expressions.values import CostExceeded, EvalError
 from ctrlmgr.work_budget import TooMuchWork, bounded

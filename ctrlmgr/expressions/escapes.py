@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ctrlmgr.expressions.nodes import Call, Literal, Node, Select
-from ctrlmgr.expressions.reading import children
+from ctrlmgr.expressions.expression_parser import children
+from ctrlmgr.expressions.expression_tree import Call, Literal, Node, Select
 
 _RESERVED: Final = frozenset(
     (

@@ -19,8 +19,8 @@ from ctrlmgr.expressions import types
 from ctrlmgr.expressions.accumulating import extended, is_extension, own
 from ctrlmgr.expressions.costs import is_foreseen, price_of
 from ctrlmgr.expressions.declarations import TYPE_NAMES, Functions, Implementation, dispatch
-from ctrlmgr.expressions.library.operators import OPERATORS, index, no_overload
-from ctrlmgr.expressions.nodes import (
+from ctrlmgr.expressions.evaluation_state import Run, Step
+from ctrlmgr.expressions.expression_tree import (
     Call,
     Comprehension,
     Ident,
@@ -31,7 +31,7 @@ from ctrlmgr.expressions.nodes import (
     Select,
     StructOf,
 )
-from ctrlmgr.expressions.run import Run, Step
+from ctrlmgr.expressions.library.operators import OPERATORS, index, no_overload
 from ctrlmgr.expressions.values import (
     NONE,
     SEQUENCES,

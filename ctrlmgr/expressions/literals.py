@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.expressions import types
+from ctrlmgr.expressions.expression_parser import children
+from ctrlmgr.expressions.expression_tree import Call, ListOf, Literal, MapOf, Node
 from ctrlmgr.expressions.library.formatting import WANTS, Clause, interpolated
-from ctrlmgr.expressions.nodes import Call, ListOf, Literal, MapOf, Node
-from ctrlmgr.expressions.reading import children
 from ctrlmgr.expressions.source import CompileError, Problem
-from ctrlmgr.expressions.times import parse_duration, parse_timestamp
+from ctrlmgr.expressions.time_values import parse_duration, parse_timestamp
 from ctrlmgr.expressions.types import Type
 from ctrlmgr.expressions.values import EvalError
 from ctrlmgr.regexp import PatternError, compiled

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.expressions.nodes import Call, Comprehension, Ident, ListOf, Literal, MapOf, Node, Select
+from ctrlmgr.expressions.expression_tree import Call, Comprehension, Ident, ListOf, Literal, MapOf, Node, Select
 
 RESULT: Final = "@result"
 """The name of the accumulator, which expressions cannot contain."""

@@ -27,7 +27,7 @@ Definitions as kinds:
 - `Version.columns`, `.cells(object, age)`: the printer columns and an object's cells.
 - `Version.selectable`: the selectable fields, each with `.name` and `.read(object) -> str`.
 
-A compiled schema is a `compiled.Schema`. All calls take decoded JSON, and changes are made in place:
+A compiled schema is a `compiled_schema.Schema`. All calls take decoded JSON, and changes are made in place:
 
 - `read(object) -> (unknown, error)`: decodes a request or a stored object. It prunes, drops nulls, coerces embedded
   metadata and sets defaults. It returns the paths of unknown fields in Kubernetes' order, and the FieldError that

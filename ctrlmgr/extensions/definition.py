@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path
-from ctrlmgr.api.versions import is_older, newest_first
+from ctrlmgr.api.version_order import is_older, newest_first
 from ctrlmgr.extensions import scale_paths
-from ctrlmgr.extensions.columns import Age, Column, cells, parse_columns
-from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.compiled_schema import Schema
 from ctrlmgr.extensions.paths.json_path import JSONPath, JSONPathError, text_of
+from ctrlmgr.extensions.printer_columns import Age, Column, cells, parse_columns
 from ctrlmgr.extensions.rules.evaluated import evaluate_rules
 from ctrlmgr.extensions.scale_paths import Scale
 from ctrlmgr.extensions.structural import MISSING, Raw

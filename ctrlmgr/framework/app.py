@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from ctrlmgr.api.resource import Key
 from ctrlmgr.engine.admission_attributes import Verb
-from ctrlmgr.framework.admission import Admit, AppAdmission
-from ctrlmgr.framework.declaration import Declaration, declaration_of, sequence_of
-from ctrlmgr.framework.model import Kind, Untyped
+from ctrlmgr.framework.app_admission import Admit, AppAdmission
+from ctrlmgr.framework.class_declaration import Declaration, declaration_of, sequence_of
 from ctrlmgr.framework.options_checks import check_count, check_list, check_seconds
+from ctrlmgr.framework.typed_kinds import Kind, Untyped
 from ctrlmgr.manager.reconcile import Result
 
 if TYPE_CHECKING:  # a context imports apps
-    from ctrlmgr.framework.context import Context
-    from ctrlmgr.framework.reading import Cache
+    from ctrlmgr.framework.cached_objects import Cache
+    from ctrlmgr.framework.reconcile_context import Context
 
 K = TypeVar("K")
 T = TypeVar("T", bound=Kind)

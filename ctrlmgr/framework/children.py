@@ -12,8 +12,8 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.framework.declaration import Declaration, declaration_of
-from ctrlmgr.framework.model import Kind, Untyped
+from ctrlmgr.framework.class_declaration import Declaration, declaration_of
+from ctrlmgr.framework.typed_kinds import Kind, Untyped
 
 Fields: TypeAlias = dict[str, Any]
 Child: TypeAlias = "Kind | Untyped | Mapping[str, Any]"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ctrlmgr.framework.context import Context
+from ctrlmgr.framework.reconcile_context import Context
 from ctrlmgr.manager.reconcile import Result
 
 _SECOND: Final = 1_000_000

@@ -15,8 +15,8 @@ from ctrlmgr.api.resource import DEFINITIONS, Key
 from ctrlmgr.errors import ApiError, SettingsError
 from ctrlmgr.framework.app import App
 from ctrlmgr.framework.children import says, to_object
-from ctrlmgr.framework.declaration import Declaration
-from ctrlmgr.framework.definition import contradiction, definition_of
+from ctrlmgr.framework.class_declaration import Declaration
+from ctrlmgr.framework.derived_definition import contradiction, definition_of
 
 MANAGER: Final = "ctrlmgr-app"
 """The field manager of definitions that are installed for an app."""

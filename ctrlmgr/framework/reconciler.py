@@ -24,11 +24,11 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.errors import AlreadyExists, CtrlmgrError, NotFound, TerminalError
 from ctrlmgr.framework.app import AppController
+from ctrlmgr.framework.cached_objects import Cache, read
 from ctrlmgr.framework.children import plain, to_object
-from ctrlmgr.framework.context import Context, Memory, Writer
 from ctrlmgr.framework.daemons import Daemon, begin
-from ctrlmgr.framework.model import Status
-from ctrlmgr.framework.reading import Cache, read
+from ctrlmgr.framework.reconcile_context import Context, Memory, Writer
+from ctrlmgr.framework.typed_kinds import Status
 from ctrlmgr.manager import Result
 
 TOLD_AT: Final = 3

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.framework.app import App
-from ctrlmgr.framework.assembly import descriptors
-from ctrlmgr.recording.builders import ControllerBuilder, builder_of
+from ctrlmgr.framework.controller_building import descriptors
+from ctrlmgr.recording.replayed_controllers import ControllerBuilder, builder_of
 
 
 class Replayed(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import cache
 
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 
 _ALIKE = 0.7
 """Minimum similarity of a name to be suggested, from 0 to 1, as in `difflib`."""
@@ -52,7 +52,7 @@ def _label(group: str, version: str, kind: str) -> str:
 @cache
 def _builtin() -> dict[str, dict[str, str]]:
     """Return the kinds of each built-in group, with the preferred version of each."""
-    documents = structure.discovery()
+    documents = published_schema.discovery()
     found = {"": _kinds(documents["/api/v1"], "v1")}
     for group in documents["/apis"]["groups"]:
         kinds = found.setdefault(group["name"], {})

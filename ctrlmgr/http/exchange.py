@@ -18,7 +18,7 @@ from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.http.bounds import Bounds
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.head import Head
-from ctrlmgr.http.stream import Disconnected, Framing, Outlet, Stream
+from ctrlmgr.http.response_stream import Disconnected, Framing, Outlet, Stream
 
 
 class BodyTooLarge(CtrlmgrError):

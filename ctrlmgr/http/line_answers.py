@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import CONTINUE, Header, beginning, has_body, whole
-from ctrlmgr.http.stream import Framing
+from ctrlmgr.http.response_stream import Framing
 
 
 class _Line(Protocol):

@@ -20,11 +20,11 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import format_time
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import EventType
+from ctrlmgr.inspection.audited_requests import AuditDatabase, Request, request_of
 from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.historical_state import Change, author_of
 from ctrlmgr.inspection.inferring.inference import Inference
 from ctrlmgr.inspection.inferring.questions import Inferring
-from ctrlmgr.inspection.past import Change, author_of
-from ctrlmgr.inspection.requests import AuditDatabase, Request, request_of
 from ctrlmgr.inspection.user_edits import latest_user_edit
 
 ADMISSION = "admission"

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.resource import DEFINITIONS
 from ctrlmgr.errors import QueryRefused, UnknownRelation
-from ctrlmgr.eventlog.views import render
+from ctrlmgr.eventlog.sql_views import render
 from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.inspection.database import Database, Rows
-from ctrlmgr.inspection.reading import names_and_places
+from ctrlmgr.inspection.query_checks import names_and_places
 
 _OWN = ("namespace", "name", "uid", "create_revision", "revision", "time", "recorded_at", "actor", "user_agent")
 _TOLD = ("created_at", "labels")

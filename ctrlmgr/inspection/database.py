@@ -25,8 +25,8 @@ from urllib.parse import quote
 
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.errors import LogUnavailable, QueryRefused, RequestTimeout, SchemaOutdated, SettingsError, UnknownRelation
-from ctrlmgr.eventlog import schema, views
-from ctrlmgr.inspection.reading import require_question
+from ctrlmgr.eventlog import database_schema, sql_views
+from ctrlmgr.inspection.query_checks import require_question
 
 if TYPE_CHECKING:
     import psycopg
@@ -89,7 +89,7 @@ class Database(ABC):
             rows = self.query(_VERSION).rows
         except QueryRefused:
             rows = []
-        schema.require_version(rows[0][0] if rows else None)
+        database_schema.require_version(rows[0][0] if rows else None)
 
 
 def open_database(url: str, *, patience: float | None = None) -> Database:
@@ -129,7 +129,7 @@ class SQLiteDatabase(Database):
         self._ends_at = 0.0
         if not path.exists():
             raise SchemaOutdated(f"there is no database at {path}; --database names another")
-        self._objects_at = views.select("objects_at", self.dialect)
+        self._objects_at = sql_views.select("objects_at", self.dialect)
         try:
             uri = f"file:{quote(str(path.absolute()))}?mode=ro"
             self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -223,7 +223,7 @@ class PostgresDatabase(Database):
         self._patience = patience
         import psycopg
 
-        from ctrlmgr.eventlog.postgres.servers import Servers
+        from ctrlmgr.eventlog.postgres.postgres_servers import Servers
 
         try:
             self._connection = Servers(url).connect("inspect", patience=_PATIENCE, standby=True)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ctrlmgr.eventlog import views
+from ctrlmgr.eventlog import sql_views
 from ctrlmgr.inspection.questions import Parameter, Question, questions
 
 HEAD = "(SELECT revision FROM log_head)"
@@ -92,7 +92,7 @@ def metadata(name: str, relations: Mapping[str, list[str]]) -> dict[str, Any]:
 
     `relations` are its tables and views with their columns.
     """
-    tables = {view: _view(view, relations[view]) for view in views.VIEWS}
+    tables = {view: _view(view, relations[view]) for view in sql_views.VIEWS}
     asked = {question.name: _canned(question) for question in questions().values()}
     hidden = {table: {"hidden": True} for table in ("alembic_version",) if table in relations}
     return {
@@ -106,7 +106,7 @@ def _view(name: str, columns: list[str]) -> dict[str, Any]:
     newest = {"sort_desc": "revision"} if "revision" in columns else {}
     return {
         "title": name.replace("_", " "),
-        "description": views.description(name),
+        "description": sql_views.description(name),
         "columns": {column: COLUMNS[column] for column in columns},
         "units": {column: UNITS[column] for column in columns if column in UNITS},
         **newest,
@@ -115,7 +115,7 @@ def _view(name: str, columns: list[str]) -> dict[str, Any]:
 
 def _canned(question: Question) -> dict[str, Any]:
     values = {each.name: _value(each) for each in question.parameters}
-    at = views.select("objects_at", "sqlite")
+    at = sql_views.select("objects_at", "sqlite")
     statement = _OBJECTS_AT.sub(lambda call: f"({at.replace(':revision', f':{call[1]}')}\n)", question.statement)
     told = "; ".join(f"{each.name}: {each.description.strip()}{_otherwise(each)}" for each in question.parameters)
     return {

@@ -21,9 +21,9 @@ from ctrlmgr.engine.kind_registry import Group, Kinds
 from ctrlmgr.engine.managedfields.reset_fields import keeping
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.engine.tables.table_printer import CREATED_AT, Printer
-from ctrlmgr.extensions.custom.registry import CustomKinds
+from ctrlmgr.extensions.custom.custom_kind_registration import CustomKinds
 from ctrlmgr.kinds.admissionregistration import declared as admissionregistration
-from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.apiextensions import declared as apiextensions
 from ctrlmgr.kinds.apiregistration import declared as apiregistration
 from ctrlmgr.kinds.apps import declared as apps
@@ -32,10 +32,10 @@ from ctrlmgr.kinds.batch import declared as batch
 from ctrlmgr.kinds.certificates import declared as certificates
 from ctrlmgr.kinds.coordination import declared as coordination
 from ctrlmgr.kinds.core import declared as core
-from ctrlmgr.kinds.declaration import Declaration
 from ctrlmgr.kinds.discovery import declared as discovery
 from ctrlmgr.kinds.events import declared as events
 from ctrlmgr.kinds.flowcontrol import declared as flowcontrol
+from ctrlmgr.kinds.kind_declaration import Declaration
 from ctrlmgr.kinds.networking import declared as networking
 from ctrlmgr.kinds.node import declared as node
 from ctrlmgr.kinds.policy import declared as policy
@@ -43,8 +43,8 @@ from ctrlmgr.kinds.rbac import declared as rbac
 from ctrlmgr.kinds.resource import declared as resource
 from ctrlmgr.kinds.scheduling import declared as scheduling
 from ctrlmgr.kinds.storage import declared as storage
-from ctrlmgr.kinds.versions import connect
-from ctrlmgr.schema import structure
+from ctrlmgr.kinds.version_conversions import connect
+from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.definitions import Definitions
 
 _Name = tuple[str, str]
@@ -98,7 +98,7 @@ def builtin_kinds(ranges: Ranges | None = None, *, declarations: Iterable[Declar
 
 
 def _groups() -> Sequence[Group]:
-    listed = structure.discovery()["/apis"]["groups"]
+    listed = published_schema.discovery()["/apis"]["groups"]
     named = (Group(each["name"], tuple(version["version"] for version in each["versions"])) for each in listed)
     return (Group("", ("v1",)), *named)
 
@@ -111,7 +111,7 @@ def _discovered(definitions: Definitions, known: Mapping[_Name, Declaration]) ->
 
 
 def _kinds_of(definitions: Definitions, group: str, version: str, known: Mapping[_Name, Declaration]) -> Iterator[Kind]:
-    entries = structure.discovery()[f"/apis/{group}/{version}" if group else f"/api/{version}"]["resources"]
+    entries = published_schema.discovery()[f"/apis/{group}/{version}" if group else f"/api/{version}"]["resources"]
     parts: dict[str, dict[str, Subresource]] = {}
     for entry in entries:
         plural, slash, part = entry["name"].partition("/")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.schema.structure import GoField, go, go_fields
+from ctrlmgr.schema.published_schema import GoField, go, go_fields
 
 _CORE: Final = "io.k8s.api.core.v1."
 _GROUPS: Final = (

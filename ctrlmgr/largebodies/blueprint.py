@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.guarded_leases import GuardedLeases
 from ctrlmgr.admission.guarded_rights import GuardedRights
-from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.admission.plugin_registry import new_chain
 from ctrlmgr.api.resource import Key
 from ctrlmgr.authorization.authorizer import Authorizer
@@ -18,7 +18,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.admission_attributes import Admission
 from ctrlmgr.engine.features.gates import switch
 from ctrlmgr.engine.kind_registry import Kinds
-from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.kinds.capabilities import CAPABILITIES
 from ctrlmgr.settings import AdmissionSettings
@@ -42,7 +42,7 @@ class Blueprint(NamedTuple):
     service_ranges: tuple[str, str] | None = None
     """The ranges of Services' addresses and node ports, as in the settings; None for the default ranges."""
     apps: tuple[str, ...] = ()
-    """The names of apps with admission functions, as `framework.loading` reads them."""
+    """The names of apps with admission functions, as `framework.app_loading` reads them."""
     guards_rights: bool = False
     """Whether users can grant only rights that they have."""
     lease: Key | None = None
@@ -66,8 +66,8 @@ class Blueprint(NamedTuple):
     def _own(self) -> list[Plugin]:
         if not self.apps:
             return []
-        from ctrlmgr.framework.admission import plugin_of  # most servers have no apps
-        from ctrlmgr.framework.loading import load_apps
+        from ctrlmgr.framework.app_admission import plugin_of  # most servers have no apps
+        from ctrlmgr.framework.app_loading import load_apps
 
         return [plugin_of(each) for app in load_apps(self.apps) for each in app.admissions]
 

@@ -20,7 +20,7 @@ from ctrlmgr.engine.writes.body_metadata import check_namespace
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.schema import yaml_document
 from ctrlmgr.schema.codec import YAML
-from ctrlmgr.schema.protobuf.kinds import MEDIA_TYPE as PROTOBUF
+from ctrlmgr.schema.protobuf.protobuf_decoding import MEDIA_TYPE as PROTOBUF
 from ctrlmgr.schema.strict_json import has_escaped_letters
 
 LARGE: Final = 64 * 1024

@@ -28,7 +28,7 @@ from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, StatusDetails
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.largebodies.jobs import heard
 from ctrlmgr.largebodies.messages import Done, Job, Line, loaded
-from ctrlmgr.largebodies.remote import RemoteAuthorizer, RemoteIndex, RemoteState
+from ctrlmgr.largebodies.server_state import RemoteAuthorizer, RemoteIndex, RemoteState
 
 MOST_MEMORY: Final = 1 << 30
 """The limit of the address space in bytes: the largest allowed body needs a third of it."""

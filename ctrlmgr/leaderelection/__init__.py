@@ -1,10 +1,10 @@
 """Leader election: decides which of several processes on one log runs the controllers.
 
-`decision` decides the next step, `elector` performs it, and `election` runs the controllers of the leader.
+`election_step` decides the next step, `elector` performs it, and `election` runs the controllers of the leader.
 """
 
-from ctrlmgr.leaderelection.decision import Timing
 from ctrlmgr.leaderelection.election import Election
+from ctrlmgr.leaderelection.election_step import Timing
 from ctrlmgr.leaderelection.elector import Elector
 from ctrlmgr.leaderelection.lock import LeaseLock
 

@@ -25,9 +25,19 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ApiError, Fenced, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog import Fence
 from ctrlmgr.eventlog.session import Sessions
-from ctrlmgr.leaderelection.decision import Decision, Observed, Renew, StepDown, TakeOver, Term, Timing, Wait, decide
+from ctrlmgr.leaderelection.election_step import (
+    Decision,
+    Observed,
+    Renew,
+    StepDown,
+    TakeOver,
+    Term,
+    Timing,
+    Wait,
+    decide,
+)
+from ctrlmgr.leaderelection.lease_record import Held, held
 from ctrlmgr.leaderelection.lock import LeaseLock
-from ctrlmgr.leaderelection.record import Held, held
 
 log = structlog.get_logger(__name__)
 

@@ -15,8 +15,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES, Key
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog import Author, EventLog, EventType, Fence, Proposal
-from ctrlmgr.leaderelection.decision import Term
-from ctrlmgr.leaderelection.record import RELEASED_FOR, LeaseRecord, write
+from ctrlmgr.leaderelection.election_step import Term
+from ctrlmgr.leaderelection.lease_record import RELEASED_FOR, LeaseRecord, write
 
 
 class LeaseLock:

@@ -1,13 +1,14 @@
 """Controllers and other runnables, and the order of their start and stop.
 
 In the order an event travels: an informer's handler puts keys on the controller's queue (`controller.Watch`). A worker
-takes one and calls the `reconcile.Reconciler`. Its result or error decides whether the key is queued again. `priority`
-returns the urgency of a change, and `periodic` queues keys at intervals. `runnable.Manager` starts everything.
+takes one and calls the `reconcile.Reconciler`. Its result or error decides whether the key is queued again.
+`change_priority` returns the urgency of a change, and `periodic` queues keys at intervals. `runnable.Manager` starts
+everything.
 """
 
+from ctrlmgr.manager.change_priority import priority_of
 from ctrlmgr.manager.controller import Controller, Watch, own_key
 from ctrlmgr.manager.periodic import Periodic
-from ctrlmgr.manager.priority import priority_of
 from ctrlmgr.manager.reconcile import Reconciler, Result, StartsWith
 from ctrlmgr.manager.runnable import HasSynced, Manager, Phase, Runnable
 

@@ -5,7 +5,7 @@ Guarantees:
   cache. The reconcile's `Cause` names the revisions of all coalesced changes.
 - A key is never reconciled by two workers at once.
 - A failed reconcile does not affect others. It is counted, logged once, and retried with the same triggers, with rate
-  limits per key and overall. `TerminalError` is not retried. The log records failing keys (`manager.failures`).
+  limits per key and overall. `TerminalError` is not retried. The log records failing keys (`manager.failure_records`).
 - If a reconcile asks for a requeue and has written nothing, the later reconcile receives its triggers.
 - Errors after which the process must not continue (`_FATAL`) are raised by `process_next` and `run`.
 - `run` returns only after all reconciles have ended.
@@ -45,10 +45,10 @@ from ctrlmgr.errors import (
 )
 from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
-from ctrlmgr.manager.counts import reconciles
-from ctrlmgr.manager.failures import Failures, is_expected, summary
-from ctrlmgr.manager.priority import priority_of
+from ctrlmgr.manager.change_priority import priority_of
+from ctrlmgr.manager.failure_records import Failures, is_expected, summary
 from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith, Stops
+from ctrlmgr.manager.reconcile_metrics import reconciles
 from ctrlmgr.workqueue import LOW, URGENT, Delivery, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)

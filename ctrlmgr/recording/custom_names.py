@@ -10,9 +10,9 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import DEFINITIONS, Resource
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 
-_OWN = frozenset(path.removeprefix("/apis/").partition("/")[0] for path in structure.discovery())
+_OWN = frozenset(path.removeprefix("/apis/").partition("/")[0] for path in published_schema.discovery())
 
 
 class _Names(msgspec.Struct):

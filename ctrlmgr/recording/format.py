@@ -27,7 +27,7 @@ from ctrlmgr.clock import format_time, parse_time
 from ctrlmgr.errors import BadRequest, RecordingError
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.custom_names import CustomNames
-from ctrlmgr.recording.lines import LONGEST, LineTooLong, lines
+from ctrlmgr.recording.line_reader import LONGEST, LineTooLong, lines
 from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode_line, plain_line
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from ctrlmgr.regexp.classes import PERL, POSIX, unicode_class
+from ctrlmgr.regexp.character_classes import PERL, POSIX, unicode_class
 from ctrlmgr.regexp.tree import Assert, Assertion, Characters, Choice, Node, Repeat, Sequence
 
 _MOST_REPEATS = 1000

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ctrlmgr.scheduling.devices import NO_DEVICES, PLUGIN, Devices
+from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
+from ctrlmgr.scheduling.dynamic_resources import NO_DEVICES, PLUGIN, Devices
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Filters, Refusal, Volumes, histogram, named_nodes, with_nominated
-from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.preemption import Budget, Preemption, preempt
+from ctrlmgr.scheduling.scheduling_view import Selector
 from ctrlmgr.scheduling.scores import Scores, score
-from ctrlmgr.scheduling.views import Selector
 
 NO_NODES: Final = "no nodes available to schedule pods"
 NO_CLAIMS: Final = "no new claims to deallocate"

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.resource import Key
-from ctrlmgr.scheduling.devices import NO_DEVICES, PLUGIN, Devices
-from ctrlmgr.scheduling.model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.dynamic_resources import NO_DEVICES, PLUGIN, Devices
 from ctrlmgr.scheduling.node_selection import NodeSelector, selects
 from ctrlmgr.scheduling.pod_affinity import NO_AFFINITY, HardAffinity, Namespaces
-from ctrlmgr.scheduling.resources import PODS, shortages
+from ctrlmgr.scheduling.resource_amounts import PODS, shortages
 from ctrlmgr.scheduling.spread import MISSING_LABEL, HardSpread
 from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, is_tolerated
-from ctrlmgr.scheduling.volumes import Delayed, allotted
+from ctrlmgr.scheduling.volume_binding import Delayed, allotted
 
 UNSCHEDULABLE_NODE: Final = "node(s) were unschedulable"
 OTHER_NAME: Final = "node(s) didn't match the requested node name"

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from ctrlmgr.scheduling.model import NodeInfo, PodInfo
-from ctrlmgr.scheduling.views import AffinityTerm
+from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
+from ctrlmgr.scheduling.scheduling_view import AffinityTerm
 
 NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.filters import Filters, Refusal, with_nominated
-from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
-from ctrlmgr.scheduling.views import Selector
+from ctrlmgr.scheduling.scheduling_view import Selector
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"

@@ -10,12 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
+from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.pod_affinity import affinity_scores
-from ctrlmgr.scheduling.resources import CPU, MEMORY
+from ctrlmgr.scheduling.resource_amounts import CPU, MEMORY
+from ctrlmgr.scheduling.scheduling_view import Selector
 from ctrlmgr.scheduling.spread import spread_scores
 from ctrlmgr.scheduling.taints import PREFER_NO_SCHEDULE, is_tolerated
-from ctrlmgr.scheduling.views import Selector
 
 HIGHEST: Final = 100
 WEIGHTS: Final[Mapping[str, int]] = {

@@ -15,10 +15,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.scheduling.model import Kin, NodeInfo, PodInfo
+from ctrlmgr.scheduling.cluster_model import Kin, NodeInfo, PodInfo
 from ctrlmgr.scheduling.node_selection import selects
+from ctrlmgr.scheduling.scheduling_view import Selector, SpreadConstraint
 from ctrlmgr.scheduling.taints import first_untolerated
-from ctrlmgr.scheduling.views import Selector, SpreadConstraint
 
 HARD: Final = "DoNotSchedule"
 SOFT: Final = "ScheduleAnyway"

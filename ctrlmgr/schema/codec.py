@@ -25,7 +25,7 @@ from ctrlmgr.errors import BadRequest, UnsupportedMediaType
 from ctrlmgr.golang.go_text import escape_html, quote
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.former_versions import is_former
-from ctrlmgr.schema.protobuf import kinds as protobuf
+from ctrlmgr.schema.protobuf import protobuf_decoding as protobuf
 from ctrlmgr.schema.prune import json_kind, prune
 from ctrlmgr.schema.schema import Schema, Schemas
 from ctrlmgr.schema.structs import Structs, attribute, read_value, write_value

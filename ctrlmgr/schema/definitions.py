@@ -10,7 +10,7 @@ from functools import cache
 
 import msgspec
 
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.codec import Codec
 from ctrlmgr.schema.schema import Schemas
 from ctrlmgr.schema.structs import Structs, StructType
@@ -29,7 +29,7 @@ class Definitions(Schemas):
     @cache
     def builtin(cls) -> Definitions:
         """Return the definitions of the built-in kinds, a singleton."""
-        return cls(structure.definitions())
+        return cls(published_schema.definitions())
 
     def struct(self, definition: str) -> StructType:
         """Return the Struct of a definition that is a struct in Go; raises KeyError as `schema` does."""

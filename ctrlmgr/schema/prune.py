@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.golang.go_text import quote
-from ctrlmgr.schema.embedded import embedding
+from ctrlmgr.schema.embedded_structs import embedding
 from ctrlmgr.schema.schema import Schema
 from ctrlmgr.schema.strict_json import Repeated, Written, refuse_free_form_depth, unwritten
 from ctrlmgr.schema.structs import TEXTS, canonical_text

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 
 MISSING: Final = msgspec.UNSET
 """The `default` of a schema that has none."""
@@ -55,7 +55,7 @@ class Schema:
         *,
         definition: str = "",
         field: Mapping[str, Any] = _ANY,
-        go: structure.GoField | None = None,
+        go: published_schema.GoField | None = None,
     ) -> None:
         """Create a node from its OpenAPI form.
 
@@ -99,7 +99,7 @@ class Schema:
     @property
     def is_struct(self) -> bool:
         """Return whether it is a struct in Go: it has known fields and keeps no others."""
-        return "properties" in self._raw or self.definition in structure.go()
+        return "properties" in self._raw or self.definition in published_schema.go()
 
     @cached_property
     def properties(self) -> Mapping[str, Schema]:
@@ -109,7 +109,7 @@ class Schema:
             if origin is not self:
                 return origin.properties
         raw = self._raw.get("properties", _ANY)
-        fields = structure.go_fields(self.definition)
+        fields = published_schema.go_fields(self.definition)
         if fields is None:
             return {name: self._definitions.node(each) for name, each in raw.items()}
         return {field.name: self._definitions.node(raw[field.name], field) for field in fields}
@@ -147,7 +147,7 @@ class Schemas:
             schema = self._schemas[definition] = Schema(self, self.raw(definition), definition=definition)
         return schema
 
-    def node(self, raw: Mapping[str, Any], go: structure.GoField | None = None) -> Schema:
+    def node(self, raw: Mapping[str, Any], go: published_schema.GoField | None = None) -> Schema:
         """Return the schema of one OpenAPI node, following its reference.
 
         `go` describes it if it is a field of a Go struct.

@@ -1,6 +1,6 @@
 """The composition root: creates a running process from its settings. No other package imports all others."""
 
 from ctrlmgr.serve.application import Application
-from ctrlmgr.serve.process import serve
+from ctrlmgr.serve.serving_process import serve
 
 __all__ = ["Application", "serve"]

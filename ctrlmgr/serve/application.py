@@ -24,9 +24,9 @@ from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.client import ControllerRunner, Fencing, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
-from ctrlmgr.controllers.bootstrap.assembly import new_bootstrap
+from ctrlmgr.controllers.bootstrap.bootstrap_tasks import new_bootstrap
+from ctrlmgr.controllers.bootstrap.default_roles import BootstrapRoles
 from ctrlmgr.controllers.bootstrap.priority_classes import SystemPriorityClasses
-from ctrlmgr.controllers.bootstrap.roles import BootstrapRoles
 from ctrlmgr.controllers.descriptor import MANAGER
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.controllers.flow_control.producer import HOOK, ConfigurationProducer
@@ -36,7 +36,7 @@ from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App
 from ctrlmgr.informer import Informers, Quarantine, WatchCache
-from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.leaderelection import Election
 from ctrlmgr.logging import mask
@@ -58,10 +58,10 @@ from ctrlmgr.serve.controllers import (
 from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
-from ctrlmgr.serve.identity import cluster_authentication, identity_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.readiness import Readiness
+from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of
 from ctrlmgr.serve.simulated import simulated_runtime, with_nodes
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.issuer_pages import KEYS

@@ -18,12 +18,12 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import registry
 from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.extensions.custom.kind import outline_of
+from ctrlmgr.extensions.custom.custom_kind import outline_of
 from ctrlmgr.framework.app import App
-from ctrlmgr.framework.assembly import check_names, descriptors
-from ctrlmgr.framework.declaration import Declaration, is_builtin
+from ctrlmgr.framework.app_loading import installed, load_app, load_apps
+from ctrlmgr.framework.class_declaration import Declaration, is_builtin
+from ctrlmgr.framework.controller_building import check_names, descriptors
 from ctrlmgr.framework.install import MANAGER, changes, install
-from ctrlmgr.framework.loading import installed, load_app, load_apps
 from ctrlmgr.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -16,7 +16,7 @@ from ctrlmgr.audit.policy import read_policy
 from ctrlmgr.audit.request_events import form
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.inspection.requests import FILE, Store
+from ctrlmgr.inspection.audited_requests import FILE, Store
 from ctrlmgr.server.auditing.backends import ToFile, ToFileInBatches, ToStore
 from ctrlmgr.server.auditing.step import Auditing, Backend, SlowBackend
 from ctrlmgr.settings import Settings

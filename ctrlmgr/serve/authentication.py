@@ -23,7 +23,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.cluster_authentication.decide import ClusterAuthentication
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.tls import CertificateFiles
-from ctrlmgr.serve.openid import issuer_of
+from ctrlmgr.serve.oidc_flags import issuer_of
 from ctrlmgr.server.authn.account_keys import read_account_keys
 from ctrlmgr.server.authn.authenticator_interfaces import Authenticator, TokenAuthenticator
 from ctrlmgr.server.authn.authorities import AuthorityFiles

@@ -18,6 +18,7 @@ from typing import Final
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorization_configuration import WEBHOOK, Asked, Webhook
 from ctrlmgr.authorization.authorizer import (
     AlwaysAllow,
     AlwaysDeny,
@@ -28,12 +29,11 @@ from ctrlmgr.authorization.authorizer import (
     Verdict,
 )
 from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
-from ctrlmgr.authorization.configuration import WEBHOOK, Asked, Webhook
-from ctrlmgr.authorization.node.authorizer import NodeAuthorizer
-from ctrlmgr.authorization.node.graph import NodeGraph
-from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
+from ctrlmgr.authorization.node.node_authorizer import NodeAuthorizer
+from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.authorization.rbac.index import RbacIndex
-from ctrlmgr.client.rights import UserRights
+from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
+from ctrlmgr.client.controller_rights import UserRights
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.errors import SettingsError

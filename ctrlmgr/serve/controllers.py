@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ctrlmgr import __version__
-from ctrlmgr.authentication.certificates import read_certificates
 from ctrlmgr.authentication.user import API_SERVER, MASTERS, User
+from ctrlmgr.authentication.x509_verification import read_certificates
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, LogClient, Runner
-from ctrlmgr.client.rights import Rights
+from ctrlmgr.client.controller_rights import Rights
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.apiservices.controller import new_api_service_controller
-from ctrlmgr.controllers.bootstrap import assembly as bootstrap_assembly
+from ctrlmgr.controllers.bootstrap import bootstrap_tasks as bootstrap_assembly
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler
 from ctrlmgr.controllers.customresourcedefinitions.controller import new_definition_controller
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
@@ -25,7 +25,7 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
 from ctrlmgr.controllers.flow_control.dangling import new_dangling_controller
 from ctrlmgr.controllers.flow_control.producer import MANAGER as PRODUCER
 from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
-from ctrlmgr.controllers.identity import Identity
+from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError

@@ -26,9 +26,9 @@ from ctrlmgr.clock import Clock, OtherTime, SystemClock, format_time
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY

@@ -48,7 +48,7 @@ def simulated_runtime(settings: Settings, *, clock: Clock) -> Runtime | None:
     options = settings.of(simulated_nodes.Options)
     if not options.nodes:
         return None
-    from ctrlmgr.controllers.simulated_nodes.rules import read_behaviour
+    from ctrlmgr.controllers.simulated_nodes.behaviour_rules import read_behaviour
     from ctrlmgr.controllers.simulated_nodes.runtime import SimulatedRuntime
 
     return SimulatedRuntime(read_behaviour(options), options.simulated_speed, clock=clock)

@@ -7,7 +7,7 @@ chunks. The package `watch` serves a watch: `watching` sends past events until t
 sends each new event to all watchers. `pages` serves paths that are not resources, such as `/healthz`.
 """
 
-from ctrlmgr.http.server import HttpServer
+from ctrlmgr.http.http_server import HttpServer
 from ctrlmgr.server.backend import Backend
 from ctrlmgr.server.http_application import App
 from ctrlmgr.server.pages.health import Check, Health, LogProbe

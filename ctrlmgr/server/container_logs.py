@@ -16,7 +16,7 @@ from typing import Final
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.engine.strategy import View
-from ctrlmgr.http.stream import Stream
+from ctrlmgr.http.response_stream import Stream
 from ctrlmgr.server.connect_subresources import Reading, node_of
 from ctrlmgr.server.presenting.responses import NO_CACHE, NO_SNIFFING, TEXT_TYPE, Response
 from ctrlmgr.server.request import Request

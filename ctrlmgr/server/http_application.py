@@ -14,13 +14,13 @@ from random import Random
 
 import structlog
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
 from ctrlmgr.http.exchange import Exchange
-from ctrlmgr.http.stream import Disconnected
+from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.server import in_flight_limits
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
@@ -86,7 +86,7 @@ class App:
         except Disconnected:
             request.code = request.code or _CLIENT_CLOSED
         except CtrlmgrError as error:
-            await self._refuse(request, status.api_error(error))
+            await self._refuse(request, status_responses.api_error(error))
             _let_go(error)
         except Exception as error:
             log.exception("request failed", method=request.method, path=place.location.path)
@@ -127,7 +127,7 @@ class App:
             log.warning("a response ended early", path=request.location.path, error=str(error))
             return
         if request.audit is not None:
-            request.audit.answered(error.code, status.encode(status.failure(error)))
+            request.audit.answered(error.code, status_responses.encode(status_responses.failure(error)))
         await request.respond(refused(error, self._how(request)), warnings(error.warnings))
 
     def _how(self, request: Request) -> Representation:

@@ -27,7 +27,7 @@ from ctrlmgr.errors import (
 )
 from ctrlmgr.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.http.framing import Header
-from ctrlmgr.http.stream import ONE_WRITE, Disconnected, Stream
+from ctrlmgr.http.response_stream import ONE_WRITE, Disconnected, Stream
 from ctrlmgr.metrics import RequestMetrics
 from ctrlmgr.server.authn.authenticator_interfaces import Told
 from ctrlmgr.server.in_flight_limits import Seat

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.service_account_claims import ISSUED
@@ -355,7 +355,7 @@ class Api:
         if answer.object is not None:
             shown = self._presentation(call).one(answer.object)
         else:
-            shown = status.encode(answer.status or status.success())
+            shown = status_responses.encode(answer.status or status_responses.success())
         await self._sender.whole(call.request, answer.code, shown, call.how, warnings(answer.warnings))
 
     def _is_large(self, target: Target, body: Body | None) -> bool:

@@ -5,10 +5,8 @@ Guarantees:
 - A wrong value, key or variable is a one-line `SettingsError` that names the place, the problem and the valid values.
 """
 
-from ctrlmgr.settings.admission import AdmissionSettings
-from ctrlmgr.settings.authorization import AuthorizationSettings
-from ctrlmgr.settings.declaration import Declaration, Setting, declarations_of, declare
-from ctrlmgr.settings.kinds import DURATION, LIST, NAMES, TEXT, TEXTS, format_duration, parse_duration
+from ctrlmgr.settings.admission_settings import AdmissionSettings
+from ctrlmgr.settings.authorization_settings import AuthorizationSettings
 from ctrlmgr.settings.loading import (
     SWITCHES,
     Loaded,
@@ -22,6 +20,8 @@ from ctrlmgr.settings.loading import (
     variable,
 )
 from ctrlmgr.settings.sections import CompactionSettings, Retention, ServiceSettings, Settings
+from ctrlmgr.settings.setting_declaration import Declaration, Setting, declarations_of, declare
+from ctrlmgr.settings.setting_types import DURATION, LIST, NAMES, TEXT, TEXTS, format_duration, parse_duration
 
 __all__ = [
     "DURATION",

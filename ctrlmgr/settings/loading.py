@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.settings.declaration import Declaration, declarations_of, declared
-from ctrlmgr.settings.kinds import DURATION, Kind, format_duration
 from ctrlmgr.settings.sections import Retention, Settings
+from ctrlmgr.settings.setting_declaration import Declaration, declarations_of, declared
+from ctrlmgr.settings.setting_types import DURATION, Kind, format_duration
 
 _OF_A_SERVICE = re.compile(r"CTRLMGR_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
 """The variables that Kubernetes sets for a service named ctrlmgr."""

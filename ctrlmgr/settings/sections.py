@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from ctrlmgr.settings.admission import AdmissionSettings
-from ctrlmgr.settings.audit import AuditSettings
-from ctrlmgr.settings.authentication import AuthenticationSettings, OpenIdSettings, ServiceAccountSettings
-from ctrlmgr.settings.authorization import AuthorizationSettings
-from ctrlmgr.settings.declaration import Setting, kinds_of
-from ctrlmgr.settings.kinds import (
+from ctrlmgr.settings.admission_settings import AdmissionSettings
+from ctrlmgr.settings.audit_settings import AuditSettings
+from ctrlmgr.settings.authentication_settings import AuthenticationSettings, OpenIdSettings, ServiceAccountSettings
+from ctrlmgr.settings.authorization_settings import AuthorizationSettings
+from ctrlmgr.settings.server_settings import ServerSettings
+from ctrlmgr.settings.setting_declaration import Setting, kinds_of
+from ctrlmgr.settings.setting_types import (
     DURATION,
     LIST,
     NAMES,
@@ -30,8 +31,7 @@ from ctrlmgr.settings.kinds import (
     one_of,
     whole,
 )
-from ctrlmgr.settings.server import ServerSettings
-from ctrlmgr.settings.tls import TlsSettings
+from ctrlmgr.settings.tls_settings import TlsSettings
 
 T = TypeVar("T")
 

@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ctrlmgr.simulation.agnhost_servers import IMAGE
 from ctrlmgr.simulation.behaviour import Behaviour
-from ctrlmgr.simulation.fields import field_of
 from ctrlmgr.simulation.network import OPEN, Network
-from ctrlmgr.simulation.servers import IMAGE
+from ctrlmgr.simulation.pod_fields import field_of
 from ctrlmgr.simulation.shell import Run, run_command
-from ctrlmgr.simulation.volumes import Files, substituted
+from ctrlmgr.simulation.simulated_files import Files, substituted
 
 _SHELLS: Final = ("busybox", "alpine", "debian", "ubuntu")
 _PROXIES: Final = ("nginx", "httpd", "caddy", "haproxy", "traefik", "registry")

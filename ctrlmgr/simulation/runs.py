@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.simulation.behaviour import Behaviour
-from ctrlmgr.simulation.probes import Verdicts
+from ctrlmgr.simulation.probe_results import Verdicts
 from ctrlmgr.simulation.shell import Line, Run
-from ctrlmgr.simulation.volumes import Files
+from ctrlmgr.simulation.simulated_files import Files
 
 _KILLED: Final = 137
 _TERMINATED: Final = 143

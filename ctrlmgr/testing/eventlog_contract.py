@@ -36,8 +36,8 @@ from ctrlmgr.eventlog import (
     Proposal,
     verify,
 )
-from ctrlmgr.eventlog.verify import Verifiable
-from ctrlmgr.testing.clock import FakeClock
+from ctrlmgr.eventlog.verification import Verifiable
+from ctrlmgr.testing.fake_clock import FakeClock
 
 AUTHOR = Author("alice", "kubectl/v1.36.2")
 

@@ -14,7 +14,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.eventlog.event import Cause
-from ctrlmgr.testing.rights import observe
+from ctrlmgr.testing.observed_rights import observe
 
 T = TypeVar("T")
 

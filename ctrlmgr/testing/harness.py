@@ -29,20 +29,20 @@ from ctrlmgr.engine.request_options import Body, DeleteOptions, Requester, Write
 from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.eventlog.event import Cause, Event, Fence
-from ctrlmgr.framework.admission import plugin_of
 from ctrlmgr.framework.app import App
-from ctrlmgr.framework.assembly import build, check_names, descriptors
+from ctrlmgr.framework.app_admission import plugin_of
+from ctrlmgr.framework.cached_objects import read
 from ctrlmgr.framework.children import Child, declared, manifest, to_object
-from ctrlmgr.framework.declaration import Declaration, declaration_of
-from ctrlmgr.framework.definition import definition_of
-from ctrlmgr.framework.model import Kind, Untyped
-from ctrlmgr.framework.reading import read
+from ctrlmgr.framework.class_declaration import Declaration, declaration_of
+from ctrlmgr.framework.controller_building import build, check_names, descriptors
+from ctrlmgr.framework.derived_definition import definition_of
+from ctrlmgr.framework.typed_kinds import Kind, Untyped
 from ctrlmgr.informer import Informers
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
-from ctrlmgr.testing.clock import FakeClock
+from ctrlmgr.testing.fake_clock import FakeClock
 from ctrlmgr.testing.faults import Fault, Faults, FaultyClient
-from ctrlmgr.testing.pods import NODE_CONTROLLERS, is_ready, new_deployment, options_of
+from ctrlmgr.testing.simulated_pods import NODE_CONTROLLERS, is_ready, new_deployment, options_of
 from ctrlmgr.testing.stage import Stage
 
 K = TypeVar("K", bound=Kind)

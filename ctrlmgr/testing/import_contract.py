@@ -12,10 +12,10 @@ from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt
 from ctrlmgr.eventlog import Author, Event, EventLog, EventType, Imported, Proposal, verify
 from ctrlmgr.eventlog.imports import Stretch
-from ctrlmgr.eventlog.verify import Stored
+from ctrlmgr.eventlog.verification import Stored
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.testing.clock import FakeClock
 from ctrlmgr.testing.eventlog_contract import AUTHOR, VerifiableLog, add, modify, names, remove, thing
+from ctrlmgr.testing.fake_clock import FakeClock
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 KUBELET = Author("kubelet", "kubelet/v1.36")

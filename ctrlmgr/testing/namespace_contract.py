@@ -11,9 +11,9 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.errors import ApiError, Conflict, NotFound
 from ctrlmgr.eventlog import Appending, Event, EventLog, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
-from ctrlmgr.testing.clock import FakeClock
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.testing.eventlog_contract import AUTHOR, VerifiableLog, add, modify, names, remove, thing
+from ctrlmgr.testing.fake_clock import FakeClock
 
 
 def within(obj: Object, revision: int) -> Proposal:

@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the rights that were used, if the option asks for them; only a harness has noted any."""
     file = session.config.getoption("ctrlmgr_rights")
-    observing = sys.modules.get("ctrlmgr.testing.rights")
+    observing = sys.modules.get("ctrlmgr.testing.observed_rights")
     if file and observing is not None:
         observing.save(Path(file))
 

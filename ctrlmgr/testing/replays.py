@@ -21,15 +21,15 @@ from ctrlmgr.controllers import registry
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App
 from ctrlmgr.framework.replaying import replayed
-from ctrlmgr.recording.builders import CONTROLLERS, ControllerBuilder
-from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence
 from ctrlmgr.recording.expectation import Ownership
 from ctrlmgr.recording.format import RecordingReader
-from ctrlmgr.recording.replay import Replay
+from ctrlmgr.recording.replay_stage import open_replay_log
+from ctrlmgr.recording.replayed_controllers import CONTROLLERS, ControllerBuilder
+from ctrlmgr.recording.replayer import Replay
 from ctrlmgr.recording.report import Report
-from ctrlmgr.recording.stage import open_replay_log
 from ctrlmgr.recording.twice import planned
+from ctrlmgr.recording.virtual_clock import ReplayClock
 
 __all__ = ["ControllerBuilder", "NothingCompared", "Ownership", "Replayer", "shown"]
 

@@ -12,9 +12,9 @@ from functools import cache
 from random import Random
 from typing import Any, NamedTuple
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.plugin_registry import default_chain
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine import request_options
 from ctrlmgr.engine.admission_attributes import Admission
@@ -29,10 +29,10 @@ from ctrlmgr.engine.request_options import Body, Requester
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.errors import ApiError, Expired, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer.watchcache import WatchCache
 from ctrlmgr.kinds import builtin
-from ctrlmgr.testing.clock import FakeClock
+from ctrlmgr.testing.fake_clock import FakeClock
 
 REQUESTER = Requester("alice", ("system:masters",), "kubectl/v1.36.2 (linux/amd64)")
 _KEYS = ("kind", "apiVersion", "metadata")
@@ -118,7 +118,7 @@ class Stage:
         try:
             return self._answer(method, path, Body(media_type, data), {k: [v] for k, v in (query or {}).items()})
         except ApiError as error:
-            return Response(error.code, status.failure(error), error.warnings, error.annotations)
+            return Response(error.code, status_responses.failure(error), error.warnings, error.annotations)
 
     def _answer(self, method: str, path: str, body: Body, query: request_options.Query) -> Response:
         place = self._parse(path)
@@ -164,7 +164,7 @@ class Stage:
             events += [{"type": "ADDED", "object": obj.to_dict()} for obj in start.initial]
             events += self._changes(start.selection, start.revision)
         except Expired as error:
-            events.append({"type": "ERROR", "object": status.failure(error)})
+            events.append({"type": "ERROR", "object": status_responses.failure(error)})
         return events
 
     def _changes(self, selection: Selection, revision: int) -> list[dict[str, Any]]:

@@ -8,11 +8,11 @@ Guarantees:
 - It needs only this server: no other host, no inline scripts, no build step.
 
 `site` answers requests: with files of `assets`, or with JSON of the other modules. `timeline` and `density` show when
-events happened, `tables` and `objects` the state at a revision, `graph` the causes of a change, `process` the current
-state of the process. `reader` queries the database for them.
+events happened, `tables_page` and `object_page` the state at a revision, `causes_page` the causes of a change,
+`process_page` the current state of the process. `reader` queries the database for them.
 """
 
-from ctrlmgr.ui.process import Process
+from ctrlmgr.ui.process_page import Process
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.site import Site
 

@@ -2,7 +2,7 @@
 
 A page consists of JSON lines, each `{"NAME": {…}}`. The first is `log`, with the end of the page (`next`) and of the
 log (`head`). Rows of the log's tables follow unchanged: `epoch`, `import`, `floor`, `object`, `event`, `reconcile`
-(with its `triggers`) and `term`. The last page has the rows of `failure` that the user may see (`ui.failures`).
+(with its `triggers`) and `term`. The last page has the rows of `failure` that the user may see (`ui.failures_page`).
 
 Guarantees:
 - A page has at most `_MOST` events, which fit in `_ROOM` bytes unless a single one is larger.
@@ -28,7 +28,7 @@ from ctrlmgr.api.resource import LEASES, NAMESPACES, SECRETS, Resource, Revision
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.secrecy import masked
-from ctrlmgr.ui.failures import seen_failures
+from ctrlmgr.ui.failures_page import seen_failures
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.visibility import Visibility

@@ -35,18 +35,18 @@ from ctrlmgr.server.authz.waiting import waiting
 from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_SNIFFING, Response, text
 from ctrlmgr.server.request import Request
 from ctrlmgr.ui.assets import SECURITY, Assets
-from ctrlmgr.ui.cluster import Cluster
-from ctrlmgr.ui.failures import Failures
-from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.causes_page import Graphs
+from ctrlmgr.ui.cluster_page import Cluster
+from ctrlmgr.ui.failures_page import Failures
 from ctrlmgr.ui.listing import Listing
 from ctrlmgr.ui.log_pages import LogPages
-from ctrlmgr.ui.objects import Objects
+from ctrlmgr.ui.object_page import Objects
 from ctrlmgr.ui.parameters import Parameters
-from ctrlmgr.ui.process import Process
+from ctrlmgr.ui.process_page import Process
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.requests import Requests
-from ctrlmgr.ui.rollouts import Rollouts
-from ctrlmgr.ui.tables import Tables
+from ctrlmgr.ui.requests_page import Requests
+from ctrlmgr.ui.rollouts_page import Rollouts
+from ctrlmgr.ui.tables_page import Tables
 from ctrlmgr.ui.timeline import Timeline
 from ctrlmgr.ui.visibility import Visibility
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from ctrlmgr.eventlog import views
+from ctrlmgr.eventlog import sql_views
 
 revision = "0002"
 down_revision = "0001"
@@ -19,5 +19,5 @@ def upgrade() -> None:
         postgresql_where=sa.text("term != 0"),
     )
     connection = op.get_bind()
-    for statement in views.statements(connection.dialect.name):
+    for statement in sql_views.statements(connection.dialect.name):
         connection.exec_driver_sql(statement)

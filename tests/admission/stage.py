@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.admission_plugin import Decision, Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.admission_attributes import Attributes, Verb

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from ctrlmgr.admission.admission_chain import Chain
-from ctrlmgr.admission.plugin import Decision, Plugin, Registration
+from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.plugin_registry import PLUGINS, default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource

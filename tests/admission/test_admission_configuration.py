@@ -13,7 +13,7 @@ from ctrlmgr.admission.podsecurity.pod_security_configuration import read_pod_se
 from ctrlmgr.authorization.authorizer import AlwaysAllow
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
-from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.configuration_files import Document
 from ctrlmgr.testing import FakeClock
 from tests.admission.stage import Write
 from tests.kinds.stage import KINDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ctrlmgr.admission.admission_chain import Chain
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Target

@@ -25,7 +25,7 @@ from ctrlmgr.errors import Forbidden
 from ctrlmgr.eventlog import EventLog, Reconcile
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.eventlog.opening import open_log
-from ctrlmgr.framework.admission import plugin_of
+from ctrlmgr.framework.app_admission import plugin_of
 from ctrlmgr.inspection import causes
 from ctrlmgr.inspection.database import open_database
 from ctrlmgr.manager import Controller, Watch

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
-from ctrlmgr.authentication.certificates import UID_OID
+from ctrlmgr.authentication.x509_verification import UID_OID
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CLIENT = ExtendedKeyUsageOID.CLIENT_AUTH

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from ctrlmgr.authentication.id_tokens import read_key_set, token_user
-from ctrlmgr.authentication.keys import VerificationKey, json_web_key
+from ctrlmgr.authentication.token_keys import VerificationKey, json_web_key
 from ctrlmgr.authentication.trusted_issuer import Mapping, TrustedIssuer
 from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctrlmgr.authentication import jwt
-from ctrlmgr.authentication.keys import (
+from ctrlmgr.authentication.token_keys import (
     VerificationKey,
     VerificationKeys,
     json_web_key,

@@ -7,12 +7,12 @@ import random
 from ctrlmgr.admission.plugin_registry import default_chain
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
-from ctrlmgr.authentication.names import service_account_of
+from ctrlmgr.authentication.user_names import service_account_of
 from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.testing import FakeClock
 from tests.authorization.bootstrap.controllers import rights_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.controllers.identity import Identity
+from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
 from tests.controllers.told import Told

@@ -16,22 +16,22 @@ from cryptography.x509.oid import NameOID
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.authentication.certificates import UID_OID, certificate_user, vouch
 from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.x509_verification import UID_OID, certificate_user, vouch
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.certificatesigningrequest_approving import controller as csr_approving
 from ctrlmgr.controllers.certificatesigningrequest_cleaner import controller as csr_cleaner
 from ctrlmgr.controllers.certificatesigningrequest_signing.authority import SigningAuthority
 from ctrlmgr.controllers.certificatesigningrequest_signing.authority_files import AuthorityFiles
 from ctrlmgr.controllers.certificatesigningrequest_signing.controller import new_csr_signing_controller
-from ctrlmgr.controllers.certificatesigningrequest_signing.requests import (
+from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import (
     CLIENT_SIGNER,
     KUBELET_CLIENT_SIGNER,
     KUBELET_SERVING_SIGNER,
     LEGACY_SIGNER,
 )
 from ctrlmgr.controllers.descriptor import NoOptions
-from ctrlmgr.controllers.identity import Identity
+from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, EventType, Proposal

@@ -11,7 +11,7 @@ from ctrlmgr.api.resource import SECRETS, Key, Resource
 from ctrlmgr.client import LogClient
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler, compact_by_rule, newest_to_compact
 from ctrlmgr.eventlog import Author, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.settings import CompactionSettings, Retention
 from ctrlmgr.testing import FakeClock
 

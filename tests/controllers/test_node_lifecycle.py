@@ -18,7 +18,7 @@ from ctrlmgr.controllers.node_lifecycle.decide import (
     label_changes,
     with_taints,
 )
-from ctrlmgr.controllers.node_lifecycle.views import Condition, HealthNode
+from ctrlmgr.controllers.node_lifecycle.view import Condition, HealthNode
 from ctrlmgr.controllers.node_lifecycle.zones import Bucket, Rates, TaintQueue, ZoneState, passage, zone_state
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import WorkedStage

@@ -11,7 +11,7 @@ from ctrlmgr.controllers.service_cidr.controller import (
     build,
     is_needed,
 )
-from ctrlmgr.kinds.allocators.claims import ALLOCATOR, LABEL_MANAGED_BY
+from ctrlmgr.kinds.allocators.allocation_claims import ALLOCATOR, LABEL_MANAGED_BY
 from ctrlmgr.kinds.allocators.service_cidrs import SERVICE_CIDRS
 from ctrlmgr.manager import Controller
 from tests.controllers.stage_context import StageContext

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, TYPE
-from ctrlmgr.controllers.identity import Identity
+from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.controllers.serviceaccount_token import Options
 from ctrlmgr.controllers.serviceaccount_token.controller import build
 from ctrlmgr.manager import Controller

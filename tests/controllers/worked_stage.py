@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.authorization.node.graph import NodeGraph
+from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.generated_names import new_uid

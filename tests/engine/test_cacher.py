@@ -14,7 +14,7 @@ from ctrlmgr.engine.log_history import read_history
 from ctrlmgr.engine.resource_store import EVERYWHERE, Span, path_of
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog.event import Event, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.informer.watchcache import WatchCache
 from ctrlmgr.testing import FakeClock

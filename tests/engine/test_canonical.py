@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from ctrlmgr.admission.admission_chain import Chain
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.plugins.namespace_lifecycle import NamespaceLifecycle
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, Key, Resource

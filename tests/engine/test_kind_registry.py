@@ -12,8 +12,8 @@ from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kind_registry import Group, Kinds
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.kinds.builtin import builtin_kinds, declared
-from ctrlmgr.kinds.declaration import Declaration
-from ctrlmgr.schema import structure
+from ctrlmgr.kinds.kind_declaration import Declaration
+from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.codec import JSON
 
 SHARED = Strategy()
@@ -64,7 +64,7 @@ def test_what_bodies_of_subresources_are(plural: str, part: str, kind: tuple[str
 def test_every_discovered_resource_is_a_kind() -> None:
     listed = {
         (path, resource["name"])
-        for path, answer in structure.discovery().items()
+        for path, answer in published_schema.discovery().items()
         for resource in answer.get("resources", ())
         if "/" not in resource["name"]
     }
@@ -78,7 +78,7 @@ def test_groups_in_discoverys_order() -> None:
     assert KINDS.groups[0] == Group("", ("v1",))
     assert Group("autoscaling", ("v2", "v1")) in KINDS.groups
     assert [group.name for group in KINDS.groups[1:]] == [
-        group["name"] for group in structure.discovery()["/apis"]["groups"]
+        group["name"] for group in published_schema.discovery()["/apis"]["groups"]
     ]
 
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Answer, Await, Operation, Target

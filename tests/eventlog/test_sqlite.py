@@ -20,7 +20,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogClosed, LogCorrupt, LogRolledBack, LogUnavailable, SchemaOutdated
 from ctrlmgr.eventlog import migrate_log, open_log, verify
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
-from ctrlmgr.eventlog.sqlite.log import PAGE, SQLiteEventLog
+from ctrlmgr.eventlog.sqlite.sqlite_log import PAGE, SQLiteEventLog
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 
 

@@ -15,8 +15,8 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogClosed, LogUnavailable
 from ctrlmgr.eventlog import compaction, open_log
 from ctrlmgr.eventlog.compaction import Write
-from ctrlmgr.eventlog.sqlite.log import SQLiteEventLog
-from ctrlmgr.eventlog.sqlite.writer import CHECKPOINT
+from ctrlmgr.eventlog.sqlite.sqlite_log import SQLiteEventLog
+from ctrlmgr.eventlog.sqlite.sqlite_writer import CHECKPOINT
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 
 
@@ -129,7 +129,7 @@ def test_a_tidied_log_is_written_where_its_journal_was(log: SQLiteEventLog, path
 def test_what_made_the_journal_long_leaves_it_long_until_the_next_commit(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ctrlmgr.eventlog.sqlite.writer.CHECKPOINT", 256 * 1024)
+    monkeypatch.setattr("ctrlmgr.eventlog.sqlite.sqlite_writer.CHECKPOINT", 256 * 1024)
     log, wal = opened(path), path.with_name(path.name + "-wal")
     log.append([add(thing(f"a{number}", spec="x" * 1000)) for number in range(1000)], author=AUTHOR)
     assert wal.stat().st_size > 1024 * 1024

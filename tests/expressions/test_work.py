@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlmgr.expressions.keys import keys_of
-from ctrlmgr.expressions.library import lists, sets
+from ctrlmgr.expressions.library import list_functions, sets
+from ctrlmgr.expressions.value_keys import keys_of
 from ctrlmgr.expressions.values import CostExceeded, MapList, Optional, StructValue, Timestamp, UInt, entry, equal
 from ctrlmgr.work_budget import TooMuchWork, bounded, spend
 from tests.expressions.stage import VALUES, compiled
@@ -36,7 +36,7 @@ def test_a_call_that_cannot_be_afforded_is_not_begun(source: str, monkeypatch: p
         raise AssertionError("it was begun")
 
     monkeypatch.setattr(sets, "keys_of", begun)
-    monkeypatch.setattr(lists, "keys_of", begun)
+    monkeypatch.setattr(list_functions, "keys_of", begun)
     with pytest.raises(CostExceeded):
         evaluated(source, object={"a": MANY, "b": [-each for each in MANY]})
 
@@ -46,7 +46,7 @@ def test_sets_of_values_are_looked_up_and_not_compared(monkeypatch: pytest.Monke
         raise AssertionError("two elements were compared")
 
     monkeypatch.setattr(sets, "equal", compared)
-    monkeypatch.setattr(lists, "equal", compared)
+    monkeypatch.setattr(list_functions, "equal", compared)
     two = {"a": [{"n": at, "l": [at]} for at in range(500)], "b": [{"n": 1.0 * at, "l": [at]} for at in range(500)]}
     assert evaluated("sets.equivalent(object.a, object.b) && sets.contains(object.a, object.b)", object=two)
     assert evaluated("sets.intersects(object.a, object.b) && object.a.distinct().size() == 500", object=two)

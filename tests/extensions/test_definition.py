@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.api.versions import newest_first
+from ctrlmgr.api.version_order import newest_first
 from ctrlmgr.extensions.definition import parse
 
 

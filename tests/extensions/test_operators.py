@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.extensions.canonical import canonicalize
-from ctrlmgr.extensions.defaults import prepare_new, set_defaults
+from ctrlmgr.extensions.canonical_schema import canonicalize
 from ctrlmgr.extensions.definition import Version, parse
+from ctrlmgr.extensions.definition_defaults import prepare_new, set_defaults
 from ctrlmgr.extensions.validation import validate_definition
 from tests.calls import calls
 from tests.extensions.operators import DEFINITIONS, a_definition

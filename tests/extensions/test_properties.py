@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.compiled_schema import Schema
 from ctrlmgr.extensions.shaping.clean import compile_clean
-from ctrlmgr.extensions.shaping.lists import validate_lists
+from ctrlmgr.extensions.shaping.list_keys import validate_lists
 from ctrlmgr.extensions.shaping.nulls import drop_nulls
-from ctrlmgr.extensions.shaping.prune import prune
+from ctrlmgr.extensions.shaping.structural_pruning import prune
 from ctrlmgr.extensions.structural import Structural
 from ctrlmgr.extensions.values.explain import explain
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.field import Path
-from ctrlmgr.extensions.rules.compiled import compile_rules
+from ctrlmgr.extensions.rules.compiled_rules import compile_rules
 from ctrlmgr.extensions.rules.evaluated import evaluate_rules
 from ctrlmgr.extensions.structural import MISSING
-from ctrlmgr.extensions.validation.expressions import expression_errors
+from ctrlmgr.extensions.validation.rule_validation import expression_errors
 
 
 def schema(*rules: str | Mapping[str, Any], **fields: Any) -> dict[str, Any]:

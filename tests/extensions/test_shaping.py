@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.extensions.compiled import Schema
-from ctrlmgr.extensions.shaping.embedded import read_metadata
+from ctrlmgr.extensions.compiled_schema import Schema
+from ctrlmgr.extensions.shaping.embedded_metadata import read_metadata
 
 STRING = {"type": "string"}
 PRESERVING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.field import FieldError
-from ctrlmgr.extensions.defaults import prepare_changed, prepare_new, set_defaults
+from ctrlmgr.extensions.definition_defaults import prepare_changed, prepare_new, set_defaults
 from ctrlmgr.extensions.validation import validate_definition, validate_status, warnings
 
 SCHEMA = "spec.validation.openAPIV3Schema"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.field import Path
-from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.compiled_schema import Schema
 from ctrlmgr.extensions.structural import MISSING
 
 INVALID, TYPE = "FieldValueInvalid", "FieldValueTypeInvalid"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from ctrlmgr.api.field import supported_values
 from ctrlmgr.errors import RequestEntityTooLarge
-from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.compiled_schema import Schema
 from ctrlmgr.extensions.cost import relative_cost
-from ctrlmgr.extensions.custom import codec
-from ctrlmgr.extensions.custom.codec import CustomCodec
+from ctrlmgr.extensions.custom import custom_codec
+from ctrlmgr.extensions.custom.custom_codec import CustomCodec
 from ctrlmgr.extensions.values import accept
 from ctrlmgr.extensions.values.go import equals_converted
 from ctrlmgr.extensions.values.listed import Listed
@@ -86,7 +86,7 @@ def test_what_a_byte_costs_is_told_by_the_schema(schema: dict[str, Any], cost: i
 def test_defaults_that_make_much_of_little_are_refused_as_they_are_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(codec, "MOST_DEFAULTED", 1000)
+    monkeypatch.setattr(custom_codec, "MOST_DEFAULTED", 1000)
     inner = {"type": "object", "properties": {"a": {"type": "string", "default": "x" * 98}}}
     spec = items(type="object", default={}, properties={"b": {**inner, "default": {}}})
     schema = Schema({"type": "object", "properties": {"spec": spec}})

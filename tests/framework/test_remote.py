@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.errors import (
@@ -32,10 +32,10 @@ from ctrlmgr.errors import (
     StatusDetails,
     TooManyRequests,
 )
-from ctrlmgr.framework.remote.api import Api, error_of, path_of
-from ctrlmgr.framework.remote.stream import Changed, Listed, Message, Progressed, Stream
+from ctrlmgr.framework.remote.list_and_watch import Changed, Listed, Message, Progressed, Stream
+from ctrlmgr.framework.remote.remote_api import Api, error_of, path_of
 from ctrlmgr.framework.remote.throttle import Throttle
-from ctrlmgr.recording.capture.cluster import Page, Served
+from ctrlmgr.recording.capture.cluster_client import Page, Served
 from ctrlmgr.settings.kubeconfig import Access
 from ctrlmgr.testing import FakeClock
 
@@ -59,7 +59,7 @@ TERMINATING = StatusDetails(causes=(StatusCause("NamespaceTerminating", "it goes
     ],
 )
 def test_a_refusal_is_the_error_that_it_was_on_the_other_side(error: ApiError) -> None:
-    found = error_of(error.code, json.dumps(status.failure(error), default=str).encode(), "it")
+    found = error_of(error.code, json.dumps(status_responses.failure(error), default=str).encode(), "it")
     assert isinstance(found, type(error))
     assert (found.code, str(found), found.lost_race, found.retryable) == (
         error.code,
@@ -197,7 +197,7 @@ REFUSALS = [
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: str(error.code))
 @pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
 def test_where_lists_are_not_streamed_pages_are_asked_for_at_once(refusal: ApiError, told: bool) -> None:
-    first = [line("ADDED", shop("a", 3)), line("ERROR", status.failure(refusal))] if told else refusal
+    first = [line("ADDED", shop("a", 3)), line("ERROR", status_responses.failure(refusal))] if told else refusal
     api = Scripted(first, [line("ADDED", shop("new", 41))], Expired(40, 50))
     assert [shown(each) for each in follow(api)] == [
         ("listed", 40, ["listed"]),
@@ -223,7 +223,7 @@ def test_a_server_that_is_too_busy_is_asked_again_for_a_stream() -> None:
 @pytest.mark.parametrize("refusal", [ServiceUnavailable("away"), TooManyRequests("later"), InternalError("oh")])
 @pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
 def test_after_what_will_pass_a_watch_goes_on_where_it_was(refusal: ApiError, told: bool) -> None:
-    first = [line("ERROR", status.failure(refusal))] if told else refusal
+    first = [line("ERROR", status_responses.failure(refusal))] if told else refusal
     api = Scripted([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 8))])
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("ADDED", 8, "a")]
     assert [each.get("resourceVersion") for each in api.asked] == [None, "7", "7", "8"]
@@ -232,13 +232,13 @@ def test_after_what_will_pass_a_watch_goes_on_where_it_was(refusal: ApiError, to
 @pytest.mark.parametrize("refusal", [Expired(1, 2), RequestTimeout("Too large resource version: 7"), BadRequest("7?")])
 @pytest.mark.parametrize("told", [False, True], ids=["refused", "told in the stream"])
 def test_after_a_revision_that_the_server_does_not_know_all_is_listed_again(refusal: ApiError, told: bool) -> None:
-    first = [line("ERROR", status.failure(refusal))] if told else refusal
+    first = [line("ERROR", status_responses.failure(refusal))] if told else refusal
     api = Scripted([bookmark(7, ends_list=True)], first, [line("ADDED", shop("a", 2)), bookmark(3, ends_list=True)])
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("listed", 3, ["a"])]
 
 
 def test_what_the_server_has_forgotten_is_listed_again() -> None:
-    gone = line("ERROR", status.failure(Expired(9, 20)))
+    gone = line("ERROR", status_responses.failure(Expired(9, 20)))
     again = [line("ADDED", shop("b", 21)), bookmark(22, ends_list=True)]
     api = Scripted([bookmark(7, ends_list=True), gone], again, Expired(22, 30), [bookmark(31, ends_list=True)])
     assert [shown(each) for each in follow(api)] == [("listed", 7, []), ("listed", 22, ["b"]), ("listed", 31, [])]

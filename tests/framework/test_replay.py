@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr import cli
-from ctrlmgr.framework.loading import load_app
+from ctrlmgr.framework.app_loading import load_app
 from ctrlmgr.testing.replays import Replayer
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import Served

@@ -13,7 +13,7 @@ import pytest
 
 from ctrlmgr import App, Context, Kind, Model
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.framework.remote.process import Chosen
+from ctrlmgr.framework.remote.controller_process import Chosen
 from ctrlmgr.testing.served import ServerProcess
 from tests.e2e.widgets import DEFINITIONS, Hook, definition, version
 from tests.framework.served import Served, wait_until

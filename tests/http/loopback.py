@@ -9,13 +9,13 @@ from types import coroutine
 from typing import Any
 
 from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.http.base_connection import Transported
 from ctrlmgr.http.bounds import DEFAULT, Bounds
-from ctrlmgr.http.connection import Connection
-from ctrlmgr.http.context import ServerContext
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import chunk
-from ctrlmgr.http.stream import Disconnected
-from ctrlmgr.http.transported import Transported
+from ctrlmgr.http.http1_connection import Connection
+from ctrlmgr.http.response_stream import Disconnected
+from ctrlmgr.http.server_context import ServerContext
 
 PRESENTED = [b"jane's", b"her authority's"]
 CERTIFICATE = {"subject": ((("commonName", "jane"),),)}

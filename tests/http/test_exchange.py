@@ -15,7 +15,7 @@ from ctrlmgr.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBo
 from ctrlmgr.http.framing import CONTINUE, Header, chunk
 from ctrlmgr.http.head import Head
 from ctrlmgr.http.line_answers import LineAnswers
-from ctrlmgr.http.stream import Disconnected
+from ctrlmgr.http.response_stream import Disconnected
 
 LIMIT = 100_000
 CERTIFICATES = (b"jane's",)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from ctrlmgr.authentication.certificates import certificate_user, vouch
+from ctrlmgr.authentication.x509_verification import certificate_user, vouch
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.client_certificates import presented_certificates
 from ctrlmgr.http.serving_context import ServingContext

@@ -11,7 +11,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable
 from ctrlmgr.eventlog.event import Author, Event, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 
 AUTHOR = Author("tester")
 

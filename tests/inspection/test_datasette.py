@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.eventlog.views import VIEWS
+from ctrlmgr.eventlog.sql_views import VIEWS
 from ctrlmgr.inspection.database import open_database
 from ctrlmgr.inspection.datasette import COLUMNS, metadata
 from ctrlmgr.inspection.questions import Question, questions

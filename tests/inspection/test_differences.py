@@ -8,9 +8,9 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.eventlog import EventType
-from ctrlmgr.inspection.blame import blame, values
 from ctrlmgr.inspection.differences import ABSENT, content, differences
-from ctrlmgr.inspection.past import Author, Change
+from ctrlmgr.inspection.field_authors import blame, values
+from ctrlmgr.inspection.historical_state import Author, Change
 from tests.inspection.story import obj
 
 READY, STARTED = {"type": "Ready", "status": "True"}, {"type": "Started", "status": "True"}

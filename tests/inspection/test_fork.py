@@ -10,9 +10,9 @@ import pytest
 from ctrlmgr.api.resource import PODS, Key, Revision
 from ctrlmgr.errors import Expired, Fenced, SettingsError
 from ctrlmgr.eventlog import EventType, Fence, Head, Proposal, migrate_log, open_log, verify
-from ctrlmgr.eventlog.fork import fork
+from ctrlmgr.eventlog.log_fork import fork
+from ctrlmgr.eventlog.sql_views import VIEWS
 from ctrlmgr.eventlog.sqllog import SQLLog
-from ctrlmgr.eventlog.views import VIEWS
 from ctrlmgr.inspection.database import open_database
 from ctrlmgr.testing import FakeClock
 from tests.cli.conftest import Run, run

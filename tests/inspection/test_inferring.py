@@ -13,8 +13,8 @@ from bench.support.inferred import CLIENT, Table, measure, total
 from bench.support.stories import tell
 from ctrlmgr.api.resource import ENDPOINTS, NODES, PODS, SERVICES, Key, Resource, Revision
 from ctrlmgr.eventlog import EventType
-from ctrlmgr.inspection.inferring.past import Step
-from ctrlmgr.inspection.inferring.rules import infer
+from ctrlmgr.inspection.inferring.cause_rules import infer
+from ctrlmgr.inspection.inferring.object_history import Step
 from tests.inspection.told_cluster import ClusterTeller, ToldCluster
 
 MANAGER = "kube-controller-manager"

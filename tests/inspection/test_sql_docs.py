@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctrlmgr.eventlog.views import VIEWS
+from ctrlmgr.eventlog.sql_views import VIEWS
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.questions import Question, questions
 

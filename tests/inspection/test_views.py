@@ -14,9 +14,9 @@ import pytest
 from alembic import command
 from alembic.config import Config
 
-from ctrlmgr.eventlog import migrate_log, schema, views
-from ctrlmgr.eventlog.postgres import log as postgres
-from ctrlmgr.eventlog.sqlite import log as sqlite
+from ctrlmgr.eventlog import database_schema, migrate_log, sql_views
+from ctrlmgr.eventlog.postgres import postgres_log as postgres
+from ctrlmgr.eventlog.sqlite import sqlite_log as sqlite
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.testing import FakeClock
 from tests.inspection import story
@@ -39,7 +39,7 @@ def as_text(rows: list[tuple[Any, ...]]) -> list[str]:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("view", [*views.VIEWS, "objects_at(3)", "objects_at(9)", f"objects_at({story.HEAD})"])
+@pytest.mark.parametrize("view", [*sql_views.VIEWS, "objects_at(3)", "objects_at(9)", f"objects_at({story.HEAD})"])
 def test_a_view_says_the_same_on_both_databases(view: str, sqlite_story: str, postgres_story: str) -> None:
     with open_database(sqlite_story) as ours, open_database(postgres_story) as theirs:
         left, right = (each.query(f"SELECT * FROM {view} AS v") for each in (ours, theirs))
@@ -221,7 +221,7 @@ def url_of_the_first_schema(request: pytest.FixtureRequest, tmp_path: Path) -> I
             url = stack.enter_context(request.getfixturevalue("cluster").database("old_schema"))
             engine = postgres.open_engine(url)
         config = Config()
-        config.set_main_option("script_location", str(schema.migrations_folder()))
+        config.set_main_option("script_location", str(database_schema.migrations_folder()))
         config.set_main_option("path_separator", "os")
         with engine.connect() as connection:
             config.attributes["connection"] = connection
@@ -236,6 +236,6 @@ def test_a_database_of_the_first_schema_gets_the_views(url_of_the_first_schema: 
     assert migrate_log(url, clock=FakeClock(), random=random.Random(1)) == "0001"
     story.write(url)
     with open_database(url) as database:
-        assert set(views.VIEWS) <= set(database.relations())
+        assert set(sql_views.VIEWS) <= set(database.relations())
         assert database.query("SELECT max(revision) FROM timeline").rows == [(story.HEAD,)]
         assert database.query("SELECT count(*) FROM objects_at(9) AS o").rows == [(8,)]

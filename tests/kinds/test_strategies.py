@@ -4,7 +4,7 @@ import pytest
 
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.kinds.builtin import declared
-from ctrlmgr.kinds.core.event import EventStrategy, StrictEventStrategy
+from ctrlmgr.kinds.core.core_event import EventStrategy, StrictEventStrategy
 from tests.engine.stage import builtin_kinds
 from tests.kinds.write import create
 

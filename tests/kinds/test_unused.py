@@ -27,9 +27,9 @@ USED_BY = {
     "events.events.k8s.io": "admission/plugins/optional/event_rate_limit.py",
     "ingressclasses.networking.k8s.io": "admission/plugins/default_ingress_class.py",
     "runtimeclasses.node.k8s.io": "admission/plugins/pod_runtime_class.py",
-    "clusterrolebindings.rbac.authorization.k8s.io": "authorization/rbac/authorizer.py",
-    "rolebindings.rbac.authorization.k8s.io": "authorization/rbac/authorizer.py",
-    "roles.rbac.authorization.k8s.io": "authorization/rbac/authorizer.py",
+    "clusterrolebindings.rbac.authorization.k8s.io": "authorization/rbac/rbac_authorizer.py",
+    "rolebindings.rbac.authorization.k8s.io": "authorization/rbac/rbac_authorizer.py",
+    "roles.rbac.authorization.k8s.io": "authorization/rbac/rbac_authorizer.py",
     "priorityclasses.scheduling.k8s.io": "admission/plugins/pod_priority.py",
 }
 """What uses the kinds that no controller watches."""

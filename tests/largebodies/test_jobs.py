@@ -5,7 +5,7 @@ import pytest
 from ctrlmgr.engine.request_options import APPLY_PATCH, JSON_PATCH, Body
 from ctrlmgr.largebodies.jobs import LARGE, MANY, is_large
 from ctrlmgr.schema.codec import JSON
-from ctrlmgr.schema.protobuf.kinds import MEDIA_TYPE as PROTOBUF
+from ctrlmgr.schema.protobuf.protobuf_decoding import MEDIA_TYPE as PROTOBUF
 
 
 @pytest.mark.parametrize(

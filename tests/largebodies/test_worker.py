@@ -14,7 +14,7 @@ from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.largebodies.blueprint import DEFAULT, Rights
 from ctrlmgr.largebodies.worker import MOST_MEMORY

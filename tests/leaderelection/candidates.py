@@ -7,7 +7,7 @@ from random import Random
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES, Key
 from ctrlmgr.eventlog import Author, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.eventlog.session import NoSessions, Sessions
 from ctrlmgr.informer import Change, Informers, WatchCache
 from ctrlmgr.leaderelection import Elector, LeaseLock, Timing

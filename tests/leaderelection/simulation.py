@@ -16,9 +16,9 @@ from ctrlmgr.api.resource import LEASES, Key
 from ctrlmgr.errors import Fenced
 from ctrlmgr.eventlog import Author, Cause, Event, EventType, Fence, Proposal
 from ctrlmgr.eventlog.appending.pending import PendingAppend
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.leaderelection import Elector, LeaseLock, Timing
-from ctrlmgr.leaderelection.record import held
+from ctrlmgr.leaderelection.lease_record import held
 from ctrlmgr.testing import FakeClock
 
 KEY = Key("kube-system", "ctrlmgr")

@@ -12,7 +12,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES
 from ctrlmgr.errors import Fenced, LogUnavailable
 from ctrlmgr.leaderelection import Election
-from ctrlmgr.leaderelection.record import held
+from ctrlmgr.leaderelection.lease_record import held
 from tests.background import DEADLINE, background
 from tests.leaderelection.candidates import Candidate, Shared
 from tests.leaderelection.simulation import Sessions

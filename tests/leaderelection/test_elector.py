@@ -8,7 +8,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import LEASES
 from ctrlmgr.errors import Fenced, LogUnavailable
 from ctrlmgr.eventlog import Fence
-from ctrlmgr.leaderelection.record import SESSION, held
+from ctrlmgr.leaderelection.lease_record import SESSION, held
 from tests.leaderelection.candidates import Candidate, Shared
 from tests.leaderelection.simulation import Sessions
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from ctrlmgr.leaderelection import Elector, Timing
-from ctrlmgr.leaderelection.decision import Term
+from ctrlmgr.leaderelection.election_step import Term
 from ctrlmgr.leaderelection.elector import _Seen
 from tests.leaderelection.simulation import Dice, Exhausted, Path, Variant, World
 

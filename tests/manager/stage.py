@@ -11,7 +11,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import Client, LogClient
 from ctrlmgr.eventlog import Author
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import Change, Informers, WatchCache
 from ctrlmgr.manager import Controller, Reconciler, Result, Watch
 from ctrlmgr.testing import FakeClock

@@ -9,12 +9,11 @@ import pytest
 
 from ctrlmgr import interpreter
 from ctrlmgr.authentication import jwt
-from ctrlmgr.eventlog import chain
+from ctrlmgr.eventlog import hash_chain
 from ctrlmgr.eventlog.appending import committer
-from ctrlmgr.eventlog.sqlite import log as sqlite_log
-from ctrlmgr.eventlog.sqlite import writer
+from ctrlmgr.eventlog.sqlite import sqlite_log, sqlite_writer
 from ctrlmgr.http.bounds import DEFAULT as BOUNDS
-from ctrlmgr.http.stream import ONE_WRITE
+from ctrlmgr.http.response_stream import ONE_WRITE
 from ctrlmgr.regexp import automaton
 from ctrlmgr.server.request import BODY_PATIENCE
 from ctrlmgr.server.watch import watching
@@ -34,7 +33,7 @@ QUOTED = [
     ("group-commit", f"up to {milliseconds(committer._RETURN)} for the first of them"),
     ("group-commit", f"up to {milliseconds(committer._GATHER)} after each further one"),
     ("group-commit", f"after {milliseconds(committer._LINGER)} by themselves"),
-    ("hash-chain", f"only {chain._LINK.size} bytes an event are hashed"),
+    ("hash-chain", f"only {hash_chain._LINK.size} bytes an event are hashed"),
     ("threads-and-loop", f"a switch interval of {milliseconds(interpreter._SWITCH_INTERVAL)}"),
     ("interpreter", f"switch interval of threads | {milliseconds(interpreter._SWITCH_INTERVAL)} |"),
     ("interpreter", f"thresholds of the cycle collector | {YOUNG:,}, {MIDDLE} and {OLD} |"),
@@ -44,7 +43,7 @@ QUOTED = [
     ("regular-expressions", f"at most {automaton.MOST_STEPS:,} steps"),
     ("tokens", f"has at most {jwt._LONGEST >> 20} MiB"),
     ("tuning", f"Pages of {sqlite_log.PAGE >> 10} KiB |"),
-    ("tuning", f"The WAL keeps its file, up to {writer.CHECKPOINT >> 20} MB |"),
+    ("tuning", f"The WAL keeps its file, up to {sqlite_writer.CHECKPOINT >> 20} MB |"),
     ("tuning", f"Outcomes of reconciles wait up to {milliseconds(committer._LINGER)} for another append |"),
     ("http-front", f"whose client has not read for {watching.READ_PATIENCE:g} s"),
     ("http-front", f"with one piece of {ONE_WRITE >> 10} KiB in memory"),

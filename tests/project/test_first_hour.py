@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ctrlmgr.framework.project import source, write
+from ctrlmgr.framework.project import install_source, write
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "operators"
@@ -92,13 +92,13 @@ def test_the_two_pages_lead_from_nothing_to_an_operators_tests(tmp_path: Path) -
     ids=["checkout", "wheel", "git", "subdirectory"],
 )
 def test_a_project_requires_the_ctrlmgr_that_wrote_it(recorded: dict[str, object], wanted: str) -> None:
-    assert source.requirement_of(recorded) == wanted
+    assert install_source.requirement_of(recorded) == wanted
 
 
 def test_a_checkout_that_is_not_installed_is_named_by_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "NAME", "no-such-distribution")
-    assert source.requirement() == f"no-such-distribution @ {ROOT.as_uri()}"
+    monkeypatch.setattr(install_source, "NAME", "no-such-distribution")
+    assert install_source.requirement() == f"no-such-distribution @ {ROOT.as_uri()}"
     write(tmp_path, "shop", "example.com")
     assert ROOT.as_uri() in (tmp_path / "pyproject.toml").read_text()

@@ -82,7 +82,7 @@ def test_another_kind_of_python_is_left_out() -> None:
     ("chosen", "needs"),
     [
         (["tests/workqueue"], ""),
-        (["tests/eventlog/test_chain.py"], ""),
+        (["tests/eventlog/test_hash_chain.py"], ""),
         (["tests/eventlog/postgres/test_pgbouncer.py"], "pgbouncer postgres"),
         (["tests/e2e/workloads/test_told_on_the_page.py", "-n", "2"], "chromium kubectl postgres"),
         (["tests/nothing_of_that_name"], ""),

@@ -21,7 +21,7 @@ from tests.controllers.customresourcedefinitions.defined import (
     widget,
 )
 from tests.controllers.worked_stage import MERGE, WorkedStage
-from tests.recording.test_replay import replay
+from tests.recording.test_replayer import replay
 
 NAMESPACE = "/api/v1/namespaces"
 WIDGETS = f"/apis/{GROUP}/v1/namespaces"

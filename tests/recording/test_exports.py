@@ -10,7 +10,7 @@ from ctrlmgr.api.resource import ENDPOINTS
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.recording.capture.export import history, is_api_object
 from ctrlmgr.recording.format import RecordingWriter
-from ctrlmgr.recording.stage import RECORDING
+from ctrlmgr.recording.replay_stage import RECORDING
 from ctrlmgr.testing.replays import Replayer
 from tests.recording.samples import LARGER, SMALL
 

@@ -17,7 +17,7 @@ from ctrlmgr.clock import parse_time
 from ctrlmgr.errors import Expired, RecordingError
 from ctrlmgr.eventlog import open_log, verify
 from ctrlmgr.eventlog.imports import Stretch
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.eventlog.sqllog import SQLLog
 from ctrlmgr.recording.capture.export import history, is_api_object
 from ctrlmgr.recording.capture.merge import Recorded

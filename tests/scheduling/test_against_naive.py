@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from ctrlmgr.api.resource import Key
+from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.cycle import decide
 from ctrlmgr.scheduling.filters import Filters, Refusal
-from ctrlmgr.scheduling.model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.preemption import Budget, victims_on
-from ctrlmgr.scheduling.views import NodeView, PodView, Selector
+from ctrlmgr.scheduling.scheduling_view import NodeView, PodView, Selector
 from tests.scheduling import naive
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

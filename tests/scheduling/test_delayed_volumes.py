@@ -5,7 +5,7 @@ import pytest
 
 from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.node_selection import NodeSelector
-from ctrlmgr.scheduling.volumes import Candidate, Delayed, Topology, allotted
+from ctrlmgr.scheduling.volume_binding import Candidate, Delayed, Topology, allotted
 
 ONE, TWO = Key("a", "one"), Key("a", "two")
 ZONE_A: dict[str, frozenset[str]] = {"zone": frozenset(["a"])}

@@ -1,4 +1,4 @@
-"""Writes what `ctrlmgr.schema.protobuf.kinds` reads: an encoder that shares its table with it, and nothing else.
+"""Encodes what `ctrlmgr.schema.protobuf.protobuf_decoding` reads; both share one table.
 
 `body` gives a request body for an object in its JSON form; the lower functions make pieces of messages by hand.
 """

@@ -11,7 +11,7 @@ from ctrlmgr.errors import BadRequest, UnsupportedMediaType
 from ctrlmgr.schema import strict_json
 from ctrlmgr.schema.codec import JSON, Codec
 from ctrlmgr.schema.definitions import Definitions
-from ctrlmgr.schema.protobuf.kinds import MAGIC, MEDIA_TYPE
+from ctrlmgr.schema.protobuf.protobuf_decoding import MAGIC, MEDIA_TYPE
 from tests.robustness.attack.growth import WORST, growth
 
 DEFINITIONS = Definitions.builtin()

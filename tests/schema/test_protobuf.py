@@ -13,8 +13,8 @@ import pytest
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.kinds.builtin import builtin_kinds
-from ctrlmgr.schema import structure
-from ctrlmgr.schema.protobuf.kinds import MAGIC, MEDIA_TYPE, decode
+from ctrlmgr.schema import published_schema
+from ctrlmgr.schema.protobuf.protobuf_decoding import MAGIC, MEDIA_TYPE, decode
 from tests.schema.protobuf_encoder import META, body, delimited, number, table, unknown, varint
 
 CAPTURED = json.loads(Path(__file__).with_name("kubectl_protobuf.json").read_text())
@@ -212,7 +212,7 @@ def test_every_field_has_the_name_it_has_in_openapi() -> None:
     checked = 0
     for message in table()["messages"]:
         definition = message.replace("k8s.io.", "io.k8s.", 1).replace("_", "-")
-        raw = structure.definitions().get(definition)
+        raw = published_schema.definitions().get(definition)
         properties = json.loads(bytes(raw)).get("properties") if raw is not None else None
         if properties is not None:
             assert names(message) - {"kind", "apiVersion"} == set(properties) - {"kind", "apiVersion"}, message

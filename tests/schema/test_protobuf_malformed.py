@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.schema.protobuf.kinds import MAGIC, decode
+from ctrlmgr.schema.protobuf.protobuf_decoding import MAGIC, decode
 from tests.schema.protobuf_encoder import delimited, number, unknown, varint
 
 BODIES = [

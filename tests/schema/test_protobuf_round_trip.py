@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctrlmgr.schema.protobuf.kinds import decode
+from ctrlmgr.schema.protobuf.protobuf_decoding import decode
 from tests.schema.protobuf_encoder import INT_OR_STRING, META, QUANTITY, body, table
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

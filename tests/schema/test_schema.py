@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.schema import MISSING, Schema
 
@@ -112,7 +112,7 @@ def test_go_and_openapi_name_the_same_fields() -> None:
     structs = [name for name in DEFINITIONS if DEFINITIONS.schema(name).kind == "object"]
     assert len(structs) > 500
     for name in structs:
-        go = structure.go_fields(name)
+        go = published_schema.go_fields(name)
         assert go is not None
         assert {field.name for field in go} == DEFINITIONS.raw(name).get("properties", {}).keys(), name
 

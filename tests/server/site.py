@@ -20,7 +20,7 @@ from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.eventlog import Author, EventLog, Proposal
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages

@@ -17,7 +17,7 @@ from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import AlreadyExists, Conflict, Forbidden
 from ctrlmgr.eventlog import Author, Cause, Fence
 from ctrlmgr.eventlog.event import Event, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.server.append_serializer import AppendSerializer
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.extensions.compiled import Schema
-from ctrlmgr.kinds.apiextensions.definition import DefinitionStrategy
+from ctrlmgr.extensions.compiled_schema import Schema
+from ctrlmgr.kinds.apiextensions.custom_resource_definition import DefinitionStrategy
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.server.describe.discovery_documents import Discovery
 from tests.controllers.customresourcedefinitions.defined import definition, established

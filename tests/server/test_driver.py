@@ -18,7 +18,7 @@ from ctrlmgr.errors import AlreadyExists, Fenced, LogUnavailable, RequestTimeout
 from ctrlmgr.eventlog import Author, Fence, Head, Proposal
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import driver as driving
 from ctrlmgr.server.driver import Driver

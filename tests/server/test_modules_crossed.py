@@ -72,5 +72,5 @@ def test_a_post_of_a_config_map_crosses_few_modules(crossed: Crossed, tmp_path: 
             site.create(f"next-{number}", a="b")
     log.close()
     modules = set.intersection(*crossed.requests)  # other threads may work meanwhile: timers, watchers
-    assert {"/http/transported.py", "/engine/verbs/create.py", "/eventlog/sqlite/writer.py"} <= modules
+    assert {"/http/base_connection.py", "/engine/verbs/create.py", "/eventlog/sqlite/sqlite_writer.py"} <= modules
     assert len(modules) <= LIMIT, sorted(modules)

@@ -14,7 +14,7 @@ from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, UnsupportedMed
 from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.head import Head
-from ctrlmgr.http.stream import ONE_WRITE
+from ctrlmgr.http.response_stream import ONE_WRITE
 from ctrlmgr.server import request as requests
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import AGENT_LENGTH, BODY_LIMIT, MOST_PARAMETERS, Request, parse_query

@@ -6,9 +6,17 @@ import pytest
 
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.simulation.behaviour import read
-from ctrlmgr.simulation.logs import Wanted, container_of, first_lines, lines_after, next_moment, run_to_read, written
+from ctrlmgr.simulation.kubelet_status import Desired, Place, desired_status
 from ctrlmgr.simulation.runs import End, Span
-from ctrlmgr.simulation.status import Desired, Place, desired_status
+from ctrlmgr.simulation.simulated_logs import (
+    Wanted,
+    container_of,
+    first_lines,
+    lines_after,
+    next_moment,
+    run_to_read,
+    written,
+)
 
 PLACE = Place(("192.0.2.1",), ("10.0.0.2",))
 

@@ -18,7 +18,7 @@ from ctrlmgr.simulation.network import (
     is_of_cluster,
 )
 from ctrlmgr.simulation.shell import run
-from ctrlmgr.simulation.volumes import Files
+from ctrlmgr.simulation.simulated_files import Files
 
 READY = {"addresses": ["10.244.0.7"], "conditions": {"ready": True}}
 

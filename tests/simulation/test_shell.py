@@ -4,7 +4,7 @@ import pytest
 
 from ctrlmgr.simulation.behaviour import Ending
 from ctrlmgr.simulation.shell import run, run_command
-from ctrlmgr.simulation.volumes import Files
+from ctrlmgr.simulation.simulated_files import Files
 
 
 @pytest.mark.parametrize(

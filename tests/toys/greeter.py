@@ -12,8 +12,8 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescriptor
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Watch
-from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import TEXT
+from ctrlmgr.settings.setting_declaration import Setting
+from ctrlmgr.settings.setting_types import TEXT
 
 CONFIG_MAPS = Resource("", "configmaps")
 

@@ -13,18 +13,18 @@ import pytest
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.errors import Expired, NotFound
 from ctrlmgr.eventlog import open_log
-from ctrlmgr.inspection import causes, past
-from ctrlmgr.inspection.blame import blame
+from ctrlmgr.inspection import causes, historical_state
 from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.inspection.field_authors import blame
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.postgres import PostgresCluster
-from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.causes_page import Graphs
 from ctrlmgr.ui.listing import QUIET, Listing
-from ctrlmgr.ui.objects import Objects
+from ctrlmgr.ui.object_page import Objects
 from ctrlmgr.ui.parameters import Parameters
-from ctrlmgr.ui.process import Process
+from ctrlmgr.ui.process_page import Process
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.tables import Tables
+from ctrlmgr.ui.tables_page import Tables
 from ctrlmgr.ui.timeline import Timeline
 from tests.ui import demo, story
 
@@ -130,7 +130,7 @@ def test_objects_at_a_moment_are_what_get_shows(reader: Reader, log: Database) -
     for at in (30, 200, 400):
         known = {each["resource"]: each["namespaces"] for each in tables.kinds(given(at=at))["kinds"]}
         found = tables.objects(given(resource="pods", at=at, limit=500))
-        wanted = past.objects(log, Resource("", "pods"), at=at)
+        wanted = historical_state.objects(log, Resource("", "pods"), at=at)
         assert [(row["namespace"], row["name"], row["revision"]) for row in found["rows"]] == [
             (obj.namespace, obj.name, obj.revision) for obj in wanted
         ]
@@ -161,7 +161,7 @@ def test_a_filter_takes_its_text_as_it_is(reader: Reader) -> None:
 
 def test_an_object_has_the_lines_and_the_blame_of_the_log(reader: Reader, log: Database) -> None:
     found = Objects(reader).object(given(**WEB, at=300))
-    changes = past.history(log, Resource("", "endpoints"), Key("shop", "web"), until=300)
+    changes = historical_state.history(log, Resource("", "endpoints"), Key("shop", "web"), until=300)
     assert found["revision"] == changes[-1].revision
     assert {line[2] for line in found["lines"] if len(line) > 2} == {each.change.revision for each in blame(changes)}
     told = Objects(reader).history(given(**WEB, before=301, limit=2))

@@ -11,9 +11,9 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Key
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
-from ctrlmgr.inspection import moments, past
+from ctrlmgr.inspection import historical_state, moments
 from ctrlmgr.inspection.database import Database
-from ctrlmgr.ui.cluster import Cluster
+from ctrlmgr.ui.cluster_page import Cluster
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from tests.ui.looking import go
@@ -62,8 +62,8 @@ def test_what_runs_where_and_what_waits(tmp_path: Path) -> None:
 
 def test_nodes_and_their_pods_in_a_browser(tab: Page, database: Database) -> None:
     head = moments.head_of(database)
-    nodes = past.objects(database, NODES, at=head)
-    pods = past.objects(database, PODS, at=head)
+    nodes = historical_state.objects(database, NODES, at=head)
+    pods = historical_state.objects(database, PODS, at=head)
     go(tab, "#/cluster")
     expect(tab.locator(".card.node")).to_have_count(len(nodes))
     placed = [each for each in pods if each.to_dict()["spec"].get("nodeName") in {node.name for node in nodes}]

@@ -19,19 +19,19 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
 from ctrlmgr.errors import ApiError, Forbidden, NotFound
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
+from ctrlmgr.inspection.audited_requests import FILE, Row, Store
 from ctrlmgr.inspection.database import Database, open_database
-from ctrlmgr.inspection.requests import FILE, Row, Store
 from ctrlmgr.testing import FakeClock
-from ctrlmgr.ui.cluster import Cluster
-from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.causes_page import Graphs
+from ctrlmgr.ui.cluster_page import Cluster
 from ctrlmgr.ui.listing import Listing
-from ctrlmgr.ui.objects import Objects
+from ctrlmgr.ui.object_page import Objects
 from ctrlmgr.ui.parameters import Parameters
-from ctrlmgr.ui.process import Process
+from ctrlmgr.ui.process_page import Process
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.requests import Requests
-from ctrlmgr.ui.rollouts import Rollouts
-from ctrlmgr.ui.tables import Tables
+from ctrlmgr.ui.requests_page import Requests
+from ctrlmgr.ui.rollouts_page import Rollouts
+from ctrlmgr.ui.tables_page import Tables
 from ctrlmgr.ui.timeline import Timeline
 from ctrlmgr.ui.visibility import Visibility
 from tests.ui import demo

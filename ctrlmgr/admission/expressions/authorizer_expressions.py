@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ctrlmgr.admission.authorization_checks import author_of, verdict_of
-from ctrlmgr.authentication.names import ServiceAccountName
 from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.user_names import ServiceAccountName
 from ctrlmgr.authorization.attributes import Attributes as Asked
 from ctrlmgr.authorization.attributes import path_attributes
 from ctrlmgr.authorization.authorizer import Authorizer, Verdict

@@ -14,7 +14,7 @@ from ctrlmgr.authorization.authorizer import aggregate
 from ctrlmgr.expressions.costs import PER_CALL_LIMIT
 from ctrlmgr.expressions.environment import Expression, NoValue
 from ctrlmgr.expressions.values import CostExceeded, EvalError
-from ctrlmgr.kinds.admissionregistration.expressions import ExpressionRefused
+from ctrlmgr.kinds.admissionregistration.expression_variables import ExpressionRefused
 
 _SPENT = "validation failed due to running out of cost budget, no further validation rules will be run"
 

@@ -19,7 +19,7 @@ from ctrlmgr.engine.conversion import converting
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.expressions.library.authorizing import Ask, AuthorizerValue, Question, ResourceCheck
-from ctrlmgr.expressions.times import parse_timestamp
+from ctrlmgr.expressions.time_values import parse_timestamp
 
 
 class Input(NamedTuple):

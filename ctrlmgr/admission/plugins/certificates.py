@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.authorization_checks import author_of, verdict_of
 from ctrlmgr.admission.certificate_subject import subject_of
-from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.user import MASTERS
 from ctrlmgr.authorization import attributes as asked

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.default_class import default_class
-from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from ctrlmgr.admission.plugin import Plugin, Registration
+from ctrlmgr.admission.admission_plugin import Plugin, Registration
 from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
-from ctrlmgr.kinds.core.pod.resources import Amounts, aggregate, amounts_of, default_pod_resources
+from ctrlmgr.kinds.core.pod.pod_resources import Amounts, aggregate, amounts_of, default_pod_resources
 
 LIMIT_RANGES = Resource("", "limitranges")
 CLAIMS = Resource("", "persistentvolumeclaims")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Decision, Plugin, Registration
+from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.reinvocation import Rounds
 from ctrlmgr.admission.storage_conversion import stored
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb

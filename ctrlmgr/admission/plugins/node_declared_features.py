@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.resource import NODES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import generation_of

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
+from ctrlmgr.admission.admission_plugin import Decision, Plugin
 from ctrlmgr.admission.authorization_checks import author_of, verdict_of
 from ctrlmgr.admission.certificate_subject import subject_of
 from ctrlmgr.admission.node_restriction import decide
-from ctrlmgr.admission.plugin import Decision, Plugin
 from ctrlmgr.api.resource import LEASES, NODES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.authentication.names import NODE_PREFIX
+from ctrlmgr.authentication.user_names import NODE_PREFIX
 from ctrlmgr.authorization import attributes as asked
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.authorization.node.authorizer import identify
+from ctrlmgr.authorization.node.node_authorizer import identify
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import NotFound, StatusDetails

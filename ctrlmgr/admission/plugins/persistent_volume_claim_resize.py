@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.plugins.default_storage_class import ANNOTATION, CLAIMS, STORAGE_CLASSES
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.resource import Key, Resource

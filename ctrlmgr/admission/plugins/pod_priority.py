@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource, Revision
 from ctrlmgr.engine.admission_attributes import Attributes, Verb

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.quota.pod_evaluator import requests_of
 from ctrlmgr.api.quantity import MILLI, WHOLE, parse
 from ctrlmgr.api.resource import NODES, PODS, Key, Resource

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.tolerations import merged_tolerations
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.resource import PODS, Key, Resource

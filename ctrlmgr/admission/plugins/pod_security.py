@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.podsecurity.findings import Finding, Pod
 from ctrlmgr.admission.podsecurity.levels import PREFIX, PRIVILEGED, LevelVersion, Policy, read_policy, strictness
 from ctrlmgr.admission.podsecurity.pod_security_configuration import PodSecurityConfiguration

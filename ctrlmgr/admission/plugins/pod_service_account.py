@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.admission_plugin import Decision, Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.clock import Clock

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.strategy import View

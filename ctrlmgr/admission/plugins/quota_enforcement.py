@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Plugin, Registration
+from ctrlmgr.admission.admission_plugin import Plugin, Registration
 from ctrlmgr.admission.quota.charging import Limited, Quota, Use, charges, configured
 from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.evaluators import Evaluators
@@ -30,7 +30,7 @@ from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import ApiError
 from ctrlmgr.eventlog.event import EventType, Proposal
-from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.configuration_files import Document
 
 QUOTAS: Final = Resource("", "resourcequotas")
 _ENTRIES: Final = 10_000

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
+from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.expressions.authorizer_expressions import answering
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
-from ctrlmgr.admission.plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.policies.policy_matching import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
 from ctrlmgr.admission.policies.policy_parsing import Binding, Bound, Policies
 from ctrlmgr.admission.policies.validating import Opinion, ValidatingPolicy, opinion, read_validating

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from ctrlmgr.admission.plugin import Decision, Plugin, Registration
+from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.webhook_dispatcher import NOT_CALLED, Asking, CallFailed, answer, ask, count

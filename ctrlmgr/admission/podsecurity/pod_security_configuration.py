@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ctrlmgr.admission.podsecurity.levels import LEVELS, LevelVersion, Policy, parse_level, parse_version
-from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.configuration_files import Document
 
 _VERSIONS: Final = tuple(f"pod-security.admission.config.k8s.io/{each}" for each in ("v1", "v1beta1", "v1alpha1"))
 

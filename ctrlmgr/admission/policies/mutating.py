@@ -24,10 +24,10 @@ from ctrlmgr.engine.patch.go_value import go_type
 from ctrlmgr.engine.patch.json_patch import is_failed_test, problem_of
 from ctrlmgr.errors import ApiError
 from ctrlmgr.expressions.costs import TOTAL_LIMIT
-from ctrlmgr.expressions.library.standard import to_string
+from ctrlmgr.expressions.library.standard_functions import to_string
 from ctrlmgr.expressions.types import list_of
 from ctrlmgr.expressions.values import EvalError, Optional, StructValue, UInt
-from ctrlmgr.kinds.admissionregistration.expressions import JSON_PATCH, OBJECT, Scopes
+from ctrlmgr.kinds.admissionregistration.expression_variables import JSON_PATCH, OBJECT, Scopes
 
 
 class NotApplied(Exception):

@@ -19,7 +19,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.expressions.types import BOOL
-from ctrlmgr.kinds.admissionregistration.expressions import Scopes
+from ctrlmgr.kinds.admissionregistration.expression_variables import Scopes
 from ctrlmgr.kinds.label_selectors import selector_of
 
 _ALL: Final = frozenset("*")

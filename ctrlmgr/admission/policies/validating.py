@@ -27,7 +27,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.expressions.costs import MATCH_LIMIT, TOTAL_LIMIT
 from ctrlmgr.expressions.environment import NoValue
 from ctrlmgr.expressions.types import BOOL, NULL, STRING
-from ctrlmgr.kinds.admissionregistration.expressions import Scopes
+from ctrlmgr.kinds.admissionregistration.expression_variables import Scopes
 
 _LONGEST_MESSAGE: Final = 5 * 1024
 _LONGEST_ANNOTATION: Final = 10 * 1024

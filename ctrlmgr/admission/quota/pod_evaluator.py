@@ -19,7 +19,7 @@ from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.clock import parse_time
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.validation.quantities import HUGE_PAGES, is_extended, is_native
-from ctrlmgr.kinds.core.pod.resources import aggregate, is_pod_level, quality_of_service
+from ctrlmgr.kinds.core.pod.pod_resources import aggregate, is_pod_level, quality_of_service
 
 _COUNT: Final = "count/pods"
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")

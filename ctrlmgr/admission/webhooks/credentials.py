@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ctrlmgr.engine.calls.call import ANONYMOUS, Credentials
-from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.configuration_files import Document
 from ctrlmgr.settings.kubeconfig import certificate_of, headers_of, users_of
 
 _VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1")

@@ -17,7 +17,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.engine.strategy import View
-from ctrlmgr.kinds.admissionregistration.expressions import compiled_condition
+from ctrlmgr.kinds.admissionregistration.expression_variables import compiled_condition
 from ctrlmgr.kinds.label_selectors import selector_of
 
 MUTATING: Final = Resource("admissionregistration.k8s.io", "mutatingwebhookconfigurations")

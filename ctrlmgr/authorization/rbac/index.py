@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.authentication.names import ServiceAccountName
 from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.user_names import ServiceAccountName
 from ctrlmgr.authorization.rbac.policy_rules import CompiledRule, PolicyRule
 from ctrlmgr.caches import BoundedCache
 

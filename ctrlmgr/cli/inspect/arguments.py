@@ -17,7 +17,7 @@ from ctrlmgr.settings import Loaded
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Key, Revision
     from ctrlmgr.inspection.database import Database
-    from ctrlmgr.inspection.names import Named
+    from ctrlmgr.inspection.resource_lookup import Named
 
 
 class Target(NamedTuple):
@@ -86,12 +86,12 @@ def split(kind: str, name: str | None) -> tuple[str, str | None]:
 def target(database: Database, kind: str, name: str | None, namespace: str | None) -> Target:
     """Return the object of KIND, NAME and the namespace; raises `click.UsageError` without a name."""
     from ctrlmgr.api.resource import Key
-    from ctrlmgr.inspection import names
+    from ctrlmgr.inspection import resource_lookup
 
     kind, name = split(kind, name)
     if not name:
         raise click.UsageError("Missing argument 'NAME'.")
-    named = names.find(database, kind)
+    named = resource_lookup.find(database, kind)
     return Target(named, Key((namespace or DEFAULT_NAMESPACE) if named.namespaced else "", name))
 
 

@@ -37,14 +37,14 @@ def blame(
     ctrlmgr blame pod/web-0 --at 1200 --history
     """
     from ctrlmgr.cli.output import change_lines
-    from ctrlmgr.inspection import past
-    from ctrlmgr.inspection.blame import blame as blamed
-    from ctrlmgr.inspection.blame import values
+    from ctrlmgr.inspection import historical_state
+    from ctrlmgr.inspection.field_authors import blame as blamed
+    from ctrlmgr.inspection.field_authors import values
     from ctrlmgr.inspection.secrecy import HIDDEN, is_secret
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
-        changes = past.history(database, named.resource, key, until=arguments.moment(database, at))
+        changes = historical_state.history(database, named.resource, key, until=arguments.moment(database, at))
         fields = blamed(changes, managed_fields=show_managed_fields)
         if not fields:
             raise NotFound(f'{named.resource} "{key}" did not exist at this moment (--at chooses another one)')

@@ -73,7 +73,7 @@ def _is_ours(access: Access) -> bool:
     """Ask the server for its version."""
     import msgspec
 
-    from ctrlmgr.recording.capture.cluster import Cluster
+    from ctrlmgr.recording.capture.cluster_client import Cluster
 
     try:
         answer = msgspec.json.decode(Cluster(access, program="ctrlmgr").request("GET", "/version", {}))

@@ -49,7 +49,7 @@ def diff(
     ctrlmgr diff endpoints -n shop --from 10m
     """
     from ctrlmgr.cli.output import change_lines
-    from ctrlmgr.inspection import names, past
+    from ctrlmgr.inspection import historical_state, resource_lookup
     from ctrlmgr.inspection.differences import content, differences
     from ctrlmgr.inspection.secrecy import masked_sides
 
@@ -58,8 +58,8 @@ def diff(
         start, end = arguments.moment(database, first), arguments.moment(database, last)
         if start > end:
             raise click.UsageError(f"--from (revision {start}) is after --to (revision {end})")
-        resource = names.find(database, kind).resource if kind else None
-        pairs = past.between(database, start, end, resource=resource, namespace=namespace, name=name)
+        resource = resource_lookup.find(database, kind).resource if kind else None
+        pairs = historical_state.between(database, start, end, resource=resource, namespace=namespace, name=name)
         if resource is None:
             arguments.note_compacted(database, start)
     records = []

@@ -28,7 +28,7 @@ def failures(loaded: Loaded, ended: bool, at: str | None, output: str) -> None:
     """
     from ctrlmgr.cli.output import change_lines, failure_lines
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.inspection import failures as inspected
+    from ctrlmgr.inspection import failing_reconciles as inspected
     from ctrlmgr.inspection import moments
 
     with arguments.opened(loaded) as database:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ctrlmgr.api.object import Object
     from ctrlmgr.api.resource import Revision
     from ctrlmgr.engine.tables.table_printer import Printer
-    from ctrlmgr.inspection.custom import CustomKindsAt
     from ctrlmgr.inspection.database import Database
-    from ctrlmgr.inspection.names import Named
+    from ctrlmgr.inspection.historical_custom_kinds import CustomKindsAt
+    from ctrlmgr.inspection.resource_lookup import Named
 
 
 @click.command(short_help="Show objects as they were at any revision.")
@@ -63,7 +63,7 @@ def get(
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moments
-    from ctrlmgr.inspection.custom import CustomKindsAt
+    from ctrlmgr.inspection.historical_custom_kinds import CustomKindsAt
 
     with opened(loaded) as database:
         revision = moment(database, at) if at else None
@@ -102,14 +102,14 @@ def _look(
     database: Database, asked: Sequence[Chosen], place: str | None, revision: Revision | None, custom: CustomKindsAt
 ) -> tuple[Found, list[Chosen]]:
     """Return the found objects, and the requested names that do not exist."""
-    from ctrlmgr.inspection import past
+    from ctrlmgr.inspection import historical_state
 
     found: dict[Named, list[Object]] = {}
     missing = []
     for each in asked:
         named, name = each
         within = place if named.namespaced else None
-        objects = past.objects(database, named.resource, namespace=within, name=name, at=revision)
+        objects = historical_state.objects(database, named.resource, namespace=within, name=name, at=revision)
         if named.is_custom:
             objects = [custom.shown(obj) for obj in objects]
         if objects:

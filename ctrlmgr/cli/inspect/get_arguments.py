@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Revision
     from ctrlmgr.inspection.database import Database
-    from ctrlmgr.inspection.names import Named
+    from ctrlmgr.inspection.resource_lookup import Named
 
 
 class Chosen(NamedTuple):
@@ -31,7 +31,7 @@ def chosen(database: Database, arguments: Sequence[str], at: Revision | None = N
 
 
 def _pairs(database: Database, arguments: Sequence[str], at: Revision | None) -> Iterator[Chosen]:
-    from ctrlmgr.inspection import names
+    from ctrlmgr.inspection import resource_lookup
 
     for each in arguments:
         kind, slash, name = each.partition("/")
@@ -39,14 +39,14 @@ def _pairs(database: Database, arguments: Sequence[str], at: Revision | None) ->
             raise click.UsageError(f"KIND/NAME and KIND cannot be mixed; write {each!r} as KIND/NAME")
         if not (kind and name) or "/" in name:
             raise click.UsageError(f"{each!r} is not KIND/NAME")
-        yield Chosen(names.find(database, kind, at), name)
+        yield Chosen(resource_lookup.find(database, kind, at), name)
 
 
 def _all(database: Database, arguments: Sequence[str], at: Revision | None) -> Iterator[Chosen]:
-    from ctrlmgr.inspection import names
+    from ctrlmgr.inspection import resource_lookup
 
     kinds, *wanted = arguments
     of_each: Sequence[str | None] = wanted or [None]
-    for named in names.find_all(database, kinds, at):
+    for named in resource_lookup.find_all(database, kinds, at):
         for name in of_each:
             yield Chosen(named, name)

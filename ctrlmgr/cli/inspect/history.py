@@ -38,13 +38,13 @@ def history(
     ctrlmgr history pod/web-0 --limit 3 -o json
     """
     from ctrlmgr.cli.output import change_lines
-    from ctrlmgr.inspection import past
+    from ctrlmgr.inspection import historical_state
     from ctrlmgr.inspection.differences import content, differences
     from ctrlmgr.inspection.secrecy import masked_sides
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
-        changes = past.history(database, named.resource, key, until=arguments.moment(database, at))
+        changes = historical_state.history(database, named.resource, key, until=arguments.moment(database, at))
         if not changes:
             raise NotFound(f'{named.resource} "{key}" has no events')
     records = []

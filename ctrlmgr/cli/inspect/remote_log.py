@@ -161,7 +161,7 @@ def _copied(loaded: Loaded, named: Named) -> Loaded:
 def _fetch(named: Named) -> Fetch:
     """Return a function that requests a page from the server; its errors say what to do."""
     from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
-    from ctrlmgr.recording.capture.cluster import Cluster
+    from ctrlmgr.recording.capture.cluster_client import Cluster
 
     access = _access(named)
     asked, origin = Cluster(access, program="ctrlmgr"), named.token_file or access.origin

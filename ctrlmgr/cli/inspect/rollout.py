@@ -27,13 +27,13 @@ def rollout(loaded: Loaded, kind: str, name: str | None, namespace: str | None, 
     ctrlmgr rollout statefulset/db --at 10m -o json
     """
     from ctrlmgr.cli.output import change_lines, rollout_lines
-    from ctrlmgr.inspection import rollouts
+    from ctrlmgr.inspection import rollout_timeline
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
-        found = rollouts.rollout(database, named.resource, key, until=arguments.moment(database, at))
+        found = rollout_timeline.rollout(database, named.resource, key, until=arguments.moment(database, at))
     if output == "json":
-        change_lines.write_json(rollouts.as_json(found))
+        change_lines.write_json(rollout_timeline.as_json(found))
         return
     for line in rollout_lines.lines(found):
         click.echo(line)

@@ -62,9 +62,9 @@ def sql(
     """
     from ctrlmgr.cli.output import answers
     from ctrlmgr.inspection import custom_views
+    from ctrlmgr.inspection.audited_requests import open_requests
     from ctrlmgr.inspection.database import open_database
     from ctrlmgr.inspection.questions import audit_questions
-    from ctrlmgr.inspection.requests import open_requests
 
     if sum(map(bool, (question, query, file, listed, datasette))) > 1:
         raise click.UsageError("a question, -c, -f, --list and --datasette exclude each other")

@@ -56,9 +56,9 @@ def why(
     """
     from ctrlmgr.api.resource import PODS
     from ctrlmgr.cli.output import change_lines, failure_lines, trees
-    from ctrlmgr.inspection import causes, placement
-    from ctrlmgr.inspection.failures import as_json, failures_of
-    from ctrlmgr.inspection.requests import requests_if_kept
+    from ctrlmgr.inspection import causes, scheduling_decision
+    from ctrlmgr.inspection.audited_requests import requests_if_kept
+    from ctrlmgr.inspection.failing_reconciles import as_json, failures_of
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
@@ -71,14 +71,14 @@ def why(
         failing = failures_of(database, named, key) if at is None and not effects else []
         placed = None
         if named.resource == PODS and not effects and output == "tree":
-            placed = placement.of(database, key, until=revision)
+            placed = scheduling_decision.of(database, key, until=revision)
     if output != "tree":
         told = {"failures": as_json(failing)} if failing else {}
         change_lines.write_document({**causes.as_json(tree), **told}, output)
         return
     for line in _fitting([*(trees.effects(tree) if effects else trees.causes(tree, whole=whole))], whole=whole):
         click.echo(line)
-    for line in placement.lines(placed) if placed is not None else ():
+    for line in scheduling_decision.lines(placed) if placed is not None else ():
         click.echo(line)
     for failure in failing:
         click.echo(failure_lines.line(failure))

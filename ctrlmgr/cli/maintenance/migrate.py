@@ -24,7 +24,7 @@ def migrate(loaded: Loaded) -> None:
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import migrate_log
-    from ctrlmgr.eventlog.schema import LATEST
+    from ctrlmgr.eventlog.database_schema import LATEST
     from ctrlmgr.logging import mask
 
     configure_logging(loaded.settings)

@@ -17,7 +17,7 @@ from ctrlmgr.settings import Loaded
 if TYPE_CHECKING:
     from ctrlmgr.client import EngineClient, LogClient
     from ctrlmgr.controllers.repair.controller import Handled
-    from ctrlmgr.controllers.repair.findings import Finding
+    from ctrlmgr.controllers.repair.repair_findings import Finding
     from ctrlmgr.eventlog import EventLog
 
 
@@ -50,7 +50,7 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.controllers.events.recorder import EventBroadcaster
     from ctrlmgr.controllers.repair.controller import cluster_ip_repair, node_port_repair
-    from ctrlmgr.kinds.allocators.ranges import Ranges
+    from ctrlmgr.kinds.allocators.service_ranges import Ranges
 
     service = loaded.settings.service
     ranges = Ranges.parse(service.cluster_ip_range, service.node_port_range)

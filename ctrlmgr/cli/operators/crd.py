@@ -32,8 +32,8 @@ def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context
     ctrlmgr crd shop:app > definitions.yaml
     ctrlmgr crd shop:app --apply
     """
+    from ctrlmgr.framework.app_loading import load_kinds
     from ctrlmgr.framework.install import checked_definition
-    from ctrlmgr.framework.loading import load_kinds
 
     apps = load_kinds(places, origin="crd")
     if applies:
@@ -57,7 +57,7 @@ def _print(definitions: list[dict[str, Any]], output: str) -> None:
 def _apply(apps: list[Any], kubeconfig: Path | None, context: str) -> None:
     from ctrlmgr.cli.recordings.record import access_of
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.framework.remote.process import install_definitions
+    from ctrlmgr.framework.remote.controller_process import install_definitions
 
     stored = {each.name for each in install_definitions(access_of(kubeconfig, context), apps, clock=SystemClock())}
     for name in dict.fromkeys(str(kind.resource) for app in apps for kind in app.kinds):

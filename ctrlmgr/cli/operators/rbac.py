@@ -14,7 +14,7 @@ from ctrlmgr.errors import SettingsError
 
 if TYPE_CHECKING:
     from ctrlmgr.framework.app import App
-    from ctrlmgr.framework.rights import Right
+    from ctrlmgr.framework.app_permissions import Right
 
 
 @click.command(short_help="Print the rights that an app uses.")
@@ -49,8 +49,8 @@ def rbac(
     """
     import yaml
 
-    from ctrlmgr.framework.loading import load_app
-    from ctrlmgr.framework.rights import declared_rights, deployed, manifests, webhook_rules
+    from ctrlmgr.framework.app_loading import load_app
+    from ctrlmgr.framework.app_permissions import declared_rights, deployed, manifests, webhook_rules
 
     if within and not no_definitions:
         raise click.UsageError("--within needs --no-definitions, because definitions have no namespace")
@@ -66,8 +66,8 @@ def _observed(app: App, tests: tuple[str, ...]) -> list[Right]:
     """Run tests and return the rights that controllers of an app used in them; raises `SettingsError` if they fail."""
     if not tests:
         return []
-    from ctrlmgr.framework.assembly import descriptors
-    from ctrlmgr.testing.rights import load
+    from ctrlmgr.framework.controller_building import descriptors
+    from ctrlmgr.testing.observed_rights import load
 
     users = {each.user for each in descriptors(app)}
     with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ from ctrlmgr.cli.options import CONTROLLERS, LEADER_ELECTION, LOG, configure_log
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
-    from ctrlmgr.framework.remote.process import Chosen
+    from ctrlmgr.framework.remote.controller_process import Chosen
     from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
     from ctrlmgr.settings.kubeconfig import Access
 
@@ -108,7 +108,7 @@ def run(
     ctrlmgr run builtin:endpoints-controller,endpointslice-controller --leader-elect=false
     """
     from ctrlmgr.cli.recordings.record import access_of
-    from ctrlmgr.framework.remote.process import choose
+    from ctrlmgr.framework.remote.controller_process import choose
 
     configure_logging(loaded.settings)
     chosen = choose(apps, without_admission=no_admission)
@@ -145,7 +145,7 @@ def run_against(
     from ctrlmgr import interpreter
     from ctrlmgr.api.resource import Key
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.framework.remote.process import Options, RemoteProcess
+    from ctrlmgr.framework.remote.controller_process import Options, RemoteProcess
     from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
     from ctrlmgr.leaderelection import Timing
     from ctrlmgr.randomness import PooledRandom

@@ -14,9 +14,9 @@ import msgspec
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.cli.output import aligned_columns, terminal_documents
 from ctrlmgr.clock import format_time
-from ctrlmgr.inspection.blame import Blamed
 from ctrlmgr.inspection.differences import ABSENT, Difference
-from ctrlmgr.inspection.past import Author, Change, Pair
+from ctrlmgr.inspection.field_authors import Blamed
+from ctrlmgr.inspection.historical_state import Author, Change, Pair
 from ctrlmgr.logging import escape
 
 _HEADER = ("REVISION", "TIME", "ACTOR", "RECONCILE", "FIELD", "VALUE")

@@ -17,7 +17,7 @@ from ctrlmgr.errors import RecordingError
 from ctrlmgr.logging import escape
 from ctrlmgr.recording.divergence import ABSENT, Difference, Divergence, Verdict
 from ctrlmgr.recording.report import Report
-from ctrlmgr.recording.versions import Comparison, Departure, WriteDifference
+from ctrlmgr.recording.version_comparison import Comparison, Departure, WriteDifference
 
 T = TypeVar("T")
 

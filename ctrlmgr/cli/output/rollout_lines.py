@@ -11,7 +11,7 @@ import click
 
 from ctrlmgr.cli.output import change_lines
 from ctrlmgr.clock import format_time
-from ctrlmgr.inspection.rollouts import Rollout, Step
+from ctrlmgr.inspection.rollout_timeline import Rollout, Step
 from ctrlmgr.logging import escape
 
 _WIDEST = 60

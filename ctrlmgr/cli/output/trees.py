@@ -14,11 +14,11 @@ import click
 
 from ctrlmgr.cli.output.change_lines import subject, told, written_by
 from ctrlmgr.clock import format_time
+from ctrlmgr.inspection.audited_requests import Request
 from ctrlmgr.inspection.causes import ADMISSION, Node, Run
 from ctrlmgr.inspection.differences import Difference, content, differences
+from ctrlmgr.inspection.historical_state import Change
 from ctrlmgr.inspection.inferring.inference import Inference
-from ctrlmgr.inspection.past import Change
-from ctrlmgr.inspection.requests import Request
 from ctrlmgr.inspection.secrecy import masked_sides
 from ctrlmgr.logging import escape
 

@@ -99,7 +99,7 @@ def _where(revision: int, recordings: tuple[Path, ...], database: str) -> str:
 def _opened(url: str, settings: Settings) -> Iterator[SQLLog]:
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log
-    from ctrlmgr.eventlog.memory import MemoryEventLog
+    from ctrlmgr.eventlog.memory_log import MemoryEventLog
 
     anchor = dataclasses.replace(settings, database=dataclasses.replace(settings.database, url=url)).anchor_path
     if anchor:

@@ -18,9 +18,9 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
-    from ctrlmgr.recording.capture.cluster import Cluster, Served
+    from ctrlmgr.recording.capture.cluster_client import Cluster, Served
+    from ctrlmgr.recording.capture.cluster_recorder import State
     from ctrlmgr.recording.capture.continuing import Ending
-    from ctrlmgr.recording.capture.recorder import State
     from ctrlmgr.recording.capture.redaction import Redaction
     from ctrlmgr.recording.capture.rotation import Files
     from ctrlmgr.settings.kubeconfig import Access
@@ -112,7 +112,7 @@ def record(
     from random import SystemRandom
 
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.recording.capture.recorder import Recorder
+    from ctrlmgr.recording.capture.cluster_recorder import Recorder
     from ctrlmgr.recording.capture.redaction import DEFAULT, Redaction
 
     if database and (kubeconfig or context or period is not None):
@@ -172,9 +172,9 @@ def _ending(output: Path, *, goes_on: bool, force: bool) -> Ending | None:
 
 
 def _chosen(access: Access, namespace: str, names: list[str], ending: Ending | None) -> tuple[Cluster, list[Served]]:
-    from ctrlmgr.recording.capture.cluster import Cluster
+    from ctrlmgr.recording.capture.cluster_client import Cluster
+    from ctrlmgr.recording.capture.cluster_recorder import choose
     from ctrlmgr.recording.capture.continuing import check_chosen
-    from ctrlmgr.recording.capture.recorder import choose
 
     cluster = Cluster(access)
     served = choose(cluster.served(), names)

@@ -19,9 +19,9 @@ from ctrlmgr.settings import Loaded, Settings
 if TYPE_CHECKING:
     from ctrlmgr.eventlog import EventLog
     from ctrlmgr.framework.replaying import Replayed
-    from ctrlmgr.recording.clock import ReplayClock
     from ctrlmgr.recording.twice import ReplayMaker
-    from ctrlmgr.recording.versions import Comparison
+    from ctrlmgr.recording.version_comparison import Comparison
+    from ctrlmgr.recording.virtual_clock import ReplayClock
 
 MEMORY = "memory:"
 
@@ -82,8 +82,8 @@ def replay(
     from ctrlmgr.cli.output.progress import reading
     from ctrlmgr.cli.recordings.interruptible_reading import StoppableReader
     from ctrlmgr.errors import RecordingError
-    from ctrlmgr.recording.clock import ReplayClock
     from ctrlmgr.recording.twice import planned
+    from ctrlmgr.recording.virtual_clock import ReplayClock
 
     configure_logging(loaded.settings)
     make = _maker(loaded.settings)
@@ -117,8 +117,8 @@ def replay(
 def _maker(settings: Settings) -> ReplayMaker:
     """Return a function that creates replays with the settings, and print the settings' warnings."""
     from ctrlmgr.controllers import registry
-    from ctrlmgr.recording.builders import CONTROLLERS
-    from ctrlmgr.recording.replay import JUDGED, Replay
+    from ctrlmgr.recording.replayed_controllers import CONTROLLERS
+    from ctrlmgr.recording.replayer import JUDGED, Replay
 
     chosen = registry.enabled(settings.controllers.enabled)
     for warning in chosen.warnings:
@@ -145,8 +145,8 @@ def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:
 def replayed_apps(names: Sequence[str]) -> Replayed:
     """Load apps for a replay; raises `SettingsError` for apps that cannot run."""
     from ctrlmgr.controllers import registry
-    from ctrlmgr.framework.assembly import check_names
-    from ctrlmgr.framework.loading import load_apps
+    from ctrlmgr.framework.app_loading import load_apps
+    from ctrlmgr.framework.controller_building import check_names
     from ctrlmgr.framework.replaying import Replayed, replayed
 
     if not names:
@@ -161,7 +161,7 @@ def _compare(log: EventLog, url: str) -> Comparison:
 
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog.opening import open_log_for_reading
-    from ctrlmgr.recording.versions import compare
+    from ctrlmgr.recording.version_comparison import compare
 
     other = open_log_for_reading(url, clock=SystemClock(), random=random.SystemRandom())
     try:
@@ -172,7 +172,7 @@ def _compare(log: EventLog, url: str) -> Comparison:
 
 @contextmanager
 def _opened(url: str, clock: ReplayClock, settings: Settings) -> Iterator[EventLog]:
-    from ctrlmgr.recording.stage import open_replay_log
+    from ctrlmgr.recording.replay_stage import open_replay_log
 
     anchor = dataclasses.replace(settings, database=dataclasses.replace(settings.database, url=url)).anchor_path
     if anchor:

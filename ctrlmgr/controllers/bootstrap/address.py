@@ -13,7 +13,7 @@ import structlog
 
 from ctrlmgr.api.field import ROOT
 from ctrlmgr.engine.validation.ip_validation import parse_ip, validate_endpoint_ip
-from ctrlmgr.kinds.allocators.ranges import IPV6
+from ctrlmgr.kinds.allocators.service_ranges import IPV6
 
 log = structlog.get_logger(__name__)
 

@@ -26,9 +26,9 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.bootstrap.cidr import DefaultServiceCIDR
-from ctrlmgr.controllers.bootstrap.namespaces import SystemNamespaces
 from ctrlmgr.controllers.bootstrap.reconcilers import EndpointReconciler
 from ctrlmgr.controllers.bootstrap.service import KubernetesService
+from ctrlmgr.controllers.bootstrap.system_namespaces import SystemNamespaces
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.manager import Controller, Periodic, Result, Runnable
 

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import structlog
 
 from ctrlmgr.client import Client
-from ctrlmgr.controllers.bootstrap.endpoints import Publisher, addresses_of
+from ctrlmgr.controllers.bootstrap.apiserver_endpoints import Publisher, addresses_of
 from ctrlmgr.controllers.bootstrap.leases import Address, MasterLeases
 
 log = structlog.get_logger(__name__)

@@ -18,9 +18,14 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.certificatesigningrequest_approving import DESCRIPTOR
 from ctrlmgr.controllers.certificatesigningrequest_approving.decide import recognized
 from ctrlmgr.controllers.certificatesigningrequest_signing.controller import request_keys
-from ctrlmgr.controllers.certificatesigningrequest_signing.requests import CSRS, SigningRequest, Spec, with_condition
+from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import (
+    CSRS,
+    SigningRequest,
+    Spec,
+    with_condition,
+)
 from ctrlmgr.controllers.descriptor import NoOptions
-from ctrlmgr.controllers.identity import IdentityContext, MayAsk
+from ctrlmgr.controllers.issuer_dependencies import IdentityContext, MayAsk
 from ctrlmgr.errors import NotFound
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch

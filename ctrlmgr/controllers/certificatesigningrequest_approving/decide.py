@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ctrlmgr.controllers.certificatesigningrequest_signing.requests import (
+from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import (
     KUBELET_CLIENT_SIGNER,
     SigningRequest,
     common_name,

@@ -21,7 +21,7 @@ from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock, parse_time
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.certificatesigningrequest_cleaner import DESCRIPTOR
-from ctrlmgr.controllers.certificatesigningrequest_signing.requests import CSRS, Condition, SigningRequest
+from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import CSRS, Condition, SigningRequest
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.informer import Lister

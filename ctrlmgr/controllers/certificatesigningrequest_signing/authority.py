@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
-from ctrlmgr.authentication.certificates import read_certificates
-from ctrlmgr.controllers.certificatesigningrequest_signing.requests import alternative_names
+from ctrlmgr.authentication.x509_verification import read_certificates
+from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import alternative_names
 
 _BACKDATED: Final = timedelta(minutes=5)
 _SHORT: Final = timedelta(hours=8)

@@ -22,7 +22,7 @@ from ctrlmgr.controllers.certificatesigningrequest_signing import DESCRIPTOR, Op
 from ctrlmgr.controllers.certificatesigningrequest_signing.authority import SERIAL_BITS, SigningAuthority
 from ctrlmgr.controllers.certificatesigningrequest_signing.authority_files import AuthorityFiles
 from ctrlmgr.controllers.certificatesigningrequest_signing.decide import Order, decide
-from ctrlmgr.controllers.certificatesigningrequest_signing.requests import (
+from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import (
     CLIENT_SIGNER,
     CSRS,
     KUBELET_CLIENT_SIGNER,
@@ -33,7 +33,7 @@ from ctrlmgr.controllers.certificatesigningrequest_signing.requests import (
     with_status,
 )
 from ctrlmgr.controllers.descriptor import ControllerContext
-from ctrlmgr.controllers.identity import Identity, IdentityContext
+from ctrlmgr.controllers.issuer_dependencies import Identity, IdentityContext
 from ctrlmgr.errors import NotFound, SettingsError
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change, Lister

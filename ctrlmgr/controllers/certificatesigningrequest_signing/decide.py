@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cryptography import x509
 
-from ctrlmgr.controllers.certificatesigningrequest_signing.requests import (
+from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import (
     CLIENT_SIGNER,
     KUBELET_CLIENT_SIGNER,
     KUBELET_SERVING_SIGNER,

@@ -30,11 +30,11 @@ from ctrlmgr.controllers.cronjob.decide import (
     take_turn,
     without,
 )
-from ctrlmgr.controllers.cronjob.views import API_VERSION, CRON_JOBS, JOBS, CronJob
+from ctrlmgr.controllers.cronjob.view import API_VERSION, CRON_JOBS, JOBS, CronJob
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
-from ctrlmgr.controllers.workloads.metrics import cron_job_skew
-from ctrlmgr.controllers.workloads.pods import controller_of, is_controlled_by
+from ctrlmgr.controllers.workloads.controlled_pods import controller_of, is_controlled_by
+from ctrlmgr.controllers.workloads.workload_metrics import cron_job_skew
 from ctrlmgr.errors import AlreadyExists, ApiError, NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Lister

@@ -18,7 +18,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.cronjob.due import MANY, InvalidSchedule, missed_runs, next_look
 from ctrlmgr.controllers.cronjob.schedule import SECOND, next_run
-from ctrlmgr.controllers.cronjob.views import (
+from ctrlmgr.controllers.cronjob.view import (
     API_VERSION,
     CronJob,
     CronJobSpec,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.controllers.customresourcedefinitions.conditions import (
+from ctrlmgr.controllers.customresourcedefinitions.crd_conditions import (
     ESTABLISHED,
     TERMINATING,
     Condition,
@@ -20,7 +20,7 @@ from ctrlmgr.controllers.customresourcedefinitions.conditions import (
     is_true,
     with_condition,
 )
-from ctrlmgr.kinds.apiextensions.definition import CLEANUP
+from ctrlmgr.kinds.apiextensions.custom_resource_definition import CLEANUP
 
 _IN_PROGRESS = Condition(TERMINATING, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
 _COMPLETED = Condition(TERMINATING, "False", "InstanceDeletionCompleted", "removed all instances")

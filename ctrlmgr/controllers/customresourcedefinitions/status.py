@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.controllers.customresourcedefinitions.conditions import (
+from ctrlmgr.controllers.customresourcedefinitions.accepted_names import Taken, desired_establishing, desired_naming
+from ctrlmgr.controllers.customresourcedefinitions.crd_conditions import (
     APPROVED,
     NON_STRUCTURAL,
     Condition,
@@ -21,9 +22,8 @@ from ctrlmgr.controllers.customresourcedefinitions.conditions import (
     with_condition,
     without_condition,
 )
-from ctrlmgr.controllers.customresourcedefinitions.names import Taken, desired_establishing, desired_naming
 from ctrlmgr.extensions import approval
-from ctrlmgr.extensions.validation import structure
+from ctrlmgr.extensions.validation import structural_violations
 
 
 def desired_status(definition: Unstructured, definitions: Iterable[Unstructured], now: str) -> Unstructured:
@@ -37,7 +37,7 @@ def desired_status(definition: Unstructured, definitions: Iterable[Unstructured]
     established = desired_establishing({**definition, "status": status})
     if established is not None:
         status = _with(status, established, now)
-    status = _with_or_without(status, NON_STRUCTURAL, structure.condition(definition), now)
+    status = _with_or_without(status, NON_STRUCTURAL, structural_violations.condition(definition), now)
     return _with_or_without(status, APPROVED, approval.condition(definition), now)
 
 

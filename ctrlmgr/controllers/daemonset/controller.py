@@ -17,19 +17,24 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.daemonset import DESCRIPTOR, Options
-from ctrlmgr.controllers.daemonset.backoff import FailedPodsBackoff, Series
+from ctrlmgr.controllers.daemonset.daemon_pods import by_node, pod_for, target_node
+from ctrlmgr.controllers.daemonset.daemonset_revisions import RevisionKeeper
 from ctrlmgr.controllers.daemonset.decide import Planner, Step, fits, with_status
-from ctrlmgr.controllers.daemonset.placement import by_node, pod_for, target_node
-from ctrlmgr.controllers.daemonset.revisions import RevisionKeeper
+from ctrlmgr.controllers.daemonset.failed_daemon_pods import FailedPodsBackoff, Series
 from ctrlmgr.controllers.daemonset.view import API_VERSION, DAEMON_SETS, KIND, DaemonSet, selects
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import Recorder
-from ctrlmgr.controllers.workloads.claims import Claimer, Owner
-from ctrlmgr.controllers.workloads.history import History
+from ctrlmgr.controllers.workloads.controlled_pods import (
+    index_by_controller,
+    next_availability,
+    owned,
+    owned_or_orphaned,
+)
+from ctrlmgr.controllers.workloads.controller_history import History
+from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
+from ctrlmgr.controllers.workloads.controller_revisions import CONTROLLER_REVISIONS
 from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
-from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availability, owned, owned_or_orphaned
-from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Lister

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.daemonset.placement import HASH_LABEL, is_updated, oldest_first
+from ctrlmgr.controllers.daemonset.daemon_pods import HASH_LABEL, is_updated, oldest_first
 from ctrlmgr.controllers.daemonset.view import DaemonSet, Pods
-from ctrlmgr.controllers.workloads.pods import is_available, is_ready
+from ctrlmgr.controllers.workloads.controlled_pods import is_available, is_ready
 from ctrlmgr.scheduling.fit import Fit, FitNode, fit
 
 Backoff = Callable[[str], float]

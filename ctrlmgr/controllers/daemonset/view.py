@@ -16,7 +16,7 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.controllers.workloads.scaling import RollingUpdate, scaled
+from ctrlmgr.controllers.workloads.int_or_percent import RollingUpdate, scaled
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of
 from ctrlmgr.scheduling.fit import FitSpec

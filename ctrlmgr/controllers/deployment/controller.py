@@ -24,14 +24,14 @@ from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.assembly import assemble
-from ctrlmgr.controllers.deployment import DESCRIPTOR, Options, decide, marks, status
-from ctrlmgr.controllers.deployment.replica_sets import API_VERSION, KIND, Rollout
+from ctrlmgr.controllers.deployment import DESCRIPTOR, Options, decide, deployment_annotations, status
+from ctrlmgr.controllers.deployment.owned_replica_sets import API_VERSION, KIND, Rollout
 from ctrlmgr.controllers.deployment.view import DEPLOYMENTS, Deployment
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
-from ctrlmgr.controllers.workloads.claims import Claimer, Owner
+from ctrlmgr.controllers.workloads.controlled_pods import controller_of, index_by_controller, owned, owned_or_orphaned
+from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
-from ctrlmgr.controllers.workloads.pods import controller_of, index_by_controller, owned, owned_or_orphaned
 from ctrlmgr.controllers.workloads.replica_sets import REPLICA_SETS, ReplicaSet
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Lister
@@ -104,7 +104,7 @@ class DeploymentReconciler:
         if rollout.view.spec.paused:
             self._scale(rollout)
             return None
-        if (revision := marks.rollback_to(rollout.deployment)) is not None:
+        if (revision := deployment_annotations.rollback_to(rollout.deployment)) is not None:
             return self._roll_back(rollout, revision)
         rollout.sync_revision()
         if decide.is_scaling(rollout.view, rollout.all):
@@ -116,7 +116,7 @@ class DeploymentReconciler:
         new = rollout.sync_revision()
         scaled = decide.scale(rollout.view, new, rollout.old)
         rollout.resize(scaled.sizes, note=scaled.shared)
-        if rollout.view.spec.paused and marks.rollback_to(rollout.deployment) is None:
+        if rollout.view.spec.paused and deployment_annotations.rollback_to(rollout.deployment) is None:
             rollout.clean_up()
         self._write_numbers(rollout)
 
@@ -162,10 +162,10 @@ class DeploymentReconciler:
         """Restore the template of an earlier revision, if it exists."""
         if rollout.require_new() is None:
             return _AT_ONCE
-        wanted = revision or marks.last_revision(rollout.all)
+        wanted = revision or deployment_annotations.last_revision(rollout.all)
         fields = rollout.deployment.to_dict()
         noted = dict(rollout.deployment.annotations)
-        target = next((each for each in rollout.all if marks.revision_of(each) == wanted), None)
+        target = next((each for each in rollout.all if deployment_annotations.revision_of(each) == wanted), None)
         done = ""
         if not wanted:
             rollout.tell(WARNING, "DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
@@ -179,9 +179,9 @@ class DeploymentReconciler:
             rollout.tell(WARNING, "DeploymentRollbackTemplateUnchanged", message)
         else:
             fields["spec"]["template"] = decide.without_hash(target.view(ReplicaSet).template)
-            noted = marks.of_rolled_back(noted, target.annotations)
+            noted = deployment_annotations.of_rolled_back(noted, target.annotations)
             done = f'Rolled back deployment "{rollout.deployment.name}" to revision {wanted}'
-        noted.pop(marks.ROLLBACK_TO, None)
+        noted.pop(deployment_annotations.ROLLBACK_TO, None)
         fields["metadata"]["annotations"] = noted
         rollout.update(fields)
         if done:

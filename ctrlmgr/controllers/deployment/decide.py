@@ -10,9 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.deployment.marks import DESIRED_REPLICAS, MAX_REPLICAS, replicas_annotation, revision_of
+from ctrlmgr.controllers.deployment.deployment_annotations import (
+    DESIRED_REPLICAS,
+    MAX_REPLICAS,
+    replicas_annotation,
+    revision_of,
+)
 from ctrlmgr.controllers.deployment.view import Deployment
-from ctrlmgr.controllers.workloads.pods import created_at
+from ctrlmgr.controllers.workloads.controlled_pods import created_at
 from ctrlmgr.controllers.workloads.replica_sets import ReplicaSet
 
 HASH_LABEL: Final = "pod-template-hash"

@@ -12,8 +12,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.controllers.deployment.decide import available, size
 from ctrlmgr.controllers.deployment.view import Deployment
-from ctrlmgr.controllers.workloads.conditions import Condition, condition_of, with_condition, without
 from ctrlmgr.controllers.workloads.replica_sets import ReplicaSet, ReplicaSetStatus
+from ctrlmgr.controllers.workloads.status_conditions import Condition, condition_of, with_condition, without
 
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.controllers.workloads.scaling import Fenceposts, RollingUpdate, fenceposts
+from ctrlmgr.controllers.workloads.int_or_percent import Fenceposts, RollingUpdate, fenceposts
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of
 

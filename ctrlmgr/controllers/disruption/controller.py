@@ -30,7 +30,7 @@ from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.errors import ApiError, Conflict, NotFound
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.informer import Change, Lister
-from ctrlmgr.kinds.core.pod.conditions import set_condition
+from ctrlmgr.kinds.core.pod.pod_conditions import set_condition
 from ctrlmgr.kinds.label_selectors import selector_shown
 from ctrlmgr.manager import Controller, Result, Watch, own_key
 

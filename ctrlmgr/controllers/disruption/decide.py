@@ -18,9 +18,9 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.controllers.disruption.view import DISRUPTION, Budget, DisruptedPod
-from ctrlmgr.controllers.workloads.conditions import condition_of, without
-from ctrlmgr.controllers.workloads.pods import controller_of, is_ready
-from ctrlmgr.controllers.workloads.scaling import scaled
+from ctrlmgr.controllers.workloads.controlled_pods import controller_of, is_ready
+from ctrlmgr.controllers.workloads.int_or_percent import scaled
+from ctrlmgr.controllers.workloads.status_conditions import condition_of, without
 
 ALLOWED: Final = "DisruptionAllowed"
 PATIENCE: Final = 120_000_000

@@ -16,7 +16,7 @@ from ctrlmgr.api.object import Object, OwnerReference
 from ctrlmgr.api.resource import Key, Resource, group_of
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.disruption.decide import Scale
-from ctrlmgr.controllers.workloads.pods import controller_of
+from ctrlmgr.controllers.workloads.controlled_pods import controller_of
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import NotFound
 from ctrlmgr.golang.go_text import quote

@@ -20,7 +20,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from ctrlmgr.api.core import Pod, Service
-from ctrlmgr.api.labels import label_pairs, matches, selector_pair
+from ctrlmgr.api.equality_selectors import label_pairs, matches, selector_pair
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.caches import BoundedCache

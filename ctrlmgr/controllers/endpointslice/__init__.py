@@ -7,8 +7,8 @@ from typing import Annotated
 
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import DURATION, whole
+from ctrlmgr.settings.setting_declaration import Setting
+from ctrlmgr.settings.setting_types import DURATION, whole
 
 
 @dataclass(frozen=True, kw_only=True)

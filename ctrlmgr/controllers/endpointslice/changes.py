@@ -18,8 +18,8 @@ from ctrlmgr.api.discovery import EndpointPort
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.endpointslice.groups import PortSet, ZoneOf, address_types, desired_groups
 from ctrlmgr.controllers.endpointslice.hints import Shares, asks_for_topology, hint, hint_by_cpu
-from ctrlmgr.controllers.endpointslice.objects import desired_labels
 from ctrlmgr.controllers.endpointslice.packing import Changes, Draft, pack, recycle
+from ctrlmgr.controllers.endpointslice.slice_objects import desired_labels
 
 
 def desired_changes(

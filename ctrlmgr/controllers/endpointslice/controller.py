@@ -27,10 +27,10 @@ from ctrlmgr.controllers.endpoints.pod_changes import pod_changes, stops_being_r
 from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes
 from ctrlmgr.controllers.endpointslice import DESCRIPTOR, Options
 from ctrlmgr.controllers.endpointslice.changes import desired_changes
-from ctrlmgr.controllers.endpointslice.nodes import NodeChanges, Zones
-from ctrlmgr.controllers.endpointslice.objects import MANAGER, appearance_of
+from ctrlmgr.controllers.endpointslice.node_topology import NodeChanges, Zones
 from ctrlmgr.controllers.endpointslice.own import OwnSlices
-from ctrlmgr.controllers.endpointslice.writer import SliceWriter
+from ctrlmgr.controllers.endpointslice.slice_objects import MANAGER, appearance_of
+from ctrlmgr.controllers.endpointslice.slice_writer import SliceWriter
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key

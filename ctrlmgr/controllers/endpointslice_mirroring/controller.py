@@ -27,12 +27,16 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoints.controller import LEADER, TRIGGER_TIME
 from ctrlmgr.controllers.endpointslice.groups import Identity, PortSet, identity
-from ctrlmgr.controllers.endpointslice.objects import Appearance, name_prefix, owner
 from ctrlmgr.controllers.endpointslice.own import OwnSlices
 from ctrlmgr.controllers.endpointslice.packing import Changes, Draft, is_same, recycle
-from ctrlmgr.controllers.endpointslice.writer import SliceWriter
+from ctrlmgr.controllers.endpointslice.slice_objects import Appearance, name_prefix, owner
+from ctrlmgr.controllers.endpointslice.slice_writer import SliceWriter
 from ctrlmgr.controllers.endpointslice_mirroring import DESCRIPTOR, Options
-from ctrlmgr.controllers.endpointslice_mirroring.subsets import MAX_ADDRESSES, mirrored_groups, skipped_addresses
+from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import (
+    MAX_ADDRESSES,
+    mirrored_groups,
+    skipped_addresses,
+)
 from ctrlmgr.controllers.events.recorder import SILENT, WARNING, Recorder, failures_told
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch

@@ -19,7 +19,7 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.ephemeral_volume import DESCRIPTOR, Options
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.persistentvolumeclaim_protection.controller import CLAIMS
-from ctrlmgr.controllers.workloads.pods import is_controlled_by
+from ctrlmgr.controllers.workloads.controlled_pods import is_controlled_by
 from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Watch

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.clock import format_time, format_time_seconds
-from ctrlmgr.controllers.events.correlation import Sighting
+from ctrlmgr.controllers.events.event_correlation import Sighting
 from ctrlmgr.controllers.events.series import Series
 
 _DEFAULT_NAMESPACE: Final = "default"

@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 from ctrlmgr.client import PatchClient
-from ctrlmgr.controllers.events.correlation import Occurrence
+from ctrlmgr.controllers.events.event_correlation import Occurrence
 
 FINISH: Final = 360.0
 """Seconds without another occurrence after which a series ends, and between checks for that (`finishTime`)."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import whole
+from ctrlmgr.settings.setting_declaration import Setting
+from ctrlmgr.settings.setting_types import whole
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ from ctrlmgr.controllers.garbage_collector.decisions import (
     decide,
     is_waiting,
 )
-from ctrlmgr.controllers.garbage_collector.graph import Graph, Item, Scope, is_irrelevant, references
+from ctrlmgr.controllers.garbage_collector.owner_graph import Graph, Item, Scope, is_irrelevant, references
 from ctrlmgr.engine.deletion import ORPHAN
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import NotFound

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import NamedTuple, TypeAlias
 
 from ctrlmgr.api.object import Object, OwnerReference
-from ctrlmgr.controllers.garbage_collector.graph import Graph, Item, references
+from ctrlmgr.controllers.garbage_collector.owner_graph import Graph, Item, references
 from ctrlmgr.engine.deletion import FOREGROUND, ORPHAN
 
 

@@ -23,7 +23,7 @@ from ctrlmgr.api.resource import Resource, group_of
 from ctrlmgr.authentication.user import AUTHENTICATED
 from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import (
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import (
     MetricsError,
     PodMetric,
     PodMetrics,

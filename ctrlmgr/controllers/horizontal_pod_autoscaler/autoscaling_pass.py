@@ -14,7 +14,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
-from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Bounds, Memory, limit
+from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod
 from ctrlmgr.controllers.horizontal_pod_autoscaler.measure import (
     Evaluation,
     Measured,
@@ -22,17 +22,17 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.measure import (
     Unmeasured,
     evaluate,
 )
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient
-from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsClient
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness, Situation, Tolerances
+from ctrlmgr.controllers.horizontal_pod_autoscaler.scaling_limits import Bounds, Memory, limit
 from ctrlmgr.controllers.horizontal_pod_autoscaler.status import (
     ABLE_TO_SCALE,
     SCALING_ACTIVE,
     SCALING_LIMITED,
     StatusDraft,
 )
-from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Autoscaler, Behavior, Metric, Scale
-from ctrlmgr.controllers.workloads.metrics import INTERNAL, NONE, SPEC, DecisionMetrics
+from ctrlmgr.controllers.horizontal_pod_autoscaler.view import Autoscaler, Behavior, Metric, Scale
+from ctrlmgr.controllers.workloads.workload_metrics import INTERNAL, NONE, SPEC, DecisionMetrics
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.errors import ApiError, BadRequest

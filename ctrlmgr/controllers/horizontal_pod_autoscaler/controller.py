@@ -28,10 +28,10 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaling_pass import (
     Selectors,
     Surroundings,
 )
-from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient
-from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS
-from ctrlmgr.controllers.workloads.metrics import DecisionMetrics
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsClient
+from ctrlmgr.controllers.horizontal_pod_autoscaler.scaling_limits import Memory
+from ctrlmgr.controllers.horizontal_pod_autoscaler.view import AUTOSCALERS
+from ctrlmgr.controllers.workloads.workload_metrics import DecisionMetrics
 from ctrlmgr.engine.calls.call import Credentials
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import SettingsError

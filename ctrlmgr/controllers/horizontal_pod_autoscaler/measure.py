@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsClient, MetricsError, milli, written
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsClient, MetricsError, milli, written
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import (
     Proposal,
     Situation,
@@ -23,7 +23,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import (
     by_utilization,
     total_of,
 )
-from ctrlmgr.controllers.horizontal_pod_autoscaler.views import Identifier, Metric, Reference, Source, Target
+from ctrlmgr.controllers.horizontal_pod_autoscaler.view import Identifier, Metric, Reference, Source, Target
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of, selector_shown
 

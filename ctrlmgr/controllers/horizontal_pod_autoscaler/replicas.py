@@ -19,8 +19,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsError, PodMetric, PodMetrics
-from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod, requests_of
+from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod, requests_of
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsError, PodMetric, PodMetrics
 
 CPU: Final = "cpu"
 _LARGEST_32: Final = 2**31 - 1

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import format_time_seconds
-from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AutoscalerStatus
+from ctrlmgr.controllers.horizontal_pod_autoscaler.view import AutoscalerStatus
 
 ABLE_TO_SCALE: Final = "AbleToScale"
 SCALING_ACTIVE: Final = "ScalingActive"

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
-from ctrlmgr.controllers.job.backoff import ready_indexes
 from ctrlmgr.controllers.job.indexes import superfluous
+from ctrlmgr.controllers.job.job_backoff import ready_indexes
+from ctrlmgr.controllers.job.job_policies import judge, met_rule
 from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
-from ctrlmgr.controllers.job.policies import judge, met_rule
-from ctrlmgr.controllers.job.views import JobCondition, JobPod, by_rank
+from ctrlmgr.controllers.job.view import JobCondition, JobPod, by_rank
 
 AT_ONCE: Final = 500
 """The maximum of pods that a reconcile creates or deletes (`MaxPodCreateDeletePerSync`)."""

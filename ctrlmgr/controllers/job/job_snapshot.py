@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ctrlmgr.controllers.job.backoff import Backoff
 from ctrlmgr.controllers.job.indexes import (
     Intervals,
     completion_index,
@@ -18,8 +17,9 @@ from ctrlmgr.controllers.job.indexes import (
     ignored_failure_count,
     indexes_of,
 )
-from ctrlmgr.controllers.job.policies import judge
-from ctrlmgr.controllers.job.views import Job, JobPod, JobSpec, JobStatus, Uncounted
+from ctrlmgr.controllers.job.job_backoff import Backoff
+from ctrlmgr.controllers.job.job_policies import judge
+from ctrlmgr.controllers.job.view import Job, JobPod, JobSpec, JobStatus, Uncounted
 
 
 @dataclass(frozen=True, kw_only=True)

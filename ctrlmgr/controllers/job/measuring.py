@@ -12,10 +12,10 @@ from typing import Final
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.job.decide import COMPLETE
 from ctrlmgr.controllers.job.indexes import Intervals
+from ctrlmgr.controllers.job.job_policies import judge
 from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
-from ctrlmgr.controllers.job.policies import judge
-from ctrlmgr.controllers.job.views import TRACKING, Job, JobCondition, JobPod, JobStatus
-from ctrlmgr.controllers.workloads.metrics import (
+from ctrlmgr.controllers.job.view import TRACKING, Job, JobCondition, JobPod, JobStatus
+from ctrlmgr.controllers.workloads.workload_metrics import (
     FAILED,
     SUCCEEDED,
     job_finished_indexes,

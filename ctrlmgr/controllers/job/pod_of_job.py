@@ -15,10 +15,10 @@ from ctrlmgr.controllers.job.indexes import (
     failure_count,
     ignored_failure_count,
 )
+from ctrlmgr.controllers.job.job_policies import judge
 from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
-from ctrlmgr.controllers.job.policies import judge
-from ctrlmgr.controllers.job.views import TRACKING, JobPod
-from ctrlmgr.controllers.workloads.claims import Owner
+from ctrlmgr.controllers.job.view import TRACKING, JobPod
+from ctrlmgr.controllers.workloads.controller_ref_manager import Owner
 from ctrlmgr.controllers.workloads.pod_control import pod_from_template
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from ctrlmgr.controllers.job.decide import COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, condition
 from ctrlmgr.controllers.job.indexes import by_completion_index, completion_index
+from ctrlmgr.controllers.job.job_policies import judge
 from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
-from ctrlmgr.controllers.job.policies import judge
-from ctrlmgr.controllers.job.views import JobCondition, JobPod, JobStatus, Uncounted
+from ctrlmgr.controllers.job.view import JobCondition, JobPod, JobStatus, Uncounted
 
 AT_ONCE: Final = 500
 """The maximum of uids in the status (`MaxUncountedPods`)."""

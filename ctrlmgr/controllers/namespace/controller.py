@@ -30,7 +30,7 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.custom_kinds import follow_definitions
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.namespace import DESCRIPTOR, Options
-from ctrlmgr.controllers.namespace.conditions import Content, desired_conditions
+from ctrlmgr.controllers.namespace.deletion_conditions import Content, desired_conditions
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.extensions.definition import Definition

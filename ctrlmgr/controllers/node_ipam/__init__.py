@@ -7,9 +7,9 @@ from typing import Annotated
 
 from ctrlmgr.api.resource import NODES, Resource
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import RANGES as _RANGES
-from ctrlmgr.settings.kinds import SWITCH, Kind, one_of, whole
+from ctrlmgr.settings.setting_declaration import Setting
+from ctrlmgr.settings.setting_types import RANGES as _RANGES
+from ctrlmgr.settings.setting_types import SWITCH, Kind, one_of, whole
 
 
 def _read_ranges(value: object) -> str:

@@ -21,7 +21,7 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
 from ctrlmgr.controllers.node_ipam import DESCRIPTOR, Options
-from ctrlmgr.controllers.node_ipam.ranges import Network, Pool, pools
+from ctrlmgr.controllers.node_ipam.cidr_set import Network, Pool, pools
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Watch

@@ -32,10 +32,10 @@ from ctrlmgr.controllers.node_lifecycle.decide import (
     label_changes,
     with_taints,
 )
-from ctrlmgr.controllers.node_lifecycle.views import HealthLease, HealthNode
+from ctrlmgr.controllers.node_lifecycle.view import HealthLease, HealthNode
 from ctrlmgr.controllers.node_lifecycle.zones import Rates, TaintQueue, ZoneState, passage, zone_state
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
-from ctrlmgr.controllers.workloads.conditions import condition_of
+from ctrlmgr.controllers.workloads.status_conditions import condition_of
 from ctrlmgr.errors import ApiError, NotFound
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
-from ctrlmgr.controllers.node_lifecycle.views import READY, Condition, HealthNode
+from ctrlmgr.controllers.node_lifecycle.view import READY, Condition, HealthNode
 from ctrlmgr.scheduling.taints import NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
 
 _SECOND: Final = 1_000_000

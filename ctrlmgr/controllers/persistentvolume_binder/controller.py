@@ -24,8 +24,8 @@ from ctrlmgr.controllers.claims_of_pods import index_by_claim, pods_of_claim
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.persistentvolume_binder import DESCRIPTOR, Options
+from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import AVAILABLE, BOUND, DEFAULT_CLASS
 from ctrlmgr.controllers.persistentvolume_binder.decide import Fields, Plan, for_claim, for_volume
-from ctrlmgr.controllers.persistentvolume_binder.names import AVAILABLE, BOUND, DEFAULT_CLASS
 from ctrlmgr.errors import NotFound
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final, NamedTuple, Protocol
 
-from ctrlmgr.controllers.persistentvolume_binder.matching import best, is_bound_to, mismatch, modes_differ
-from ctrlmgr.controllers.persistentvolume_binder.names import (
+from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import (
     AVAILABLE,
     BIND_COMPLETED,
     BOUND,
@@ -36,6 +35,7 @@ from ctrlmgr.controllers.persistentvolume_binder.names import (
     class_of,
     names_class,
 )
+from ctrlmgr.controllers.persistentvolume_binder.volume_matching import best, is_bound_to, mismatch, modes_differ
 
 Fields = Mapping[str, Any]
 NORMAL: Final = "Normal"

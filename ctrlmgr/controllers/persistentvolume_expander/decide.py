@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.quantity import parse
-from ctrlmgr.controllers.persistentvolume_binder.names import BOUND, MIGRATED, SOURCES
+from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import BOUND, MIGRATED, SOURCES
 
 RESIZER: Final = "volume.kubernetes.io/storage-resizer"
 _BEFORE: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"

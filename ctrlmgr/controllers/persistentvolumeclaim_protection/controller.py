@@ -22,7 +22,7 @@ from ctrlmgr.controllers.claims_of_pods import claims_of, index_by_claim, pods_o
 from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.persistentvolumeclaim_protection import DESCRIPTOR
 from ctrlmgr.controllers.protection import Protector
-from ctrlmgr.controllers.workloads.pods import is_controlled_by
+from ctrlmgr.controllers.workloads.controlled_pods import is_controlled_by
 from ctrlmgr.informer import Change
 from ctrlmgr.manager import Controller, Watch
 

@@ -28,13 +28,13 @@ from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.events.recorder import WARNING, EventBroadcaster, Recorder
-from ctrlmgr.controllers.repair.addresses import describe_address, find_address_findings
-from ctrlmgr.controllers.repair.findings import Action, Finding
-from ctrlmgr.controllers.repair.ports import describe_port, find_port_findings
+from ctrlmgr.controllers.repair.address_findings import describe_address, find_address_findings
+from ctrlmgr.controllers.repair.port_findings import describe_port, find_port_findings
+from ctrlmgr.controllers.repair.repair_findings import Action, Finding
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, CtrlmgrError, Expired, NotFound
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.kinds.allocators.service_cidrs import SERVICE_CIDRS
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.manager import Controller
 from ctrlmgr.metrics import CLUSTER_IP_REPAIR, NODE_PORT_REPAIR, RepairMetrics
 

@@ -24,11 +24,7 @@ from ctrlmgr.controllers.descriptor import ControllerContext, ControllerDescript
 from ctrlmgr.controllers.events.recorder import Recorder
 from ctrlmgr.controllers.replicaset import DESCRIPTOR, Options
 from ctrlmgr.controllers.replicaset.decide import Step, desired_status, next_step, with_status
-from ctrlmgr.controllers.workloads.claims import Claimer, Owner
-from ctrlmgr.controllers.workloads.metrics import note_sorting
-from ctrlmgr.controllers.workloads.owners import DependentChanges
-from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches, pod_from_template
-from ctrlmgr.controllers.workloads.pods import (
+from ctrlmgr.controllers.workloads.controlled_pods import (
     active,
     controller_of,
     index_by_controller,
@@ -38,6 +34,9 @@ from ctrlmgr.controllers.workloads.pods import (
     next_availability,
     owned_or_orphaned,
 )
+from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
+from ctrlmgr.controllers.workloads.owners import DependentChanges
+from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches, pod_from_template
 from ctrlmgr.controllers.workloads.replica_sets import (
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
@@ -45,6 +44,7 @@ from ctrlmgr.controllers.workloads.replica_sets import (
     controller_selects,
     selects,
 )
+from ctrlmgr.controllers.workloads.workload_metrics import note_sorting
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key

@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import format_time_seconds
-from ctrlmgr.controllers.workloads.conditions import condition_of, with_condition, without
+from ctrlmgr.controllers.workloads.controlled_pods import is_available, is_ready
 from ctrlmgr.controllers.workloads.deletion_order import deletion_order
-from ctrlmgr.controllers.workloads.pods import is_available, is_ready
 from ctrlmgr.controllers.workloads.replica_sets import ReplicaSet
+from ctrlmgr.controllers.workloads.status_conditions import condition_of, with_condition, without
 
 BURST: Final = 500
 """Maximum number of pods created or deleted at a time (`BurstReplicas`)."""

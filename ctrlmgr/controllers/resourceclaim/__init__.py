@@ -7,8 +7,8 @@ from typing import Annotated
 
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import whole
+from ctrlmgr.settings.setting_declaration import Setting
+from ctrlmgr.settings.setting_types import whole
 
 _CLAIMS = Resource("resource.k8s.io", "resourceclaims")
 

@@ -42,7 +42,7 @@ from ctrlmgr.controllers.resourceclaim.decide import (
     owning_pod,
     reserved,
 )
-from ctrlmgr.controllers.workloads.pods import index_by_controller, is_controlled_by, owned
+from ctrlmgr.controllers.workloads.controlled_pods import index_by_controller, is_controlled_by, owned
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Lister

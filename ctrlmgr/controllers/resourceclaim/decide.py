@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.workloads.pods import is_controlled_by
+from ctrlmgr.controllers.workloads.controlled_pods import is_controlled_by
 from ctrlmgr.errors import CtrlmgrError
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"

@@ -27,20 +27,20 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
-from ctrlmgr.controllers.scheduler.devices import DEVICE_CLASSES, RESOURCE_CLAIMS
-from ctrlmgr.controllers.scheduler.surroundings import CLAIMS, CLASSES, VOLUMES, Surroundings
-from ctrlmgr.controllers.scheduler.world import World
-from ctrlmgr.controllers.workloads.conditions import condition_of, with_condition
+from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, Surroundings
+from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS
+from ctrlmgr.controllers.scheduler.scheduler_cache import World
+from ctrlmgr.controllers.workloads.status_conditions import condition_of, with_condition
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change, Lister
-from ctrlmgr.kinds.core.event import NOTE_LENGTH
+from ctrlmgr.kinds.core.core_event import NOTE_LENGTH
 from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import Decision, decide
-from ctrlmgr.scheduling.model import PodInfo
 from ctrlmgr.scheduling.preemption import Candidate
-from ctrlmgr.scheduling.queue import Entry, Happening, Waiting
-from ctrlmgr.scheduling.volumes import allotted
+from ctrlmgr.scheduling.scheduling_queue import Entry, Happening, Waiting
+from ctrlmgr.scheduling.volume_binding import allotted
 
 log = structlog.get_logger(__name__)
 

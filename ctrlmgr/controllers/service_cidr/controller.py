@@ -28,9 +28,9 @@ from ctrlmgr.controllers.events.recorder import Recorder, failures_told
 from ctrlmgr.controllers.service_cidr import DESCRIPTOR
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change, Lister
-from ctrlmgr.kinds.allocators.claims import ALLOCATOR, LABEL_MANAGED_BY
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, AddressRange, Network
+from ctrlmgr.kinds.allocators.allocation_claims import ALLOCATOR, LABEL_MANAGED_BY
 from ctrlmgr.kinds.allocators.service_cidrs import READY, SERVICE_CIDRS, Condition, ServiceCIDR, networks
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, AddressRange, Network
 from ctrlmgr.manager import Controller, Result, Watch
 
 log = structlog.get_logger(__name__)

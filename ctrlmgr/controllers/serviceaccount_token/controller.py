@@ -22,7 +22,7 @@ from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, TYPE
 from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS
 from ctrlmgr.client import Client
 from ctrlmgr.controllers.assembly import assemble
-from ctrlmgr.controllers.identity import IdentityContext
+from ctrlmgr.controllers.issuer_dependencies import IdentityContext
 from ctrlmgr.controllers.serviceaccount_token import DESCRIPTOR, Options
 from ctrlmgr.controllers.serviceaccount_token.decide import NewToken, desired_secret, token_maker, without_reference
 from ctrlmgr.errors import NamespaceTerminating, NotFound

@@ -16,8 +16,8 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.jwt import PrivateKey, sign
-from ctrlmgr.authentication.keys import key_id
 from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, legacy_claims, secret_data
+from ctrlmgr.authentication.token_keys import key_id
 
 NewToken: TypeAlias = Callable[[Object, str], str]
 """Returns a token of a ServiceAccount for the Secret with this name."""

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from ctrlmgr.api.resource import SERVICES
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import RANGES
+from ctrlmgr.settings.setting_declaration import Setting
+from ctrlmgr.settings.setting_types import RANGES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from typing import Annotated
 from ctrlmgr.api.resource import ENDPOINT_SLICES, LEASES, NODES, PODS, SERVICES
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.settings.declaration import Setting
-from ctrlmgr.settings.kinds import TEXT, decimal
+from ctrlmgr.settings.setting_declaration import Setting
+from ctrlmgr.settings.setting_types import TEXT, decimal
 
 
 @dataclass(frozen=True, kw_only=True)

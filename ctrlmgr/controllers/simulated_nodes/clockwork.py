@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
-from ctrlmgr.controllers.simulated_nodes.rules import Rules
+from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.simulation.behaviour import Behaviour, Subject, told
 from ctrlmgr.simulation.life import PULL_TAKES
 from ctrlmgr.simulation.nodes import slowness

@@ -3,8 +3,8 @@
 Guarantees:
 - It changes only nodes with the simulation's label, and pods on those. It executes nothing.
 - Each write is made as the node's user, `system:node:NAME`.
-- `simulation.status.desired_status` computes a pod's status. This controller writes it whenever it changes. All state
-  follows from the objects, so a new process continues where the last one stopped.
+- `simulation.kubelet_status.desired_status` computes a pod's status. This controller writes it whenever it changes. All
+  state follows from the objects, so a new process continues where the last one stopped.
 
 Its keys: a name alone is a node, a namespace and a name a pod; `*` is the renewal of the leases that are due.
 """
@@ -29,18 +29,19 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
+from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules, read_behaviour
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips_of, misunderstood, taken_at
+from ctrlmgr.controllers.simulated_nodes.cluster_services import SeenServices, Services
 from ctrlmgr.controllers.simulated_nodes.kubelet_events import kubelet_events, unknown_commands
 from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
-from ctrlmgr.controllers.simulated_nodes.rules import Rules, read_behaviour
-from ctrlmgr.controllers.simulated_nodes.services import SeenServices, Services
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.errors import AlreadyExists, NotFound
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.filters import PORTS_TAKEN
-from ctrlmgr.scheduling.model import NodeInfo, PodInfo
-from ctrlmgr.scheduling.resources import shortages
+from ctrlmgr.scheduling.resource_amounts import shortages
+from ctrlmgr.simulation.kubelet_status import Place, desired_status, rejected
 from ctrlmgr.simulation.life import live
 from ctrlmgr.simulation.nodes import (
     ADDRESSES,
@@ -53,8 +54,7 @@ from ctrlmgr.simulation.nodes import (
     problems,
     templates,
 )
-from ctrlmgr.simulation.status import Place, desired_status, rejected
-from ctrlmgr.simulation.volumes import is_sharing
+from ctrlmgr.simulation.simulated_files import is_sharing
 
 log = structlog.get_logger(__name__)
 

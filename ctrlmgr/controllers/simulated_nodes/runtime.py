@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import Clock, format_time
+from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips_of, taken_at
+from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
-from ctrlmgr.controllers.simulated_nodes.rules import Rules
-from ctrlmgr.controllers.simulated_nodes.services import Services
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import ApiError, BadRequest
-from ctrlmgr.simulation.logs import (
+from ctrlmgr.simulation.runs import Span
+from ctrlmgr.simulation.shell import Line
+from ctrlmgr.simulation.simulated_logs import (
     Wanted,
     container_of,
     first_lines,
@@ -28,8 +30,6 @@ from ctrlmgr.simulation.logs import (
     same_run,
     written,
 )
-from ctrlmgr.simulation.runs import Span
-from ctrlmgr.simulation.shell import Line
 
 _SECOND = 1_000_000
 

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
-from ctrlmgr.simulation.volumes import Entry
+from ctrlmgr.simulation.simulated_files import Entry
 
 _MOST: Final = 64
 """Maximum number of changes kept per file."""
@@ -81,7 +81,7 @@ class SharedFiles:
 
 
 class Seen:
-    """One pod's view of the files that others wrote; a `volumes.Shared`."""
+    """One pod's view of the files that others wrote; a `simulated_files.Shared`."""
 
     def __init__(self, files: SharedFiles, uid: str, time: PodTime, now: int | None) -> None:
         """View `files` as one pod."""

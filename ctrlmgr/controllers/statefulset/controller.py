@@ -25,15 +25,20 @@ from ctrlmgr.controllers.statefulset.decide import (
     members,
 )
 from ctrlmgr.controllers.statefulset.identity import is_member, revision_of
-from ctrlmgr.controllers.statefulset.pod_control import StatefulPodControl
+from ctrlmgr.controllers.statefulset.stateful_pod_control import StatefulPodControl
 from ctrlmgr.controllers.statefulset.view import API_VERSION, CLAIMS, KIND, STATEFUL_SETS, StatefulSet
-from ctrlmgr.controllers.workloads.claims import Claimer, Owner
+from ctrlmgr.controllers.workloads.controlled_pods import index_by_controller, next_availability, owned_or_orphaned
+from ctrlmgr.controllers.workloads.controller_history import History, Newest, found_or_raised, next_number, template_in
+from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
+from ctrlmgr.controllers.workloads.controller_revisions import (
+    CONTROLLER_REVISIONS,
+    NewRevision,
+    patch_bytes,
+    template_patch,
+)
 from ctrlmgr.controllers.workloads.hashes import revision_hash
-from ctrlmgr.controllers.workloads.history import History, Newest, found_or_raised, next_number, template_in
 from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.controllers.workloads.pod_control import in_batches
-from ctrlmgr.controllers.workloads.pods import index_by_controller, next_availability, owned_or_orphaned
-from ctrlmgr.controllers.workloads.revisions import CONTROLLER_REVISIONS, NewRevision, patch_bytes, template_patch
 from ctrlmgr.errors import ApiError, CtrlmgrError
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch, own_key

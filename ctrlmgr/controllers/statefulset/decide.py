@@ -28,7 +28,7 @@ from ctrlmgr.controllers.statefulset.identity import (
 )
 from ctrlmgr.controllers.statefulset.retention import is_stale_for_pod, is_up_to_date
 from ctrlmgr.controllers.statefulset.view import StatefulSet
-from ctrlmgr.controllers.workloads.pods import is_available, is_ready
+from ctrlmgr.controllers.workloads.controlled_pods import is_available, is_ready
 
 GetClaim = Callable[[str], Object | None]
 """Returns the claim of a name in the StatefulSet's namespace."""

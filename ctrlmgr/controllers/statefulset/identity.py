@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.statefulset.view import API_VERSION, KIND, StatefulSet
-from ctrlmgr.controllers.workloads.claims import Owner
+from ctrlmgr.controllers.workloads.controller_ref_manager import Owner
 from ctrlmgr.controllers.workloads.pod_control import pod_from_template
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"

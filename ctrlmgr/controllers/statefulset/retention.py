@@ -11,7 +11,7 @@ from typing import Any
 from ctrlmgr.api.object import Object, OwnerReference
 from ctrlmgr.controllers.statefulset.identity import ordinal_of
 from ctrlmgr.controllers.statefulset.view import API_VERSION, KIND, StatefulSet
-from ctrlmgr.controllers.workloads.claims import Owner
+from ctrlmgr.controllers.workloads.controller_ref_manager import Owner
 
 
 def _references(claim: Object) -> list[OwnerReference]:

@@ -23,7 +23,7 @@ from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.taint_eviction import DESCRIPTOR, Options
 from ctrlmgr.controllers.taint_eviction.decide import Plan, decide
-from ctrlmgr.controllers.workloads.conditions import with_condition
+from ctrlmgr.controllers.workloads.status_conditions import with_condition
 from ctrlmgr.errors import NotFound
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch

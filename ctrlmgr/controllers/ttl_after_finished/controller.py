@@ -22,7 +22,7 @@ from ctrlmgr.clock import Clock, parse_time
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.ttl_after_finished import DESCRIPTOR, Options
-from ctrlmgr.controllers.workloads.metrics import job_deletion_seconds
+from ctrlmgr.controllers.workloads.workload_metrics import job_deletion_seconds
 from ctrlmgr.errors import NotFound, TerminalError
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch

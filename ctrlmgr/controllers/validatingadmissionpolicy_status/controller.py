@@ -20,9 +20,9 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.validatingadmissionpolicy_status import DESCRIPTOR, Options
-from ctrlmgr.controllers.validatingadmissionpolicy_status.checking import Checked, expression_warnings
-from ctrlmgr.controllers.validatingadmissionpolicy_status.matching import kinds_to_check
-from ctrlmgr.controllers.validatingadmissionpolicy_status.schemas import schema_of
+from ctrlmgr.controllers.validatingadmissionpolicy_status.matched_kinds import kinds_to_check
+from ctrlmgr.controllers.validatingadmissionpolicy_status.policy_type_checks import Checked, expression_warnings
+from ctrlmgr.controllers.validatingadmissionpolicy_status.resolved_schemas import schema_of
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.informer import Lister

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.workloads.pods import created_at, is_active, ready_since
+from ctrlmgr.controllers.workloads.controlled_pods import created_at, is_active, ready_since
 from ctrlmgr.golang.go_numbers import parse_int
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"

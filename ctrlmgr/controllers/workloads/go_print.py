@@ -1,8 +1,8 @@
 """Formats API types as Go does: go-spew's `%#v` with sorted keys, without methods, pointer addresses and capacities.
 
 Kubernetes hashes that text (`pkg/util/hash.DeepHashObject`, `dump.ForHash`), so names of ReplicaSets depend on every
-byte of it. `schema.structure` has the fields of Kubernetes 1.36 with their order and types. This module adds their Go
-names, and which structs are embedded.
+byte of it. `schema.published_schema` has the fields of Kubernetes 1.36 with their order and types. This module adds
+their Go names, and which structs are embedded.
 
     a struct                  {Name:(string)web Optional:(*bool)true …}
     a list, a map             ([]v1.EnvVar)[{…} {…}]    (map[string]string)map[app:web tier:db]
@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from ctrlmgr.controllers.workloads.go_quantity import GoQuantity, read
-from ctrlmgr.schema.structure import go_fields
+from ctrlmgr.schema.published_schema import go_fields
 
 Print: TypeAlias = Callable[[Any], str]
 """Formats a value, None for an absent one, without its type."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ctrlmgr.api.object import Object, OwnerReference
 from ctrlmgr.api.resource import Key, group_of
-from ctrlmgr.controllers.workloads.pods import controller_of
+from ctrlmgr.controllers.workloads.controlled_pods import controller_of
 from ctrlmgr.informer import Change, Lister
 
 

@@ -16,7 +16,7 @@ from ctrlmgr import threads
 from ctrlmgr.api.object import Object
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
-from ctrlmgr.controllers.workloads.claims import Owner
+from ctrlmgr.controllers.workloads.controller_ref_manager import Owner
 from ctrlmgr.engine.validation.name_formats import subdomain_name
 from ctrlmgr.errors import ApiError, CtrlmgrError, NamespaceTerminating, NotFound
 

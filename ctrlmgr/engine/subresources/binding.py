@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
@@ -41,6 +41,6 @@ class BindingHandler(Handler):
             nonlocal binding
             binding = yield from admit_body(request, given, _BINDING, None if target.name else target.kind)
             decision = yield from decide_change(request, bound, admitted=True)
-            return decision._replace(code=201, shown=None, object=None, status=status.success(code=201))
+            return decision._replace(code=201, shown=None, object=None, status=status_responses.success(code=201))
 
         return (yield from decide_and_append(request, decide, limit=RETRIES))

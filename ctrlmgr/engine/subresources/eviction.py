@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Answer, Await, Operation, Target
 from ctrlmgr.engine.refusals import not_found
@@ -59,7 +59,9 @@ def _evict(request: Request, given: dict[str, Any]) -> Operation[Decision]:
     proposals = list(decision.proposals)
     if evicted.budget is not None and proposals:
         proposals.append(evicted.budget)
-    return decision._replace(code=201, proposals=proposals, shown=None, object=None, status=status.success(code=201))
+    return decision._replace(
+        code=201, proposals=proposals, shown=None, object=None, status=status_responses.success(code=201)
+    )
 
 
 def _decided(request: Request, eviction: dict[str, Any]) -> Operation[Evicted]:

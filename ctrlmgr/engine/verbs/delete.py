@@ -7,7 +7,7 @@ between.
 
 from __future__ import annotations
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine import deletion
 from ctrlmgr.engine.admission_attributes import Verb
@@ -109,4 +109,4 @@ def _gone(request: Request, obj: Object, code: int) -> Decision:
     """Return the response of a deletion: the object or a Status, as its kind requires."""
     if request.plan.strategy.returns_deleted:
         return Decision(code, object=obj)
-    return Decision(code, status=status.deleted(request.plan.resource, obj.name, obj.uid))
+    return Decision(code, status=status_responses.deleted(request.plan.resource, obj.name, obj.uid))

@@ -14,8 +14,8 @@ import structlog
 
 from ctrlmgr.api.resource import NAMESPACES, Revision
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.eventlog.chain import Place, Stamp, content_digest
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
+from ctrlmgr.eventlog.hash_chain import Place, Stamp, content_digest
 
 log = structlog.get_logger(__name__)
 

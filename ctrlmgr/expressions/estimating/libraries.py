@@ -12,11 +12,11 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from ctrlmgr.expressions.declarations import Overload
+from ctrlmgr.expressions.estimating.cost_ranges import FREE, LARGEST, ONE, UNKNOWN, Range, fixed
 from ctrlmgr.expressions.estimating.operands import Estimate, Operand, SizeAt
-from ctrlmgr.expressions.estimating.ranges import FREE, LARGEST, ONE, UNKNOWN, Range, fixed
-from ctrlmgr.expressions.estimating.standard import PATTERN, TRAVERSAL, matching
-from ctrlmgr.expressions.library.devices import MOST_VALUES
-from ctrlmgr.expressions.nodes import Literal
+from ctrlmgr.expressions.estimating.standard_costs import PATTERN, TRAVERSAL, matching
+from ctrlmgr.expressions.expression_tree import Literal
+from ctrlmgr.expressions.library.device_attributes import MOST_VALUES
 from ctrlmgr.expressions.types import Type
 
 _CHECK: Final = 350_000

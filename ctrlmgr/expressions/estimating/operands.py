@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from ctrlmgr.expressions.estimating.ranges import UNKNOWN, Range
-from ctrlmgr.expressions.nodes import Node
+from ctrlmgr.expressions.estimating.cost_ranges import UNKNOWN, Range
+from ctrlmgr.expressions.expression_tree import Node
 from ctrlmgr.expressions.types import Type
 
 Place: TypeAlias = tuple[str, ...]

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.expressions.declarations import Overload
+from ctrlmgr.expressions.estimating.cost_ranges import EMPTY, FREE, ONE, UNKNOWN, Range, fixed
 from ctrlmgr.expressions.estimating.libraries import library_estimate
 from ctrlmgr.expressions.estimating.operands import Estimate, Operand, Place, SizeAt
-from ctrlmgr.expressions.estimating.ranges import EMPTY, FREE, ONE, UNKNOWN, Range, fixed
-from ctrlmgr.expressions.estimating.standard import standard_estimate
-from ctrlmgr.expressions.macros import RESULT
-from ctrlmgr.expressions.nodes import (
+from ctrlmgr.expressions.estimating.standard_costs import standard_estimate
+from ctrlmgr.expressions.expression_tree import (
     Call,
     Comprehension,
     Ident,
@@ -28,6 +27,7 @@ from ctrlmgr.expressions.nodes import (
     Select,
     StructOf,
 )
+from ctrlmgr.expressions.macros import RESULT
 from ctrlmgr.expressions.types import Type
 
 _NEW_LIST: Final = fixed(10)

@@ -13,8 +13,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.expressions.library.numbers import write_double, write_fixed, write_scientific
-from ctrlmgr.expressions.times import write_duration, write_timestamp
+from ctrlmgr.expressions.library.float_format import write_double, write_fixed, write_scientific
+from ctrlmgr.expressions.time_values import write_duration, write_timestamp
 from ctrlmgr.expressions.types import Type
 from ctrlmgr.expressions.values import SEQUENCES, Duration, EvalError, Timestamp, UInt, type_of
 from ctrlmgr.golang.go_text import quote

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ctrlmgr.expressions.declarations import Library
-from ctrlmgr.expressions.times import duration, timestamp
+from ctrlmgr.expressions.time_values import duration, timestamp
 from ctrlmgr.expressions.values import (
     LEAST_INT,
     MOST_INT,

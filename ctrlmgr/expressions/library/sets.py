@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ctrlmgr.expressions.declarations import Library
-from ctrlmgr.expressions.keys import keys_of
+from ctrlmgr.expressions.value_keys import keys_of
 from ctrlmgr.expressions.values import equal
 
 SETS: Final = Library()

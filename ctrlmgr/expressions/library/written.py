@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from ctrlmgr.expressions.times import parse_timestamp
+from ctrlmgr.expressions.time_values import parse_timestamp
 from ctrlmgr.expressions.values import EvalError
 
 _uuid = re.compile(

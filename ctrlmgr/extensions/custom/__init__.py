@@ -1,7 +1,7 @@
 """Custom kinds: creates the engine's `Kind`s from CustomResourceDefinitions.
 
-A definition is processed in this order: `registry` updates the kinds of a server, and `kind` creates each `Kind`. A
-kind's `codec` reads and writes its objects, `shape` describes ownership and merging of fields, and `strategy` handles
-writes. `reading` and `webhook` convert between versions, `scaling` is for the scale subresource, and `openapi` for
-OpenAPI documents.
+A definition is processed in this order: `custom_kind_registration` updates the kinds of a server, and `custom_kind`
+creates each `Kind`. A kind's `custom_codec` reads and writes its objects, `custom_shape` describes ownership and
+merging of fields, and `custom_strategy` handles writes. `custom_conversion` and `conversion_webhook` convert between
+versions, `custom_scaling` is for the scale subresource, and `openapi` for OpenAPI documents.
 """

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from ctrlmgr.extensions.formats.addresses import is_cidr, is_hostname, is_ipv4, is_ipv6, is_mac
-from ctrlmgr.extensions.formats.numbers import is_credit_card, is_isbn, is_isbn10, is_isbn13
-from ctrlmgr.extensions.formats.resources import is_email, is_uri
-from ctrlmgr.extensions.formats.times import is_date, is_date_time, is_duration
+from ctrlmgr.extensions.formats.check_digit_formats import is_credit_card, is_isbn, is_isbn10, is_isbn13
+from ctrlmgr.extensions.formats.internet_formats import is_email, is_uri
+from ctrlmgr.extensions.formats.network_formats import is_cidr, is_hostname, is_ipv4, is_ipv6, is_mac
+from ctrlmgr.extensions.formats.time_formats import is_date, is_date_time, is_duration
 
 Format: TypeAlias = Callable[[str], bool]
 

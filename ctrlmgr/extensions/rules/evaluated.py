@@ -15,7 +15,7 @@ from typing import Any, Final
 from ctrlmgr.api.field import ROOT, FieldError, Path, duplicate, forbidden, invalid, required
 from ctrlmgr.expressions.costs import MOST_STEPS, PER_CALL_LIMIT, TOTAL_LIMIT
 from ctrlmgr.expressions.values import NONE, CostExceeded, EvalError, Optional
-from ctrlmgr.extensions.rules.compiled import Node, Rule
+from ctrlmgr.extensions.rules.compiled_rules import Node, Rule
 from ctrlmgr.extensions.rules.typing import visible
 from ctrlmgr.extensions.structural import MISSING
 from ctrlmgr.extensions.values.go import identity, same, told

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ctrlmgr.expressions import types
 from ctrlmgr.expressions.escapes import escaped
-from ctrlmgr.expressions.times import parse_duration, parse_timestamp
+from ctrlmgr.expressions.time_values import parse_duration, parse_timestamp
 from ctrlmgr.expressions.types import Type
 from ctrlmgr.expressions.values import EvalError, MapList, SetList
 from ctrlmgr.extensions.structural import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, Raw

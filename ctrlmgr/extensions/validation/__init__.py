@@ -3,7 +3,7 @@
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation`.
 """
 
-from ctrlmgr.extensions.validation.definition import validate_definition, validate_status
-from ctrlmgr.extensions.validation.warnings import warnings
+from ctrlmgr.extensions.validation.definition_validation import validate_definition, validate_status
+from ctrlmgr.extensions.validation.definition_warnings import warnings
 
 __all__ = ["validate_definition", "validate_status", "warnings"]

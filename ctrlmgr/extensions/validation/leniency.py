@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ctrlmgr.api.field import ROOT
 from ctrlmgr.engine.validation.webhook_validation import validate_ca_bundle
-from ctrlmgr.extensions.shaping.defaults import pruned_defaults
+from ctrlmgr.extensions.shaping.schema_defaults import pruned_defaults
 from ctrlmgr.extensions.structural import (
     EMBEDDED,
     INT_OR_STRING,
@@ -23,11 +23,11 @@ from ctrlmgr.extensions.structural import (
     Raw,
     Structural,
 )
-from ctrlmgr.extensions.validation.conversion import has_known_review
+from ctrlmgr.extensions.validation.conversion_validation import has_known_review
 from ctrlmgr.extensions.validation.internal import InternalSpec, internal_spec, schema_of
-from ctrlmgr.extensions.validation.schemas import TYPES, set_item_errors, strict_list_errors
-from ctrlmgr.extensions.validation.structure import is_structural
-from ctrlmgr.extensions.validation.versions import MOST_SELECTABLE_FIELDS
+from ctrlmgr.extensions.validation.schema_validation import TYPES, set_item_errors, strict_list_errors
+from ctrlmgr.extensions.validation.structural_violations import is_structural
+from ctrlmgr.extensions.validation.version_validation import MOST_SELECTABLE_FIELDS
 from ctrlmgr.extensions.values.go import same
 
 

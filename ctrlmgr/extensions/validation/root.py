@@ -12,13 +12,13 @@ from typing import Final
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid
 from ctrlmgr.extensions.structural import NotStructural, Raw, Structural, refuse_unsupported
 from ctrlmgr.extensions.validation.default_values import validate_defaults
-from ctrlmgr.extensions.validation.expressions import expression_errors
 from ctrlmgr.extensions.validation.internal import Part, schema_of
 from ctrlmgr.extensions.validation.leniency import Requirements
 from ctrlmgr.extensions.validation.printed import SCHEMA_FIELDS, printed_schema
-from ctrlmgr.extensions.validation.schemas import Rules, validate_schema
-from ctrlmgr.extensions.validation.structure import validate_structure
-from ctrlmgr.extensions.validation.versions import (
+from ctrlmgr.extensions.validation.rule_validation import expression_errors
+from ctrlmgr.extensions.validation.schema_validation import Rules, validate_schema
+from ctrlmgr.extensions.validation.structural_violations import validate_structure
+from ctrlmgr.extensions.validation.version_validation import (
     column_errors,
     deprecation_errors,
     selectable_errors,

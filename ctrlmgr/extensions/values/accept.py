@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ctrlmgr.extensions.values.go import HIGHEST, LOWEST, is_integral
-from ctrlmgr.extensions.values.node import Node
+from ctrlmgr.extensions.values.schema_node import Node
 from ctrlmgr.work_budget import spend
 
 Check: TypeAlias = Callable[[Any], bool]

@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from ctrlmgr.extensions.structural import TYPE_META
 from ctrlmgr.extensions.values.accept import accepting
-from ctrlmgr.extensions.values.correlation import Correlation
+from ctrlmgr.extensions.values.correlated_value import Correlation
 from ctrlmgr.extensions.values.go import is_int, is_integral
-from ctrlmgr.extensions.values.node import Node
 from ctrlmgr.extensions.values.result import (
     Found,
     Result,
@@ -28,6 +27,7 @@ from ctrlmgr.extensions.values.result import (
     placeless,
     wrong_type,
 )
+from ctrlmgr.extensions.values.schema_node import Node
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.work_budget import TooMuchWork, spend
 

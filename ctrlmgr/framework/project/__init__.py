@@ -15,7 +15,7 @@ from string import Template
 from typing import Final
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.framework.project.source import requirement
+from ctrlmgr.framework.project.install_source import requirement
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
@@ -57,8 +57,8 @@ def _manifests(file: Path, words: Mapping[str, str]) -> str:
     """Return the Deployment of the operator in a file, and the rights that it declares, as YAML."""
     import yaml
 
-    from ctrlmgr.framework.loading import load_app
-    from ctrlmgr.framework.rights import declared_rights, deployed, manifests, webhook_rules
+    from ctrlmgr.framework.app_loading import load_app
+    from ctrlmgr.framework.app_permissions import declared_rights, deployed, manifests, webhook_rules
 
     name, app = words["name"], load_app(str(file), origin="new")
     image = f"{name}:0.1.0"

@@ -20,9 +20,9 @@ from ctrlmgr import threads
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog.event import EventType, Snapshot
-from ctrlmgr.framework.remote.api import Api
-from ctrlmgr.framework.remote.log import NoFeed, RemoteLog
-from ctrlmgr.framework.remote.stream import Changed, Listed, Message, Progressed, Stream
+from ctrlmgr.framework.remote.api_server_log import NoFeed, RemoteLog
+from ctrlmgr.framework.remote.list_and_watch import Changed, Listed, Message, Progressed, Stream
+from ctrlmgr.framework.remote.remote_api import Api
 from ctrlmgr.informer import Change, Informer, Informers, Quarantine
 
 _LOOK_UP: Final = 0.5

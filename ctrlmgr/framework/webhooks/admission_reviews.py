@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from ctrlmgr.errors import ApiError, BadRequest
-from ctrlmgr.framework.admission import AppAdmission, Refused, Write, decide, failed, refusal_text
-from ctrlmgr.framework.reading import Cache
+from ctrlmgr.framework.app_admission import AppAdmission, Refused, Write, decide, failed, refusal_text
+from ctrlmgr.framework.cached_objects import Cache
 from ctrlmgr.framework.webhooks.json_difference import difference
 
 VERSION: Final = "admission.k8s.io/v1"

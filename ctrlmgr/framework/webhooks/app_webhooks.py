@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.framework.app import App
-from ctrlmgr.framework.remote.log import RemoteLog
+from ctrlmgr.framework.remote.api_server_log import RemoteLog
 from ctrlmgr.framework.webhooks.cluster_reader import ClusterReader
 from ctrlmgr.framework.webhooks.registering import Registration
 from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions, decide_address

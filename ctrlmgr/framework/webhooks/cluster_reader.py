@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.resource import Key
-from ctrlmgr.framework.declaration import declaration_of
-from ctrlmgr.framework.reading import Cache, read
-from ctrlmgr.framework.remote.log import RemoteLog
+from ctrlmgr.framework.cached_objects import Cache, read
+from ctrlmgr.framework.class_declaration import declaration_of
+from ctrlmgr.framework.remote.api_server_log import RemoteLog
 
 
 class ClusterReader(Cache):

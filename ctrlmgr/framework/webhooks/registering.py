@@ -18,7 +18,7 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import Conflict, CtrlmgrError, Fenced, Forbidden, NotFound, SettingsError
 from ctrlmgr.framework.install import MANAGER
-from ctrlmgr.framework.remote.log import RemoteLog
+from ctrlmgr.framework.remote.api_server_log import RemoteLog
 from ctrlmgr.framework.webhooks.webhook_configurations import RUN, Registered
 
 log = structlog.get_logger(__name__)

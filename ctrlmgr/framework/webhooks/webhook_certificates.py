@@ -21,7 +21,7 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import AlreadyExists, SettingsError
 from ctrlmgr.framework.children import to_object
-from ctrlmgr.framework.remote.log import RemoteLog
+from ctrlmgr.framework.remote.api_server_log import RemoteLog
 from ctrlmgr.http.tls import CertificateFiles, ensure_certificates, write_private
 
 log = structlog.get_logger(__name__)

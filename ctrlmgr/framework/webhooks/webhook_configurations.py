@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
-from ctrlmgr.framework.admission import AppAdmission
 from ctrlmgr.framework.app import App
+from ctrlmgr.framework.app_admission import AppAdmission
 from ctrlmgr.framework.children import to_object
 
 GROUP: Final = "admissionregistration.k8s.io"

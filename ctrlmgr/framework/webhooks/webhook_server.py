@@ -20,8 +20,8 @@ import structlog
 from ctrlmgr import threads
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, SettingsError
-from ctrlmgr.framework.admission import AppAdmission
-from ctrlmgr.framework.reading import Cache
+from ctrlmgr.framework.app_admission import AppAdmission
+from ctrlmgr.framework.cached_objects import Cache
 from ctrlmgr.framework.webhooks.admission_reviews import answer
 from ctrlmgr.framework.webhooks.webhook_certificates import RENEW, WebhookCertificates
 

@@ -36,7 +36,7 @@ from ctrlmgr.http.http2.frames import (
     window_update,
 )
 from ctrlmgr.http.lazy_timer import LazyTimer
-from ctrlmgr.http.stream import Framing
+from ctrlmgr.http.response_stream import Framing
 
 
 class Trunk(Protocol):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ctrlmgr.http.stream import ONE_WRITE
+from ctrlmgr.http.response_stream import ONE_WRITE
 
 
 class Outbox:

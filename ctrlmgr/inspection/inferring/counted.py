@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.past import Past, Step, newest
+from ctrlmgr.inspection.inferring.object_history import Past, Step, newest
 
 REPLICASETS: Final = Resource("apps", "replicasets")
 

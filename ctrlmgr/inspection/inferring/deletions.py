@@ -13,8 +13,8 @@ from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.counted import is_active, is_ready
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.owners import Owner, node_meant, owned_pods, owner_of
-from ctrlmgr.inspection.inferring.past import Past, Step, newest
+from ctrlmgr.inspection.inferring.object_history import Past, Step, newest
+from ctrlmgr.inspection.inferring.owner_causes import Owner, node_meant, owned_pods, owner_of
 
 _SCALED: Final = frozenset({"replicaset-controller", "replicationcontroller-controller", "statefulset-controller"})
 _REVISION_LABEL: Final = "controller-revision-hash"

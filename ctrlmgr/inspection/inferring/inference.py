@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.inspection.inferring.past import Past, Step
+from ctrlmgr.inspection.inferring.object_history import Past, Step
 
 
 class Cause(NamedTuple):

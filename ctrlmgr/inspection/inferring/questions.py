@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.inferring.cause_rules import infer
 from ctrlmgr.inspection.inferring.inference import Inference
-from ctrlmgr.inspection.inferring.past import LoggedPast
-from ctrlmgr.inspection.inferring.rules import infer
+from ctrlmgr.inspection.inferring.object_history import LoggedPast
 
 _STRETCHES = "SELECT after_revision, last_revision FROM log_import ORDER BY after_revision"
 _PLACE = """

@@ -71,7 +71,7 @@ def questions() -> Mapping[str, Question]:
 
 @cache
 def audit_questions() -> Mapping[str, Question]:
-    """Return those about audited requests (`inspection.requests`), by name."""
+    """Return those about audited requests (`inspection.audited_requests`), by name."""
     return _questions(Path(__file__).parent / "audit")
 
 

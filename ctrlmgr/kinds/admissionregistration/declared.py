@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ctrlmgr.kinds.admissionregistration import printers
-from ctrlmgr.kinds.admissionregistration.bindings import BindingStrategy
-from ctrlmgr.kinds.admissionregistration.policies import MutatingPolicyStrategy, ValidatingPolicyStrategy
-from ctrlmgr.kinds.admissionregistration.webhooks import WebhookConfigurationStrategy
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.admissionregistration.admission_policies import MutatingPolicyStrategy, ValidatingPolicyStrategy
+from ctrlmgr.kinds.admissionregistration.admission_webhooks import WebhookConfigurationStrategy
+from ctrlmgr.kinds.admissionregistration.policy_bindings import BindingStrategy
+from ctrlmgr.kinds.kind_declaration import Declaration
 
 _V1 = "admissionregistration.k8s.io/v1"
 

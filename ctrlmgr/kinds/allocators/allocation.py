@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.ip_validation import parse_ip
-from ctrlmgr.kinds.allocators.claims import is_claimed
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from ctrlmgr.kinds.allocators.allocation_claims import is_claimed
 from ctrlmgr.kinds.allocators.search import Searcher
 from ctrlmgr.kinds.allocators.service_cidrs import Pool, Pools
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 
 FULL = "range is full"
 _LARGEST = 2**31 - 1

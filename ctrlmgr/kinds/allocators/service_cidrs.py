@@ -20,8 +20,8 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.strategy import View
-from ctrlmgr.kinds.allocators.ranges import SHORTEST_IPV6_PREFIX, AddressRange, Network
 from ctrlmgr.kinds.allocators.search import Searcher
+from ctrlmgr.kinds.allocators.service_ranges import SHORTEST_IPV6_PREFIX, AddressRange, Network
 
 SERVICE_CIDRS: Final = Resource("networking.k8s.io", "servicecidrs")
 READY: Final = "Ready"

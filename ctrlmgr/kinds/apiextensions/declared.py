@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.apiextensions.definition import DefinitionStrategy
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.apiextensions.custom_resource_definition import DefinitionStrategy
+from ctrlmgr.kinds.kind_declaration import Declaration
 
 KINDS = (
     Declaration(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctrlmgr.kinds.apiregistration import printers
 from ctrlmgr.kinds.apiregistration.api_services import APIServiceStrategy
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.kind_declaration import Declaration
 
 KINDS = (
     Declaration(

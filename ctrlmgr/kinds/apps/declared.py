@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctrlmgr.kinds.apps import printers
 from ctrlmgr.kinds.apps.deployments import DaemonSetStrategy, DeploymentStrategy, ReplicaSetStrategy
 from ctrlmgr.kinds.apps.stateful_set import ControllerRevisionStrategy, StatefulSetStrategy
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.kind_declaration import Declaration
 
 _V1 = "apps/v1"
 

@@ -36,10 +36,7 @@ from ctrlmgr.kinds.apps.templates import (
     validate_selected_template,
     validate_selector,
 )
-from ctrlmgr.kinds.core.pod.defaults import default_template
-from ctrlmgr.kinds.core.pod.validation import validate_template
-from ctrlmgr.kinds.core.pod.warnings import pod_warnings
-from ctrlmgr.kinds.rules import (
+from ctrlmgr.kinds.common_rules import (
     amount,
     at_most_all,
     int_or_percent,
@@ -47,6 +44,9 @@ from ctrlmgr.kinds.rules import (
     nonnegative_fields,
     sorted_map,
 )
+from ctrlmgr.kinds.core.pod.defaults import default_template
+from ctrlmgr.kinds.core.pod.validation import validate_template
+from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _ROLLING, _RECREATE, _ON_DELETE = "RollingUpdate", "Recreate", "OnDelete"

@@ -29,11 +29,7 @@ from ctrlmgr.kinds.apps.templates import (
     validate_runs_for_ever,
     validate_selector,
 )
-from ctrlmgr.kinds.core.claim_spec import claim_warnings, validate_claim_spec
-from ctrlmgr.kinds.core.pod.annotations import validate_pod_annotations
-from ctrlmgr.kinds.core.pod.validation import validate_template
-from ctrlmgr.kinds.core.pod.volumes.defaults import default_claim_spec
-from ctrlmgr.kinds.rules import (
+from ctrlmgr.kinds.common_rules import (
     amount,
     at_most_all,
     each_problem,
@@ -41,6 +37,10 @@ from ctrlmgr.kinds.rules import (
     nonnegative,
     nonnegative_fields,
 )
+from ctrlmgr.kinds.core.claim_spec import claim_warnings, validate_claim_spec
+from ctrlmgr.kinds.core.pod.annotations import validate_pod_annotations
+from ctrlmgr.kinds.core.pod.validation import validate_template
+from ctrlmgr.kinds.core.pod.volumes.defaults import default_claim_spec
 
 _encode = msgspec.json.Encoder().encode
 

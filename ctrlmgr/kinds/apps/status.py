@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, invalid
-from ctrlmgr.kinds.rules import nonnegative_fields
+from ctrlmgr.kinds.common_rules import nonnegative_fields
 
 STATUS = Path("status")
 _ABOVE_ALL = "cannot be greater than status.replicas"

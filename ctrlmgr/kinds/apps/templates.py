@@ -13,11 +13,11 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.engine.validation.name_formats import dns1123_label
+from ctrlmgr.kinds.common_rules import sorted_map
 from ctrlmgr.kinds.core.pod.defaults import default_template
 from ctrlmgr.kinds.core.pod.validation import validate_template
 from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 from ctrlmgr.kinds.label_selectors import selector_of
-from ctrlmgr.kinds.rules import sorted_map
 
 SPEC = Path("spec")
 TEMPLATE = SPEC.child("template")

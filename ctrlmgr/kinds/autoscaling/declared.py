@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ctrlmgr.kinds.autoscaling import printers
+from ctrlmgr.kinds.autoscaling.autoscaler_conversion import to_v1, to_v2
 from ctrlmgr.kinds.autoscaling.horizontal_pod_autoscaler import HorizontalPodAutoscalerStrategy
-from ctrlmgr.kinds.autoscaling.versions import to_v1, to_v2
-from ctrlmgr.kinds.declaration import Declaration, StoredAs
+from ctrlmgr.kinds.kind_declaration import Declaration, StoredAs
 
 KINDS = (
     Declaration(

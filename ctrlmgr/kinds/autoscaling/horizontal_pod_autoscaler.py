@@ -17,7 +17,7 @@ from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import validate_container_resource_name
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC, fill
-from ctrlmgr.kinds.rules import NEGATIVE, each_problem, nonnegative
+from ctrlmgr.kinds.common_rules import NEGATIVE, each_problem, nonnegative
 
 _Check: TypeAlias = Callable[[Mapping[str, Any], Path], list[FieldError]]
 

@@ -17,8 +17,8 @@ from ctrlmgr.kinds.apps.templates import SPEC, TemplateStrategy, fill, shown_sel
 from ctrlmgr.kinds.batch.cron_schedule import schedule_problem, time_zone_problems
 from ctrlmgr.kinds.batch.job import default_failure_policy, job_warnings
 from ctrlmgr.kinds.batch.job_spec import validate_job_spec
+from ctrlmgr.kinds.common_rules import nonnegative, nonnegative_fields
 from ctrlmgr.kinds.core.pod.defaults import default_template
-from ctrlmgr.kinds.rules import nonnegative, nonnegative_fields
 
 JOB = SPEC.child("jobTemplate", "spec")
 LONGEST_NAME = 52

@@ -28,9 +28,9 @@ from ctrlmgr.kinds.apps.templates import (
 )
 from ctrlmgr.kinds.batch.job_spec import INDEXED, NON_INDEXED, validate_job_spec
 from ctrlmgr.kinds.batch.job_status import has_condition, validate_job_status
+from ctrlmgr.kinds.common_rules import immutable, sorted_map
 from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 from ctrlmgr.kinds.label_selectors import selector_of
-from ctrlmgr.kinds.rules import immutable, sorted_map
 from ctrlmgr.kinds.spec_difference import shown
 
 JOB_NAME = "batch.kubernetes.io/job-name"

@@ -14,8 +14,8 @@ from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.label_validation import validate_label_name
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.batch.job_indexes import count_indexes
+from ctrlmgr.kinds.common_rules import domain_path, malformed, nonnegative, nonnegative_fields
 from ctrlmgr.kinds.core.pod.validation import validate_template
-from ctrlmgr.kinds.rules import domain_path, malformed, nonnegative, nonnegative_fields
 
 INDEXED, NON_INDEXED = "Indexed", "NonIndexed"
 

@@ -17,7 +17,7 @@ from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.batch.job_indexes import common_index, count_indexes
 from ctrlmgr.kinds.batch.job_spec import INDEXED
-from ctrlmgr.kinds.rules import malformed, nonnegative_fields
+from ctrlmgr.kinds.common_rules import malformed, nonnegative_fields
 
 CONDITIONS = STATUS.child("conditions")
 _SUCCESS, _FAILURE = "SuccessCriteriaMet", "FailureTarget"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctrlmgr.engine.managedfields.reset_fields import STATUS, all_but
 from ctrlmgr.kinds.certificates import printers
 from ctrlmgr.kinds.certificates.certificate_signing_request import CertificateSigningRequestStrategy
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.kind_declaration import Declaration
 
 _SPEC = ("spec",)
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ctrlmgr.kinds.coordination import printers
 from ctrlmgr.kinds.coordination.lease import LeaseStrategy
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.kind_declaration import Declaration
 
 KINDS = (Declaration("coordination.k8s.io/v1", "Lease", strategy=LeaseStrategy(), printer=printers.LEASE),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.kinds.rules import nonnegative
+from ctrlmgr.kinds.common_rules import nonnegative
 
 _SPEC = Path("spec")
 

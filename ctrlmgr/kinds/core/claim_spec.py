@@ -12,7 +12,7 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supporte
 from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.label_validation import validate_label_selector
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.common_rules import each_problem
 
 NOT_POSITIVE = "must be greater than zero"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

@@ -11,7 +11,7 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, too_long
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import name_formats
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.common_rules import each_problem
 
 MAX_DATA_SIZE = 1024 * 1024
 """The maximum size of the values of a ConfigMap or Secret together, in bytes."""

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from ctrlmgr.engine.managedfields.field_set import EVERY
 from ctrlmgr.engine.managedfields.reset_fields import STATUS, USUAL, all_but, only
-from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.apps import printers as apps_printers
 from ctrlmgr.kinds.apps.deployments import PodTemplateStrategy, ReplicationControllerStrategy
 from ctrlmgr.kinds.core import printers
 from ctrlmgr.kinds.core.config_map import ConfigMapStrategy
+from ctrlmgr.kinds.core.core_event import EventStrategy
 from ctrlmgr.kinds.core.endpoints import EndpointsStrategy
-from ctrlmgr.kinds.core.event import EventStrategy
 from ctrlmgr.kinds.core.limit_range import LimitRangeStrategy
 from ctrlmgr.kinds.core.namespace import NamespaceStrategy
 from ctrlmgr.kinds.core.node import NodeStrategy
 from ctrlmgr.kinds.core.persistent_volume import PersistentVolumeStrategy
 from ctrlmgr.kinds.core.persistent_volume_claim import PersistentVolumeClaimStrategy
-from ctrlmgr.kinds.core.pod.printer import PODS
+from ctrlmgr.kinds.core.pod.pod_printer import PODS
 from ctrlmgr.kinds.core.pod.strategy import PodStrategy
 from ctrlmgr.kinds.core.resource_quota import ResourceQuotaStrategy
 from ctrlmgr.kinds.core.secret import SecretStrategy
 from ctrlmgr.kinds.core.service.strategy import ServiceStrategy
 from ctrlmgr.kinds.core.service_account import ServiceAccountStrategy
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.kind_declaration import Declaration
 
 _POD_RESETS = {
     "": all_but(STATUS),

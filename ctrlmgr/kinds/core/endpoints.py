@@ -14,7 +14,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.ip_validation import ip_warnings, is_usual, validate_endpoint_ip, validate_legacy_ip
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.common_rules import each_problem
 
 PROTOCOLS = frozenset(("TCP", "UDP", "SCTP"))
 _MANAGED_BY = "endpoints.kubernetes.io/managed-by"

@@ -21,7 +21,7 @@ from ctrlmgr.engine.validation.quantities import (
     validate_container_resource_name,
     validate_resource_name,
 )
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.common_rules import each_problem
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _DEFAULTS = ("default", "defaultRequest")

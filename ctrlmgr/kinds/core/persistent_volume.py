@@ -17,13 +17,13 @@ from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.templates import SPEC, fill
+from ctrlmgr.kinds.common_rules import each_problem, immutable, sorted_map
 from ctrlmgr.kinds.core.claim_spec import NOT_POSITIVE, validate_access_modes, validate_volume_mode
 from ctrlmgr.kinds.core.persistent_volume_sources import PERSISTENT_SOURCES
 from ctrlmgr.kinds.core.pod.scheduling import validate_node_selector
 from ctrlmgr.kinds.core.pod.volumes.defaults import default_claim_spec, default_volume_source
 from ctrlmgr.kinds.core.pod.warnings import VOLUMES, node_term_warnings
 from ctrlmgr.kinds.core.volume_sources import ONLY_ONE
-from ctrlmgr.kinds.rules import each_problem, immutable, sorted_map
 from ctrlmgr.kinds.spec_difference import difference, shown
 
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"

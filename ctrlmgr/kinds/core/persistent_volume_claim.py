@@ -17,10 +17,10 @@ from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import is_native
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC, fill
+from ctrlmgr.kinds.common_rules import each_problem, immutable
 from ctrlmgr.kinds.core.claim_spec import claim_warnings, validate_claim_spec
 from ctrlmgr.kinds.core.persistent_volume import CLASS_WARNING, STORAGE_CLASS
 from ctrlmgr.kinds.core.pod.volumes.defaults import default_claim_spec
-from ctrlmgr.kinds.rules import each_problem, immutable
 from ctrlmgr.kinds.spec_difference import difference
 
 _COPIED = ("apiGroup", "kind", "name")

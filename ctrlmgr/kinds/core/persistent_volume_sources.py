@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required
 from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.kinds.common_rules import each_problem
 from ctrlmgr.kinds.core.volume_sources import (
     SOURCES,
     Check,
@@ -18,7 +19,6 @@ from ctrlmgr.kinds.core.volume_sources import (
     no_backsteps,
     validate_reference,
 )
-from ctrlmgr.kinds.rules import each_problem
 
 _SECRETS = ("controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef")
 

@@ -18,13 +18,13 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.golang.go_text import quote_byte
+from ctrlmgr.kinds.common_rules import immutable
 from ctrlmgr.kinds.core.config_map import (
     MAX_DATA_SIZE,
     decoded_length,
     validate_immutability,
     validate_keys,
 )
-from ctrlmgr.kinds.rules import immutable
 from ctrlmgr.schema.strict_json import GO_WORDS
 
 SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"

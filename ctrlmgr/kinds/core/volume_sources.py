@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.engine.validation import name_formats
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.common_rules import each_problem
 
 Source: TypeAlias = Mapping[str, Any]
 Check: TypeAlias = Callable[[Source, Path], list[FieldError]]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.declaration import Declaration
 from ctrlmgr.kinds.discovery import printers
 from ctrlmgr.kinds.discovery.endpoint_slice import EndpointSliceStrategy
+from ctrlmgr.kinds.kind_declaration import Declaration
 
 KINDS = (
     Declaration(

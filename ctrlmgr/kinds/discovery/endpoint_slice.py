@@ -21,8 +21,8 @@ from ctrlmgr.engine.validation.ip_validation import (
     validate_endpoint_ip,
     validate_legacy_ip,
 )
+from ctrlmgr.kinds.common_rules import each_problem, immutable
 from ctrlmgr.kinds.core.endpoints import PROTOCOLS
-from ctrlmgr.kinds.rules import each_problem, immutable
 
 MAX_ENDPOINTS = 1000
 MAX_ADDRESSES = 100

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ctrlmgr.kinds.core import printers
-from ctrlmgr.kinds.core.event import StrictEventStrategy
-from ctrlmgr.kinds.declaration import Declaration, StoredAs
-from ctrlmgr.kinds.events.versions import from_core, to_core
+from ctrlmgr.kinds.core.core_event import StrictEventStrategy
+from ctrlmgr.kinds.events.event_conversion import from_core, to_core
+from ctrlmgr.kinds.kind_declaration import Declaration, StoredAs
 
 KINDS = (
     Declaration(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.declaration import Declaration
 from ctrlmgr.kinds.flowcontrol import printers
 from ctrlmgr.kinds.flowcontrol.flow_schemas import FlowSchemaStrategy
 from ctrlmgr.kinds.flowcontrol.priority_levels import PriorityLevelStrategy
+from ctrlmgr.kinds.kind_declaration import Declaration
 
 _V1 = "flowcontrol.apiserver.k8s.io/v1"
 _UNUSED = "no request is queued or rejected by it: each user has a share of the requests in flight"

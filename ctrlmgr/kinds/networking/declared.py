@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.classes import IngressClassStrategy
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.immutable_classes import IngressClassStrategy
+from ctrlmgr.kinds.kind_declaration import Declaration
 from ctrlmgr.kinds.networking import printers
 from ctrlmgr.kinds.networking.ingress import IngressStrategy
 from ctrlmgr.kinds.networking.ip_address import IPAddressStrategy

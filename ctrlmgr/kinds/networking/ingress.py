@@ -16,7 +16,7 @@ from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.ip_validation import ip_warnings, parse_ip, validate_legacy_ip
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.common_rules import each_problem
 
 _CLASS = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")

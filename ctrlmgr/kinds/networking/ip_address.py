@@ -15,7 +15,7 @@ from ctrlmgr.engine.validation.ip_validation import validate_ip
 from ctrlmgr.engine.validation.name_formats import dns1123_subdomain, path_segment_name
 from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.golang.go_text import quote
-from ctrlmgr.kinds.allocators.claims import ParentReference
+from ctrlmgr.kinds.allocators.allocation_claims import ParentReference
 
 _PARENT = Path("spec.parentRef")
 

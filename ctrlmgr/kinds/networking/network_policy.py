@@ -23,7 +23,7 @@ from ctrlmgr.engine.validation.ip_validation import (
 )
 from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.kinds.apps.templates import SPEC
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.common_rules import each_problem
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _TYPES = ("Ingress", "Egress")

@@ -13,10 +13,10 @@ from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.label_validation import validate_labels
-from ctrlmgr.kinds.core.pod.resources import validate_container_resources
+from ctrlmgr.kinds.common_rules import each_problem, immutable
+from ctrlmgr.kinds.core.pod.pod_resources import validate_container_resources
 from ctrlmgr.kinds.core.pod.scheduling import validate_tolerations
 from ctrlmgr.kinds.core.pod.warnings import NODE_LABELS
-from ctrlmgr.kinds.rules import each_problem, immutable
 from ctrlmgr.kinds.spec_difference import shown
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.kind_declaration import Declaration
 from ctrlmgr.kinds.policy import printers
 from ctrlmgr.kinds.policy.pod_disruption_budget import PodDisruptionBudgetStrategy
 

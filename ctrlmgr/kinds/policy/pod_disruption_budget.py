@@ -16,7 +16,7 @@ from ctrlmgr.engine.validation.condition_validation import validate_conditions
 from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.kinds.apps.status import STATUS
 from ctrlmgr.kinds.apps.templates import SPEC, shown_selector
-from ctrlmgr.kinds.rules import at_most_all, int_or_percent, nonnegative_fields
+from ctrlmgr.kinds.common_rules import at_most_all, int_or_percent, nonnegative_fields
 
 _AMOUNTS = ("minAvailable", "maxUnavailable")
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.kind_declaration import Declaration
 from ctrlmgr.kinds.rbac import printers
 from ctrlmgr.kinds.rbac.roles import RoleBindingStrategy, RoleStrategy
 

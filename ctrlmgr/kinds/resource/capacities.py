@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, required, too_many
 from ctrlmgr.api.quantity import WHOLE, parse, plus
-from ctrlmgr.kinds.resource.parts import Fields
+from ctrlmgr.kinds.resource.shared_parts import Fields
 
 _MAX_OPTIONS = 10
 _TWO_POLICIES = 'exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time'

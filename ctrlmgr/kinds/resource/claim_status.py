@@ -19,7 +19,8 @@ from ctrlmgr.engine.validation.ip_validation import validate_interface_address
 from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.core.pod.scheduling import validate_node_selector
 from ctrlmgr.kinds.core.volume_sources import driver_name
-from ctrlmgr.kinds.resource.parts import (
+from ctrlmgr.kinds.resource.device_requests import Requests, request_name, requests_of, validate_request_configuration
+from ctrlmgr.kinds.resource.shared_parts import (
     MAX_CONFIGURATIONS,
     Fields,
     label,
@@ -29,7 +30,6 @@ from ctrlmgr.kinds.resource.parts import (
     validate_list,
     validate_set,
 )
-from ctrlmgr.kinds.resource.requests import Requests, request_name, requests_of, validate_request_configuration
 from ctrlmgr.kinds.spec_difference import shown
 
 _STATUS = Path("status")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.kind_declaration import Declaration
 from ctrlmgr.kinds.resource import printers
-from ctrlmgr.kinds.resource.claims import ResourceClaimStrategy, ResourceClaimTemplateStrategy
 from ctrlmgr.kinds.resource.device_class import DeviceClassStrategy
-from ctrlmgr.kinds.resource.slices import ResourceSliceStrategy
+from ctrlmgr.kinds.resource.resource_claims import ResourceClaimStrategy, ResourceClaimTemplateStrategy
+from ctrlmgr.kinds.resource.resource_slices import ResourceSliceStrategy
 
 _V1 = "resource.k8s.io/v1"
 _UNUSED = "no device is allocated"

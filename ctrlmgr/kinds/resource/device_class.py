@@ -10,8 +10,8 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import is_extended
-from ctrlmgr.kinds.resource.parts import MAX_CONFIGURATIONS, validate_configuration, validate_list
 from ctrlmgr.kinds.resource.selectors import validate_selectors
+from ctrlmgr.kinds.resource.shared_parts import MAX_CONFIGURATIONS, validate_configuration, validate_list
 
 _SPEC = Path("spec")
 

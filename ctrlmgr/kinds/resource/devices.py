@@ -13,9 +13,10 @@ from ctrlmgr.api import quantity
 from ctrlmgr.api.field import FieldError, Path, invalid, not_found, required, too_long
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.quantities import is_native
+from ctrlmgr.kinds.common_rules import each_problem
 from ctrlmgr.kinds.core.pod.scheduling import validate_node_selector
 from ctrlmgr.kinds.resource.capacities import validate_capacity
-from ctrlmgr.kinds.resource.parts import (
+from ctrlmgr.kinds.resource.shared_parts import (
     MAX_QUALIFIED_NAME,
     Fields,
     label,
@@ -27,7 +28,6 @@ from ctrlmgr.kinds.resource.parts import (
     validate_set,
     validate_taint,
 )
-from ctrlmgr.kinds.rules import each_problem
 from ctrlmgr.kinds.spec_difference import shown
 
 LISTS: Final = ("bools", "ints", "strings", "versions")

@@ -15,14 +15,14 @@ from ctrlmgr.engine.cel_functions import DEVICE_FUNCTIONS, FUNCTIONS
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.expressions.environment import Environment, Expression
+from ctrlmgr.expressions.estimating.cost_ranges import Range
 from ctrlmgr.expressions.estimating.operands import Place
-from ctrlmgr.expressions.estimating.ranges import Range
 from ctrlmgr.expressions.estimating.walking import estimate_cost
-from ctrlmgr.expressions.library.amounts import Quantity
+from ctrlmgr.expressions.library.quantity_functions import Quantity
 from ctrlmgr.expressions.source import CompileError
 from ctrlmgr.expressions.types import ANY, BOOL, DYN, STRING, DeclaredObjects, Type, map_of, struct
-from ctrlmgr.kinds.admissionregistration.expressions import runtime_name
-from ctrlmgr.kinds.resource.parts import validate_list
+from ctrlmgr.kinds.admissionregistration.expression_variables import runtime_name
+from ctrlmgr.kinds.resource.shared_parts import validate_list
 
 _MAX_SELECTORS: Final = 32
 _LONGEST: Final = 10 * 1024

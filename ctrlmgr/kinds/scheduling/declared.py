@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.classes import PriorityClassStrategy
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.immutable_classes import PriorityClassStrategy
+from ctrlmgr.kinds.kind_declaration import Declaration
 from ctrlmgr.kinds.scheduling import printers
 
 KINDS = (

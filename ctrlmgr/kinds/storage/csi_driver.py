@@ -14,8 +14,8 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.kinds.apps.templates import SPEC, fill_nil
+from ctrlmgr.kinds.common_rules import immutable
 from ctrlmgr.kinds.plain import GuardedStrategy
-from ctrlmgr.kinds.rules import immutable
 
 _DEFAULTS = {
     "attachRequired": True,

@@ -14,9 +14,9 @@ from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.templates import SPEC
+from ctrlmgr.kinds.common_rules import each_problem, nonnegative
 from ctrlmgr.kinds.core.volume_sources import driver_name
 from ctrlmgr.kinds.plain import GuardedStrategy
-from ctrlmgr.kinds.rules import each_problem, nonnegative
 from ctrlmgr.kinds.spec_difference import shown, with_empties
 
 _DRIVERS = SPEC.child("drivers")

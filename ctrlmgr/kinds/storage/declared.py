@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.declaration import Declaration
+from ctrlmgr.kinds.kind_declaration import Declaration
 from ctrlmgr.kinds.storage import printers
-from ctrlmgr.kinds.storage.classes import StorageClassStrategy, VolumeAttributesClassStrategy
 from ctrlmgr.kinds.storage.csi_driver import CSIDriverStrategy
 from ctrlmgr.kinds.storage.csi_node import CSINodeStrategy
 from ctrlmgr.kinds.storage.csi_storage_capacity import CSIStorageCapacityStrategy
+from ctrlmgr.kinds.storage.storage_classes import StorageClassStrategy, VolumeAttributesClassStrategy
 from ctrlmgr.kinds.storage.volume_attachment import VolumeAttachmentStrategy
 
 _V1 = "storage.k8s.io/v1"

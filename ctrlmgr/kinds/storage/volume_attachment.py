@@ -16,11 +16,11 @@ from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.templates import SPEC
+from ctrlmgr.kinds.common_rules import each_problem
 from ctrlmgr.kinds.core.persistent_volume import validate_inline_spec
 from ctrlmgr.kinds.core.pod.volumes.defaults import default_volume_source
 from ctrlmgr.kinds.core.volume_sources import driver_name
 from ctrlmgr.kinds.plain import GuardedStrategy
-from ctrlmgr.kinds.rules import each_problem
 from ctrlmgr.kinds.spec_difference import shown, with_empties
 
 _SOURCE = SPEC.child("source")

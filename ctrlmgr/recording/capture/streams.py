@@ -20,7 +20,7 @@ from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, NotFound, ServiceUnavailable
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.capture.cluster import Cluster, Served, refusal
+from ctrlmgr.recording.capture.cluster_client import Cluster, Served, refusal
 from ctrlmgr.recording.watch_event import CHANGES, decode_bookmark, decode_line
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 4.0

@@ -22,8 +22,8 @@ from ctrlmgr.api.resource import PODS, Key, Resource, group_of
 from ctrlmgr.client import CONTROLLER_MANAGER
 from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR, Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaling_pass import Selectors
-from ctrlmgr.controllers.horizontal_pod_autoscaler.limits import Memory
-from ctrlmgr.controllers.horizontal_pod_autoscaler.views import AUTOSCALERS, Autoscaler, Rules
+from ctrlmgr.controllers.horizontal_pod_autoscaler.scaling_limits import Memory
+from ctrlmgr.controllers.horizontal_pod_autoscaler.view import AUTOSCALERS, Autoscaler, Rules
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.engine.subresources.scale_subresource import scale_of
@@ -33,9 +33,9 @@ from ctrlmgr.recording.attribution import Managed, writer_of
 from ctrlmgr.recording.custom_names import is_custom_group
 from ctrlmgr.recording.divergence import Divergence, Verdict, differences
 from ctrlmgr.recording.format import Change
-from ctrlmgr.recording.judged.decision import Outcome, RecordedDecision, Unknown, decide, outcome_of
+from ctrlmgr.recording.judged.repeated_decision import Outcome, RecordedDecision, Unknown, decide, outcome_of
+from ctrlmgr.recording.replay_stage import RECORDING
 from ctrlmgr.recording.report import Unjudged
-from ctrlmgr.recording.stage import RECORDING
 
 _SECOND: Final = 1_000_000
 _PERIOD: Final = int(Options.horizontal_pod_autoscaler_sync_period * _SECOND)

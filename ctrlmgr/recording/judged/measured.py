@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsError, PodMetric, PodMetrics, milli
-from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod, requests_of
+from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod, requests_of
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsError, PodMetric, PodMetrics, milli
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness, Situation, group
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 

@@ -26,18 +26,18 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource, Revision
 from ctrlmgr.client import CONTROLLER_MANAGER
 from ctrlmgr.controllers import registry
-from ctrlmgr.controllers.workloads.pods import controller_of
+from ctrlmgr.controllers.workloads.controlled_pods import controller_of
 from ctrlmgr.eventlog import Event, EventType, Proposal
 from ctrlmgr.recording.attribution import Managed, writer_of
-from ctrlmgr.recording.builders import user_of
 from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.every_write import WriteTracker, Written, whole
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.owned.edits import carried_over
 from ctrlmgr.recording.owned.expected_creations import ExpectedCreations
 from ctrlmgr.recording.owned.usage import QUOTAS, Usage
+from ctrlmgr.recording.replay_stage import RECORDING, Stage
+from ctrlmgr.recording.replayed_controllers import user_of
 from ctrlmgr.recording.report import Unjudged
-from ctrlmgr.recording.stage import RECORDING, Stage
 
 SHARED: Final[Mapping[str, Sequence[Resource]]] = {
     each.name: each.shared_kinds for each in registry.ALL if each.replays and each.shared_kinds

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, SettingsError
-from ctrlmgr.recording.capture.cluster import Cluster
+from ctrlmgr.recording.capture.cluster_client import Cluster
 from ctrlmgr.recording.playing.playback import State
 from ctrlmgr.recording.playing.pretending import Write
 from ctrlmgr.settings import Settings

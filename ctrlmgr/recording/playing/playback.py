@@ -13,7 +13,7 @@ import msgspec
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock, format_time
-from ctrlmgr.recording.playing import moments
+from ctrlmgr.recording.playing import recording_positions
 from ctrlmgr.recording.playing.played_log import PlayedLog
 from ctrlmgr.recording.playing.player import Player
 
@@ -141,7 +141,7 @@ class Playback:
     def seek(self, place: str) -> State:
         """Seek to a position, which `moments` parses; raises `BadRequest`."""
         with self._commanded() as now:
-            moments.seek(self._player, place, now)
+            recording_positions.seek(self._player, place, now)
         return self.state()
 
     def set_speed(self, speed: float) -> State:

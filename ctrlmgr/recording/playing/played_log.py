@@ -24,10 +24,10 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, LogClosed
 from ctrlmgr.eventlog.appending.pending import PendingAppend
-from ctrlmgr.eventlog.chain import GENESIS
 from ctrlmgr.eventlog.event import Author, Cause, Event, Failure, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
+from ctrlmgr.eventlog.hash_chain import GENESIS
 from ctrlmgr.eventlog.imports import Imported, Stretch
-from ctrlmgr.eventlog.memory import state_at
+from ctrlmgr.eventlog.memory_log import state_at
 from ctrlmgr.recording.playing.pretending import Writes
 from ctrlmgr.recording.playing.tape import Tape
 

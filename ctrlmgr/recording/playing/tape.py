@@ -16,7 +16,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.eventlog.event import Event, EventType
-from ctrlmgr.eventlog.memory import state_at
+from ctrlmgr.eventlog.memory_log import state_at
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.playing.timetable import Timetable, opening_of, times_of

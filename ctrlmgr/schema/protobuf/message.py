@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.schema.protobuf.values import VALUES
+from ctrlmgr.schema.protobuf.protobuf_values import VALUES
 from ctrlmgr.schema.protobuf.wire import (
     DEEPEST,
     FIXED64,

@@ -13,7 +13,7 @@ from ctrlmgr.audit.batches import Batches, Batching
 from ctrlmgr.audit.log_file import LogFile
 from ctrlmgr.audit.request_events import WHOLE, Form, Telling, lines, together
 from ctrlmgr.clock import Clock
-from ctrlmgr.inspection.requests import Row, Store
+from ctrlmgr.inspection.audited_requests import Row, Store
 from ctrlmgr.metrics import AUDIT_ERRORS
 
 log = structlog.get_logger(__name__)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ctrlmgr.authentication.jwt import PrivateKey
-from ctrlmgr.authentication.keys import VerificationKeys, read_private_key, read_public_keys
+from ctrlmgr.authentication.token_keys import VerificationKeys, read_private_key, read_public_keys
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.tls import write_private
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from ctrlmgr.authentication.certificates import read_certificates
 from ctrlmgr.authentication.followed_files import FollowedFiles
+from ctrlmgr.authentication.x509_verification import read_certificates
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import FILE_RELOADS
 

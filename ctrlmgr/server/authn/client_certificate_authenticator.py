@@ -18,9 +18,9 @@ from typing import Final, NamedTuple, Protocol
 
 from cryptography import x509
 
-from ctrlmgr.authentication.certificates import Validity, certificate_user, check_name, vouch
 from ctrlmgr.authentication.request_header import RequestHeaders
 from ctrlmgr.authentication.user import CredentialsRefused, User
+from ctrlmgr.authentication.x509_verification import Validity, certificate_user, check_name, vouch
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ctrlmgr.authentication.jwt import algorithm_of
-from ctrlmgr.authentication.keys import VerificationKeys, json_web_key
+from ctrlmgr.authentication.token_keys import VerificationKeys, json_web_key
 from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
 from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.server.presenting.responses import Response

@@ -23,10 +23,10 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication import jwt
-from ctrlmgr.authentication.keys import VerificationKeys, key_id
 from ctrlmgr.authentication.legacy_claims import ISSUER as LEGACY_ISSUER
 from ctrlmgr.authentication.legacy_claims import LegacyClaims, judge_claims, judge_legacy
 from ctrlmgr.authentication.service_account_claims import Bound, Claims, Find, Judged, bound_claims, judge
+from ctrlmgr.authentication.token_keys import VerificationKeys, key_id
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, common_audiences
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock

@@ -20,8 +20,8 @@ import structlog
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, length, review_of
+from ctrlmgr.authorization.authorization_configuration import Webhook
 from ctrlmgr.authorization.authorizer import Decision, RuleListing, Verdict
-from ctrlmgr.authorization.configuration import Webhook
 from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUTHORIZATION_WEBHOOK

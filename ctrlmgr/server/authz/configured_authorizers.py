@@ -17,8 +17,8 @@ from typing import Final
 from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorization_configuration import WEBHOOK, Asked, read_configuration
 from ctrlmgr.authorization.authorizer import Authorizer, RuleListing, Verdict
-from ctrlmgr.authorization.configuration import WEBHOOK, Asked, read_configuration
 from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import AUTHORIZATION_RELOADS

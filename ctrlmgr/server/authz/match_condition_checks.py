@@ -16,9 +16,9 @@ from prometheus_client import Counter, Histogram
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorization_configuration import WEBHOOK, Webhook
 from ctrlmgr.authorization.authorizer import NO_OPINION, Verdict
-from ctrlmgr.authorization.conditions import are_met
-from ctrlmgr.authorization.configuration import WEBHOOK, Webhook
+from ctrlmgr.authorization.authorizer_match_conditions import are_met
 from ctrlmgr.clock import Clock
 from ctrlmgr.expressions.environment import NoValue
 

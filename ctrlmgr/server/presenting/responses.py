@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.api.warning_limits import LONGEST, LONGEST_TOGETHER
 from ctrlmgr.errors import ApiError
 from ctrlmgr.http.framing import Header
@@ -47,11 +47,11 @@ def represented(code: int, body: bytes, representation: Representation = PLAIN) 
 
 def refused(error: ApiError, representation: Representation = PLAIN) -> Response:
     """Return the answer for an error."""
-    told = status.failure(error)
+    told = status_responses.failure(error)
     if representation.protobuf:
         response = Response(error.code, encode_status(told), (_PROTOBUF_TYPE, NO_CACHE))
     else:
-        response = represented(error.code, status.encode(told), representation)
+        response = represented(error.code, status_responses.encode(told), representation)
     seconds = error.details.retry_after_seconds if error.details else 0
     if seconds:
         return response._replace(headers=(*response.headers, (b"retry-after", b"%d" % seconds)))

@@ -18,7 +18,7 @@ from itertools import chain, islice
 
 from ctrlmgr.engine.operations import Listing
 from ctrlmgr.http.framing import Header
-from ctrlmgr.http.stream import ONE_WRITE
+from ctrlmgr.http.response_stream import ONE_WRITE
 from ctrlmgr.server.presenting.negotiation import Representation
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, Response, represented

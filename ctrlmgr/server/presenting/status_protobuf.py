@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctrlmgr.schema.protobuf.kinds import MAGIC
+from ctrlmgr.schema.protobuf.protobuf_decoding import MAGIC
 from ctrlmgr.schema.protobuf.wire import write_number, write_part
 
 

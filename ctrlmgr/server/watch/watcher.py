@@ -7,7 +7,7 @@ from enum import Enum
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.engine.watch import Selection
-from ctrlmgr.http.stream import Stream
+from ctrlmgr.http.response_stream import Stream
 from ctrlmgr.metrics import WatchMetrics
 from ctrlmgr.server.presenting.presentation import Presentation
 

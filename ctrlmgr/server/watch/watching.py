@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import structlog
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
@@ -31,7 +31,7 @@ from ctrlmgr.engine.watch import ADDED, Selection, Start, converted_transitions
 from ctrlmgr.errors import ApiError, ConversionFailed, CtrlmgrError, Expired, InternalError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.http.framing import chunk
-from ctrlmgr.http.stream import Disconnected, Stream
+from ctrlmgr.http.response_stream import Disconnected, Stream
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
 from ctrlmgr.server.driver import Driver
@@ -182,7 +182,7 @@ class Watches:
         try:
             history = await self._workers.run(partial(read_history, self._log, resource, cursor, _BATCH))
         except CtrlmgrError as error:
-            raise status.api_error(error) from error
+            raise status_responses.api_error(error) from error
         last = history.changes[-1].revision if history.changes else cursor
         return _Stretch(history.changes, max(last, known) if history.whole else last)
 
@@ -217,4 +217,4 @@ async def _write(watcher: Watcher, frames: Sequence[bytes]) -> None:
 
 
 def _error_frame(error: ApiError) -> bytes:
-    return encoding.frame("ERROR", status.encode(status.failure(error)).rstrip(b"\n"))
+    return encoding.frame("ERROR", status_responses.encode(status_responses.failure(error)).rstrip(b"\n"))

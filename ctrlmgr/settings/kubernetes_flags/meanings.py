@@ -1,6 +1,7 @@
 """The meanings that a flag of kube-apiserver or kube-controller-manager can have for `ctrlmgr serve`.
 
-A flag whose name and meaning are those of a setting of ctrlmgr is declared there (`settings.declaration`), not here.
+A flag whose name and meaning are those of a setting of ctrlmgr is declared there (`settings.setting_declaration`), not
+here.
 """
 
 from __future__ import annotations

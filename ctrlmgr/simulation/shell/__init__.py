@@ -1,10 +1,11 @@
 """A small shell that computes the effects of `sh -c` without executing anything.
 
-`tokens` and `syntax` parse a script, `interpreter` runs it, `expansion` expands its words, and `redirections` changes
-its streams. `builtins` and the tools (`plain_tools`, `text_tools`, `file_tools`, `network_tools`) are its commands.
+`shell_lexer` and `script_syntax` parse a script, `shell_interpreter` runs it, `expansion` expands its words, and
+`redirections` changes its streams. `builtins` and the tools (`plain_tools`, `text_tools`, `file_tools`,
+`network_tools`) are its commands.
 """
 
-from ctrlmgr.simulation.shell.interpreter import run, run_command
 from ctrlmgr.simulation.shell.outcome import Line, Run
+from ctrlmgr.simulation.shell.shell_interpreter import run, run_command
 
 __all__ = ["Line", "Run", "run", "run_command"]

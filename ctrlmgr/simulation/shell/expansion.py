@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase, translate
 from typing import Final, NamedTuple
 
 from ctrlmgr.simulation.shell.arithmetic import reckon
-from ctrlmgr.simulation.shell.tokens import closing, piece
+from ctrlmgr.simulation.shell.shell_lexer import closing, piece
 
 _PARAMETER: Final = re.compile(r"\$(\w+|[?#@*$!-])")
 _BRACED: Final = re.compile(r"(#?)(\w+|[?#@*$!])(?:(:?[-=+?]|##?|%%?|//?|:)(.*))?", re.DOTALL)

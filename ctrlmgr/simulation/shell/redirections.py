@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from ctrlmgr.simulation.shell.script_syntax import Redirection
 from ctrlmgr.simulation.shell.state import Input, State
-from ctrlmgr.simulation.shell.syntax import Redirection
-from ctrlmgr.simulation.volumes import ReadOnly
+from ctrlmgr.simulation.simulated_files import ReadOnly
 
 _SOCKET: Final = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/(\d+)")
 _LOGS: Final = ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/2")

@@ -16,7 +16,7 @@ from ctrlmgr.simulation.behaviour import Ending
 from ctrlmgr.simulation.network import Answer, Network
 from ctrlmgr.simulation.shell.expansion import Expander
 from ctrlmgr.simulation.shell.outcome import Line, Run
-from ctrlmgr.simulation.volumes import Files
+from ctrlmgr.simulation.simulated_files import Files
 
 
 class Input:

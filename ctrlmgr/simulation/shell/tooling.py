@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.simulation.network import Answer
-from ctrlmgr.simulation.volumes import Files
+from ctrlmgr.simulation.simulated_files import Files
 
 
 class Outcome(NamedTuple):

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.plugins.certificates import (
     CertificateApproval,
     CertificateSigning,

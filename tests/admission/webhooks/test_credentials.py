@@ -14,7 +14,7 @@ from ctrlmgr.authorization.authorizer import AlwaysAllow
 from ctrlmgr.engine.calls.call import ANONYMOUS, Call, Reply
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
-from ctrlmgr.settings.documents import Document, read_document
+from ctrlmgr.settings.configuration_files import Document, read_document
 from ctrlmgr.testing import FakeClock
 from tests.engine.stage import Stage, builtin_kinds
 

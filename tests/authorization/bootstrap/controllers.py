@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.authentication.names import ServiceAccountName
 from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.user_names import ServiceAccountName
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Union, Verdict
-from ctrlmgr.authorization.bootstrap import bindings as declared
+from ctrlmgr.authorization.bootstrap import default_bindings as declared
 from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
 from ctrlmgr.authorization.bootstrap.declaring import Binding, Role
-from ctrlmgr.authorization.node.authorizer import NodeAuthorizer
-from ctrlmgr.authorization.node.graph import NodeGraph
-from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
+from ctrlmgr.authorization.node.node_authorizer import NodeAuthorizer
+from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, RbacIndex
-from ctrlmgr.client.rights import UserRights
+from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
+from ctrlmgr.client.controller_rights import UserRights
 from ctrlmgr.controllers import registry
 from ctrlmgr.engine.operations import Target
 

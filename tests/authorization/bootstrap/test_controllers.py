@@ -8,10 +8,10 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import User
-from ctrlmgr.authorization.bootstrap import bindings as declared
-from ctrlmgr.authorization.node.graph import NodeGraph
+from ctrlmgr.authorization.bootstrap import default_bindings as declared
+from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.authorization.rbac.index import RbacIndex
-from ctrlmgr.client.rights import UserRights
+from ctrlmgr.client.controller_rights import UserRights
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.engine.operations import Target

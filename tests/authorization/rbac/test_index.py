@@ -10,8 +10,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, Requirement
 from ctrlmgr.authorization.authorizer import Decision
-from ctrlmgr.authorization.rbac.authorizer import RbacAuthorizer
 from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, RbacIndex
+from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
 from tests.authorization.rbac.naive import World, put, some_object, some_question
 
 QUESTIONS = 10_000

@@ -19,7 +19,7 @@ from ctrlmgr.inspection.inferring.inference import Inference
 from ctrlmgr.inspection.inferring.questions import Inferring
 from ctrlmgr.recording.format import RecordingReader
 from ctrlmgr.recording.importing import Importer
-from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.causes_page import Graphs
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from tests.cli.conftest import Run

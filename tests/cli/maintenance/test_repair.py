@@ -13,8 +13,8 @@ import pytest
 
 from ctrlmgr.api.resource import EVENTS, SERVICES, Resource
 from ctrlmgr.eventlog import open_log
-from ctrlmgr.kinds.allocators.claims import Claim
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS
+from ctrlmgr.kinds.allocators.allocation_claims import Claim
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS
 from ctrlmgr.testing import FakeClock
 from tests.cli.conftest import Run
 from tests.engine.stage import Stage

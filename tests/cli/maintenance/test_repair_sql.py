@@ -14,8 +14,8 @@ from sqlalchemy.pool import NullPool
 
 from ctrlmgr.api.resource import SERVICES, Resource
 from ctrlmgr.eventlog import EventLog, open_log
-from ctrlmgr.kinds.allocators.claims import Claim
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS
+from ctrlmgr.kinds.allocators.allocation_claims import Claim
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS
 from ctrlmgr.testing import FakeClock
 from tests.cli.conftest import Run
 from tests.controllers.repair.cluster import RepairCluster, rounds

@@ -9,7 +9,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.cli.output import trees
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.causes import Node, Run
-from ctrlmgr.inspection.past import Author, Change
+from ctrlmgr.inspection.historical_state import Author, Change
 
 KUBELET = Author("system:node:n", "kubelet", 0, 0, "", "", 0)
 RUN = Run(1, "endpoints-controller", "shop/web", 1, 0, 1000, "ok", "")

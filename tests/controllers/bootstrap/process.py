@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES, Key, Resource
 from ctrlmgr.client import EngineClient, LogClient
-from ctrlmgr.controllers.bootstrap.assembly import Parts, new_bootstrap
+from ctrlmgr.controllers.bootstrap.bootstrap_tasks import Parts, new_bootstrap
 from ctrlmgr.controllers.bootstrap.controller import Bootstrap
 from ctrlmgr.controllers.bootstrap.leases import MASTER_LEASES
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
@@ -24,7 +24,7 @@ from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import Author, Cause, Fence
 from ctrlmgr.informer import Informers
-from ctrlmgr.kinds.allocators.ranges import DEFAULT_RANGES, Ranges
+from ctrlmgr.kinds.allocators.service_ranges import DEFAULT_RANGES, Ranges
 from ctrlmgr.manager import Controller
 from ctrlmgr.settings import ServiceSettings
 from tests.engine.stage import Response, Stage

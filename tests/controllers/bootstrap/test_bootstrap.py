@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICES, Key
-from ctrlmgr.controllers.repair.addresses import address_claim
-from ctrlmgr.controllers.repair.findings import Use
+from ctrlmgr.controllers.repair.address_findings import address_claim
+from ctrlmgr.controllers.repair.repair_findings import Use
 from ctrlmgr.errors import InternalError, LogUnavailable, ServiceUnavailable, SettingsError
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES
 from ctrlmgr.manager import Phase
 from ctrlmgr.manager.runnable import HasSynced, Manager
 from ctrlmgr.testing.builders import a_service

@@ -11,8 +11,8 @@ from ctrlmgr.api.resource import EVENTS, NAMESPACES, SERVICES, Key
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.cidr import Step, plan
 from ctrlmgr.controllers.bootstrap.service import ServiceSpec, new_service, reset_service
-from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.allocators.service_cidrs import SERVICE_CIDRS
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from tests.controllers.bootstrap.process import SERVICE_CIDR, Process
 
 NAME = Key("", "kubernetes")

@@ -12,7 +12,7 @@ from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.controllers.cronjob import Options
 from ctrlmgr.controllers.cronjob.controller import build
 from ctrlmgr.controllers.cronjob.decide import surplus
-from ctrlmgr.controllers.cronjob.views import JOBS, CronJobSpec
+from ctrlmgr.controllers.cronjob.view import JOBS, CronJobSpec
 from ctrlmgr.manager import Controller
 from tests.controllers.stage_context import StageContext
 from tests.controllers.told import Told

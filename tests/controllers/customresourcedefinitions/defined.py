@@ -13,8 +13,8 @@ from ctrlmgr.controllers.customresourcedefinitions.controller import new_definit
 from ctrlmgr.controllers.namespace import Options
 from ctrlmgr.controllers.namespace.controller import build
 from ctrlmgr.engine.calls.call import Call, Reply
-from ctrlmgr.extensions.canonical import canonicalize
-from ctrlmgr.extensions.defaults import prepare_new, set_defaults
+from ctrlmgr.extensions.canonical_schema import canonicalize
+from ctrlmgr.extensions.definition_defaults import prepare_new, set_defaults
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
 from tests.controllers.stage_context import StageContext

@@ -7,10 +7,10 @@ import pytest
 
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.resource import PODS
-from ctrlmgr.controllers.daemonset.backoff import FailedPodsBackoff, Series
-from ctrlmgr.controllers.daemonset.placement import target_node
+from ctrlmgr.controllers.daemonset.daemon_pods import target_node
+from ctrlmgr.controllers.daemonset.failed_daemon_pods import FailedPodsBackoff, Series
 from ctrlmgr.controllers.daemonset.view import enduring
-from ctrlmgr.controllers.workloads.pods import is_ready
+from ctrlmgr.controllers.workloads.controlled_pods import is_ready
 from ctrlmgr.testing import FakeClock
 from tests.controllers.workloads.makers import daemon_sets
 from tests.controllers.workloads.stage import MERGE, WorkloadStage, pods_of, template

@@ -7,7 +7,7 @@ import pytest
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.controllers.deployment.decide import size
-from ctrlmgr.controllers.workloads.pods import is_active
+from ctrlmgr.controllers.workloads.controlled_pods import is_active
 from ctrlmgr.controllers.workloads.replica_sets import REPLICA_SETS
 from tests.controllers.workloads.makers import deployments, replica_sets
 from tests.controllers.workloads.stage import WorkloadStage, names, pods_of, template

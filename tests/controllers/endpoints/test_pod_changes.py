@@ -8,7 +8,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES
 from ctrlmgr.controllers.endpoints.pod_changes import PodChanges, stops_being_ready
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import Change, Informers, WatchCache
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_pod, a_service

@@ -20,7 +20,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock

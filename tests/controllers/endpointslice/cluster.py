@@ -12,7 +12,7 @@ from ctrlmgr.controllers import endpointslice, endpointslice_mirroring
 from ctrlmgr.controllers.endpointslice import controller as endpoint_slices_controller
 from ctrlmgr.controllers.endpointslice_mirroring import controller as mirroring_controller
 from ctrlmgr.eventlog.event import Event
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.testing.builders import a_namespace, a_node
 from tests.controllers.log_cluster import LogCluster
 

@@ -15,14 +15,14 @@ from ctrlmgr.api.discovery import EndpointSlice
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import parse_time
 from ctrlmgr.controllers.endpointslice.changes import desired_changes
-from ctrlmgr.controllers.endpointslice.objects import (
+from ctrlmgr.controllers.endpointslice.packing import Changes
+from ctrlmgr.controllers.endpointslice.slice_objects import (
     appearance_of,
     changed_slice,
     desired_labels,
     name_prefix,
     new_slice,
 )
-from ctrlmgr.controllers.endpointslice.packing import Changes
 from ctrlmgr.testing.builders import a_pod, a_service, container_port, service_port
 
 ZONES = {"node-a": "zone-1", "node-b": "zone-2"}

@@ -13,7 +13,7 @@ from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES, Key
 from ctrlmgr.controllers.endpointslice.controller import MAX_RETRIES
-from ctrlmgr.controllers.endpointslice.objects import MANAGER
+from ctrlmgr.controllers.endpointslice.slice_objects import MANAGER
 from ctrlmgr.testing.builders import a_namespace, a_node, a_pod, a_service, service_port
 from tests.controllers.endpointslice.cluster import SliceCluster
 from tests.controllers.log_cluster import WEB

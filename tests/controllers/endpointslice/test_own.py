@@ -15,7 +15,7 @@ from ctrlmgr.client import LogClient
 from ctrlmgr.controllers.endpointslice.own import OwnSlices
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog.event import Author
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import Change, Informers, WatchCache
 from ctrlmgr.testing import FakeClock
 

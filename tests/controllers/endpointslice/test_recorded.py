@@ -17,8 +17,8 @@ from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, SKIP_MIRROR, Endpoin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES, Key, Resource
 from ctrlmgr.controllers.endpointslice.changes import desired_changes
-from ctrlmgr.controllers.endpointslice.objects import MANAGER, Appearance, appearance_of, new_slice
 from ctrlmgr.controllers.endpointslice.packing import Changes
+from ctrlmgr.controllers.endpointslice.slice_objects import MANAGER, Appearance, appearance_of, new_slice
 from ctrlmgr.controllers.endpointslice_mirroring import controller as mirroring
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.informer import Store

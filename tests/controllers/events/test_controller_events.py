@@ -14,11 +14,11 @@ from ctrlmgr.client import LogClient
 from ctrlmgr.controllers import endpoints as keeper
 from ctrlmgr.controllers import endpointslice, endpointslice_mirroring
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
-from ctrlmgr.controllers.endpointslice_mirroring.subsets import MAX_ADDRESSES, skipped_addresses
+from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import MAX_ADDRESSES, skipped_addresses
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder, Silent, reference_to
 from ctrlmgr.errors import AlreadyExists, Conflict, InternalError, LogUnavailable, NamespaceTerminating
 from ctrlmgr.eventlog import Author, EventType, Proposal
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache
 from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock

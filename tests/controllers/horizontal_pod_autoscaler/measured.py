@@ -6,8 +6,8 @@ from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import format_time_seconds
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import PodMetric
-from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod
+from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import PodMetric
 
 NOW = 1_767_225_600_000_000
 """2026-01-01, in microseconds."""

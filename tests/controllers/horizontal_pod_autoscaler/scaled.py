@@ -8,7 +8,7 @@ from typing import Any
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.controller import build
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import Absent, PodMetric, PodMetrics
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import Absent, PodMetric, PodMetrics
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.manager import Controller
 from tests.controllers.horizontal_pod_autoscaler.measured import pod_body

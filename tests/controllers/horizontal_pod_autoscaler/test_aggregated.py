@@ -11,7 +11,7 @@ import pytest
 
 from ctrlmgr.controllers.horizontal_pod_autoscaler import API_SERVICES
 from ctrlmgr.controllers.horizontal_pod_autoscaler.aggregated import Aggregated, MetricsServers
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsError, PodMetric
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsError, PodMetric
 from ctrlmgr.engine.calls.call import Call, Credentials, Reply
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from tests.engine.stage import Stage

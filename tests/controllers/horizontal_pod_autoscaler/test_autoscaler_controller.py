@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.clock import format_time_seconds
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsError, PodMetric, Served
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsError, PodMetric, Served
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from tests.controllers.horizontal_pod_autoscaler.scaled import (
     COLLECTION,

@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics import MetricsError
-from ctrlmgr.controllers.horizontal_pod_autoscaler.pods import MeasuredPod, requests_of
+from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod, requests_of
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsError
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import (
     Proposal,
     Situation,

@@ -10,7 +10,7 @@ from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.controllers.job import Options
 from ctrlmgr.controllers.job.controller import JOBS, build
 from ctrlmgr.controllers.job.indexes import INDEX
-from ctrlmgr.controllers.job.views import TRACKING
+from ctrlmgr.controllers.job.view import TRACKING
 from ctrlmgr.manager import Controller
 from tests.controllers.stage_context import StageContext
 from tests.controllers.told import Told

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.job.indexes import INDEX, Intervals, completion_index, superfluous
-from ctrlmgr.controllers.job.views import JobPod
+from ctrlmgr.controllers.job.view import JobPod
 
 INDEXES = st.sets(st.integers(0, 60))
 

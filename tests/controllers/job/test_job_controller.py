@@ -10,7 +10,7 @@ from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.controllers.job import decide, tracking
 from ctrlmgr.controllers.job.indexes import FAILURES, IGNORED_FAILURES, INDEX
 from ctrlmgr.controllers.job.pod_of_job import name_prefix
-from ctrlmgr.controllers.job.views import TRACKING
+from ctrlmgr.controllers.job.view import TRACKING
 from tests.controllers.job.stage import COLLECTION, POD_COLLECTION, JobStage
 
 COMPLETE = [("SuccessCriteriaMet", "True", "CompletionsReached"), ("Complete", "True", "CompletionsReached")]

@@ -9,7 +9,7 @@ from ctrlmgr.api.resource import NODES
 from ctrlmgr.controllers import node_ipam
 from ctrlmgr.controllers.descriptor import NoOptions
 from ctrlmgr.controllers.node_ipam import controller as ipam
-from ctrlmgr.controllers.node_ipam.ranges import Pool, pools
+from ctrlmgr.controllers.node_ipam.cidr_set import Pool, pools
 from ctrlmgr.controllers.ttl import controller as ttl
 from ctrlmgr.controllers.ttl.controller import STEPS, next_step
 from ctrlmgr.errors import SettingsError

@@ -16,8 +16,8 @@ from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import Author, Cause, EventLog, EventType, Fence, Proposal
-from ctrlmgr.kinds.allocators.claims import Claim
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from ctrlmgr.kinds.allocators.allocation_claims import Claim
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from tests.engine.stage import Stage
 
 VANDAL = Author("vandal")

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.api.resource import SERVICES
-from ctrlmgr.controllers.repair.addresses import address_claim
-from ctrlmgr.controllers.repair.findings import Action, Use
-from ctrlmgr.controllers.repair.ports import collect_ports, port_claim
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS
+from ctrlmgr.controllers.repair.address_findings import address_claim
+from ctrlmgr.controllers.repair.port_findings import collect_ports, port_claim
+from ctrlmgr.controllers.repair.repair_findings import Action, Use
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS
 from ctrlmgr.testing.builders import a_service
 from tests.controllers.repair.cluster import RepairCluster, rounds
 

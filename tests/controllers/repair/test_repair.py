@@ -9,17 +9,17 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, SERVICES
 from ctrlmgr.client import EngineClient
-from ctrlmgr.controllers.repair.addresses import address_claim
+from ctrlmgr.controllers.repair.address_findings import address_claim
 from ctrlmgr.controllers.repair.controller import (
     ADDRESSES_NAME,
     ATTEMPTS,
     new_repair_controller,
     read_listings,
 )
-from ctrlmgr.controllers.repair.findings import Use
+from ctrlmgr.controllers.repair.repair_findings import Use
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import Conflict, InternalError, LogUnavailable
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES
 from ctrlmgr.metrics import CLUSTER_IP_REPAIR, REGISTRY
 from ctrlmgr.testing.builders import a_service
 from tests.controllers.repair.cluster import RepairCluster, rounds, summary

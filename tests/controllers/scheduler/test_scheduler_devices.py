@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.resource import PODS
-from ctrlmgr.controllers.scheduler.devices import RESOURCE_CLAIMS
+from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
 from tests.controllers.scheduler.test_scheduler import Scene
 from tests.controllers.worked_stage import MERGE
 

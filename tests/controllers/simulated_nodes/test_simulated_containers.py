@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.volumes import Entry
+from ctrlmgr.simulation.simulated_files import Entry
 from tests.controllers.simulated_nodes.scene import PLACE, Scene
 
 TOOL = {"image": "example.com/tool:1"}

@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.api.resource import LEASES, NODES, PODS
 from ctrlmgr.controllers.simulated_load_balancer import Options as BalancerOptions
 from ctrlmgr.controllers.simulated_load_balancer.controller import build as build_balancer
-from ctrlmgr.controllers.simulated_nodes.rules import Rules
+from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.controllers.simulated_nodes.runtime import Reading, SimulatedRuntime
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import BadRequest, SettingsError

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.validatingadmissionpolicy_status.checking import Checked, expression_warnings
-from ctrlmgr.controllers.validatingadmissionpolicy_status.matching import MOST, kinds_to_check
-from ctrlmgr.controllers.validatingadmissionpolicy_status.schemas import schema_of
+from ctrlmgr.controllers.validatingadmissionpolicy_status.matched_kinds import MOST, kinds_to_check
+from ctrlmgr.controllers.validatingadmissionpolicy_status.policy_type_checks import Checked, expression_warnings
+from ctrlmgr.controllers.validatingadmissionpolicy_status.resolved_schemas import schema_of
 from tests.kinds.stage import KINDS, find_kind
 
 

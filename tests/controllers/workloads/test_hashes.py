@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.controllers.workloads.controller_revisions import patch_bytes, revision_name, template_patch
 from ctrlmgr.controllers.workloads.go_print import print_value
 from ctrlmgr.controllers.workloads.hashes import revision_hash, safe_encoded, template_hash
-from ctrlmgr.controllers.workloads.revisions import patch_bytes, revision_name, template_patch
 
 
 def stored(labels: dict[str, str], image: str, **metadata: Any) -> dict[str, Any]:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from ctrlmgr.controllers.workloads.int_or_percent import Fenceposts, fenceposts, scaled
 from ctrlmgr.controllers.workloads.pod_control import in_batches, name_prefix, slow_start
-from ctrlmgr.controllers.workloads.scaling import Fenceposts, fenceposts, scaled
 from ctrlmgr.errors import Fenced, Forbidden
 
 

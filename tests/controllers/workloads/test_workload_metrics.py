@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from prometheus_client import REGISTRY
 
-from ctrlmgr.controllers.workloads.metrics import note_sorting
+from ctrlmgr.controllers.workloads.workload_metrics import note_sorting
 from tests.controllers.cronjob.test_cron_job_controller import Clockwork
 from tests.controllers.horizontal_pod_autoscaler.scaled import Scaled
 from tests.controllers.job.stage import COLLECTION, JobStage

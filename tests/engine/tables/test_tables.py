@@ -11,7 +11,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.tables.ages import ages_at, human_duration
 from ctrlmgr.kinds.builtin import builtin_kinds
-from ctrlmgr.kinds.core.pod.printer import PODS
+from ctrlmgr.kinds.core.pod.pod_printer import PODS
 
 NOW = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
 KINDS = builtin_kinds()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from tests.engine.stage import Response, Stage

@@ -15,7 +15,7 @@ from ctrlmgr.admission.plugin_registry import new_chain
 from ctrlmgr.authorization.authorizer import AlwaysAllow
 from ctrlmgr.engine.request_options import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from ctrlmgr.settings import AdmissionSettings
-from ctrlmgr.testing.clock import FakeClock
+from ctrlmgr.testing.fake_clock import FakeClock
 from tests.engine.stage import Stage, builtin_kinds
 
 Fields = dict[str, Any]

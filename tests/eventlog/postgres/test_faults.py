@@ -18,7 +18,7 @@ import pytest
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import Fenced, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog import Event, Fence, verify
-from ctrlmgr.eventlog.postgres.log import PostgresEventLog
+from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.eventlog.proxy import Proxy, like_a_transaction_pooler

@@ -11,7 +11,7 @@ import pytest
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import open_log
 from ctrlmgr.eventlog.opening import open_sessions
-from ctrlmgr.eventlog.postgres.log import PostgresEventLog
+from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 from ctrlmgr.inspection.database import open_database
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.eventlog_contract import AUTHOR, EventLogContract, VerifiableLog, add, modify, thing

@@ -14,8 +14,8 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogError, LogRolledBack, LogUnavailable, OutcomeUnknown
 from ctrlmgr.eventlog import Event
 from ctrlmgr.eventlog.event import Head
-from ctrlmgr.eventlog.postgres.log import PostgresEventLog
-from ctrlmgr.eventlog.postgres.servers import Servers, WrongServer
+from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
+from ctrlmgr.eventlog.postgres.postgres_servers import Servers, WrongServer
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, thing
 from tests.eventlog.postgres.test_faults import in_threads, join, until, written
 from tests.robustness.failover.replicated import ReplicatedPostgres, waiting_commits

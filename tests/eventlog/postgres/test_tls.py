@@ -12,7 +12,7 @@ import pytest
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogUnavailable
 from ctrlmgr.eventlog import migrate_log
-from ctrlmgr.eventlog.postgres.log import PostgresEventLog
+from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 from ctrlmgr.http.tls import ensure_certificates
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, thing
 from ctrlmgr.testing.postgres import PostgresCluster

@@ -9,9 +9,9 @@ import pytest
 
 from ctrlmgr.api.field import Path
 from ctrlmgr.expressions.estimating.walking import estimate_cost
-from ctrlmgr.extensions.rules.compiled import compile_rules
-from ctrlmgr.extensions.rules.sizes import sizes_of
-from ctrlmgr.extensions.validation.expressions import expression_errors
+from ctrlmgr.extensions.rules.compiled_rules import compile_rules
+from ctrlmgr.extensions.rules.max_sizes import sizes_of
+from ctrlmgr.extensions.validation.rule_validation import expression_errors
 
 Schema = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, assume, event, given, settings
 from hypothesis import strategies as st
 
-from ctrlmgr.extensions.compiled import Schema
+from ctrlmgr.extensions.compiled_schema import Schema
 from tests.controllers.customresourcedefinitions.defined import WIDGETS, DefinedStage, definition, version
 from tests.extensions.test_properties import OBJECTS, ROOTS, VALUES
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.framework.remote.process import Options, RemoteProcess, choose
+from ctrlmgr.framework.remote.controller_process import Options, RemoteProcess, choose
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.kubeconfig import Access, load
 from ctrlmgr.testing.served import ServerProcess

@@ -12,8 +12,8 @@ import pytest
 from ctrlmgr import App, Refused, Untyped, Write
 from ctrlmgr.engine.patch import json_patch
 from ctrlmgr.errors import BadRequest, Conflict
-from ctrlmgr.framework.admission import AppAdmission
-from ctrlmgr.framework.reading import Cache
+from ctrlmgr.framework.app_admission import AppAdmission
+from ctrlmgr.framework.cached_objects import Cache
 from ctrlmgr.framework.webhooks.admission_reviews import answer
 from ctrlmgr.framework.webhooks.json_difference import difference
 

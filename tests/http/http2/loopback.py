@@ -19,9 +19,9 @@ from h2.settings import SettingCodes
 from hyperframe.frame import Frame
 
 from ctrlmgr.http.bounds import DEFAULT, Bounds
-from ctrlmgr.http.http2.connection import Http2Connection
 from ctrlmgr.http.http2.frames import Code
-from ctrlmgr.http.stream import Stream
+from ctrlmgr.http.http2.http2_connection import Http2Connection
+from ctrlmgr.http.response_stream import Stream
 from tests.http.loopback import Client
 
 

@@ -13,7 +13,7 @@ from hyperframe.frame import RstStreamFrame
 from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.http2 import frames
 from ctrlmgr.http.http2.frames import Code
-from ctrlmgr.http.stream import Stream
+from ctrlmgr.http.response_stream import Stream
 from tests.http.http2.loopback import Http2Client, asking, begun, code_of
 from tests.http.http2.test_frames import framed
 

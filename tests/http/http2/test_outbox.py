@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ctrlmgr.http.http2.outbox import Outbox
-from ctrlmgr.http.stream import ONE_WRITE
+from ctrlmgr.http.response_stream import ONE_WRITE
 from tests.http.loopback import Loop
 
 

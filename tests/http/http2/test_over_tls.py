@@ -17,7 +17,7 @@ from h2.events import InformationalResponseReceived, StreamReset
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http2.frames import Code
-from ctrlmgr.http.server import HttpServer
+from ctrlmgr.http.http_server import HttpServer
 from ctrlmgr.http.serving_context import ServingContext, TlsOptions
 from ctrlmgr.http.tls import ensure_certificates
 from tests.http.http2.caller import TIMEOUT, Caller

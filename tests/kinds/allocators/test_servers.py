@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctrlmgr.kinds.allocators.claims import Claim
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS
+from ctrlmgr.kinds.allocators.allocation_claims import Claim
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS
 from tests.engine.stage import Response, Stage
 
 SERVICES = "/api/v1/namespaces/ns/services"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.kinds.apiextensions.definition import DefinitionStrategy
+from ctrlmgr.kinds.apiextensions.custom_resource_definition import DefinitionStrategy
 
 RULE = b'{"rule":"self.a"}'
 

@@ -12,7 +12,7 @@ import pytest
 from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR
 from ctrlmgr.recording.capture.export import history, is_api_object
 from ctrlmgr.recording.format import RecordingWriter
-from ctrlmgr.recording.judged.decision import MEASURED, REMEMBERED, UNMEASURED
+from ctrlmgr.recording.judged.repeated_decision import MEASURED, REMEMBERED, UNMEASURED
 from ctrlmgr.recording.report import Report
 from ctrlmgr.testing.replays import Replayer
 from tests.controllers.horizontal_pod_autoscaler.measured import pod_body

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Verdict
 from ctrlmgr.recording.format import RecordingReader
-from ctrlmgr.recording.replay import Replay
+from ctrlmgr.recording.replay_stage import open_replay_log
+from ctrlmgr.recording.replayer import Replay
 from ctrlmgr.recording.report import Report
-from ctrlmgr.recording.stage import open_replay_log
+from ctrlmgr.recording.virtual_clock import ReplayClock
 from tests.recording.samples import KCM, Script, endpoints, managed, pod, service
 
 ENDED = "2026-01-01T00:00:00Z"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.recording.clock import ReplayClock
 from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.format import RecordingReader
-from ctrlmgr.recording.replay import Replay
+from ctrlmgr.recording.replay_stage import open_replay_log
+from ctrlmgr.recording.replayer import Replay
 from ctrlmgr.recording.report import Report
-from ctrlmgr.recording.stage import open_replay_log
+from ctrlmgr.recording.virtual_clock import ReplayClock
 from tests.recording.samples import KCM, Script, addresses, endpoints, managed, pod, service, small_lines, write_lines
 
 KEEPER = "endpointslice-controller.k8s.io"

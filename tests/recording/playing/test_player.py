@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.recording.playing import moments
+from ctrlmgr.recording.playing import recording_positions
 from ctrlmgr.recording.playing.player import FASTEST, Player
 from ctrlmgr.recording.playing.timetable import SECOND, Timetable
 
@@ -118,13 +118,13 @@ def test_steps_stand_still_and_stay_within_the_recording() -> None:
 )
 def test_places_to_go_to(place: str, position: int, second: float) -> None:
     player = Player(table(0, 10, 20, 30), 0.0)
-    moments.seek(player, place, 15.0)  # of the clock, and as it happens of the recording
+    recording_positions.seek(player, place, 15.0)  # of the clock, and as it happens of the recording
     assert (player.position, player.time) == (position, BEGAN + second * SECOND)
 
 
 def test_after_going_somewhere_it_goes_on_from_there() -> None:
     player = Player(table(0, 10, 20, 30), 0.0)
-    moments.seek(player, "2026-01-01T00:00:15Z", 1.0)
+    recording_positions.seek(player, "2026-01-01T00:00:15Z", 1.0)
     assert player.wait(1.0) == 5.0
     assert player.advance(6.0) == 3
 
@@ -133,7 +133,7 @@ def test_after_going_somewhere_it_goes_on_from_there() -> None:
 def test_places_that_are_none(place: str) -> None:
     player = Player(table(0, 10, 20, 30), 0.0)
     with pytest.raises(BadRequest):
-        moments.seek(player, place, 15.0)
+        recording_positions.seek(player, place, 15.0)
     assert player.advance(15.0) == 2
 
 

@@ -23,10 +23,10 @@ import uvloop
 
 from ctrlmgr.api.resource import SERVICES
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.controllers.repair.addresses import find_address_findings
-from ctrlmgr.controllers.repair.ports import find_port_findings
+from ctrlmgr.controllers.repair.address_findings import find_address_findings
+from ctrlmgr.controllers.repair.port_findings import find_port_findings
 from ctrlmgr.eventlog import EventLog, open_log
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.allocation.callers import FULL, NAMESPACE, PORTS, RANGE, Caller, Change, Tally, creation, one_port
 from tests.robustness.allocation.truth import Ledger

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.api.resource import SERVICES
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.controllers.repair.cluster import RepairCluster
 from tests.robustness.allocation.load import Plan, allocate

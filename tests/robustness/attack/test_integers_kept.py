@@ -15,12 +15,12 @@ from structlog.testing import capture_logs
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import open_log
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.recording.format import RecordingReader
 from ctrlmgr.recording.importing import Importer
 from ctrlmgr.testing.replays import Replayer
-from ctrlmgr.ui.graph import Graphs
-from ctrlmgr.ui.objects import Objects
+from ctrlmgr.ui.causes_page import Graphs
+from ctrlmgr.ui.object_page import Objects
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from tests.recording.test_exports import export

@@ -16,7 +16,7 @@ from ctrlmgr.engine.paging import decode_continue
 from ctrlmgr.errors import ApiError, BadRequest, RecordingError
 from ctrlmgr.inspection.differences import ABSENT, differences
 from ctrlmgr.recording.format import LAST_REVISION, RecordingReader
-from ctrlmgr.recording.lines import LONGEST
+from ctrlmgr.recording.line_reader import LONGEST
 from ctrlmgr.schema.protobuf import message
 from ctrlmgr.ui.parameters import Parameters
 from tests.engine.stage import Stage

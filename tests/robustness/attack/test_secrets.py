@@ -16,12 +16,12 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, open_log
 from ctrlmgr.recording.capture.redaction import DEFAULT, Redaction
-from ctrlmgr.ui.graph import Graphs
+from ctrlmgr.ui.causes_page import Graphs
 from ctrlmgr.ui.listing import Listing
-from ctrlmgr.ui.objects import Objects
+from ctrlmgr.ui.object_page import Objects
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from ctrlmgr.ui.tables import Tables
+from ctrlmgr.ui.tables_page import Tables
 from ctrlmgr.ui.timeline import Timeline
 from tests.cli.conftest import Run
 from tests.cli.conftest import run as run  # the fixture

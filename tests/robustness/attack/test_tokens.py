@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ctrlmgr.authentication import jwt
-from ctrlmgr.authentication.keys import key_id, read_private_key
+from ctrlmgr.authentication.token_keys import key_id, read_private_key
 from tests.e2e.serving import DEADLINE, Server, until
 from tests.signatures import signature_of
 

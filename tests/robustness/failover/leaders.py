@@ -14,7 +14,7 @@ from types import TracebackType
 from ctrlmgr.api.resource import ENDPOINTS, LEASES, Key
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Event, EventLog, open_log
-from ctrlmgr.leaderelection.record import Held, held
+from ctrlmgr.leaderelection.lease_record import Held, held
 from tests.e2e.serving import DEADLINE, Server
 
 KEY = Key("kube-system", "ctrlmgr")

@@ -21,7 +21,7 @@ from typing import Any
 
 from ctrlmgr.api.resource import DEFINITIONS as RESOURCE
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.inspection import past
+from ctrlmgr.inspection import historical_state
 from ctrlmgr.inspection.database import open_database
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.e2e.serving import Server, until
@@ -68,8 +68,8 @@ def assert_deleted_despite_kill(server: Server, url: str, wait: Callable[[Server
     until(lambda: server.request("GET", WHERE)[0] == 404)
     until(lambda: server.request("GET", WIDGETS)[0] == 404)
     with open_database(url) as database:
-        assert past.objects(database, Resource(GROUP, "widgets")) == []
-        assert past.objects(database, RESOURCE, name=f"widgets.{GROUP}") == []
+        assert historical_state.objects(database, Resource(GROUP, "widgets")) == []
+        assert historical_state.objects(database, RESOURCE, name=f"widgets.{GROUP}") == []
 
 
 def at_step(remaining: int) -> Callable[[Server], None]:

@@ -11,8 +11,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogUnavailable
 from ctrlmgr.eventlog import Event, open_log
-from ctrlmgr.eventlog.memory import MemoryEventLog
-from ctrlmgr.eventlog.verify import verify
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
+from ctrlmgr.eventlog.verification import verify
 from tests.robustness.histories.history import Logged, digest_of
 
 AGENT = "robustness/"

@@ -24,7 +24,7 @@ from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import LogClosed
 from ctrlmgr.eventlog import Author, Event, EventType, Fence, Proposal
 from ctrlmgr.eventlog.event import Cause
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.testing import FakeClock
 from tests.controllers.stage_context import HandContext

@@ -20,10 +20,10 @@ from typing import Any
 from ctrlmgr.api.core import Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Resource
-from ctrlmgr.controllers.daemonset.placement import target_node
+from ctrlmgr.controllers.daemonset.daemon_pods import target_node
 from ctrlmgr.controllers.daemonset.view import DaemonSet
-from ctrlmgr.controllers.workloads.pods import controller_of, is_active, is_ready
-from ctrlmgr.controllers.workloads.scaling import fenceposts
+from ctrlmgr.controllers.workloads.controlled_pods import controller_of, is_active, is_ready
+from ctrlmgr.controllers.workloads.int_or_percent import fenceposts
 from ctrlmgr.eventlog import Event, EventType
 from tests.controllers.workloads.stage import SYSTEM
 

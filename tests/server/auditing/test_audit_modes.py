@@ -27,7 +27,7 @@ from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.authenticator_interfaces import Told
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
-from ctrlmgr.settings.audit import AuditSettings
+from ctrlmgr.settings.audit_settings import AuditSettings
 from tests.audit.records import Sent, told
 from tests.server.site import CONFIG_MAPS, Site, make, running
 

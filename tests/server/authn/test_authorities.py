@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from ctrlmgr.authentication.certificates import Vouched, vouch
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import CredentialsRefused
+from ctrlmgr.authentication.x509_verification import Vouched, vouch
 from ctrlmgr.server.authn import client_certificate_authenticator
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.authorities import AuthorityFiles

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.jwt_configuration import Configuration
-from ctrlmgr.authentication.keys import VerificationKey, json_web_key
+from ctrlmgr.authentication.token_keys import VerificationKey, json_web_key
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource
 from ctrlmgr.authentication import jwt
-from ctrlmgr.authentication.keys import VerificationKeys, key_id
 from ctrlmgr.authentication.legacy_claims import legacy_claims
 from ctrlmgr.authentication.service_account_claims import SECRETS, SERVICE_ACCOUNTS, STALE, Bound, Reference
+from ctrlmgr.authentication.token_keys import VerificationKeys, key_id
 from ctrlmgr.authentication.user import CREDENTIAL_ID, User
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.errors import SettingsError

@@ -11,9 +11,9 @@ from prometheus_client import REGISTRY
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, Requirement, path_attributes
+from ctrlmgr.authorization.authorization_configuration import Webhook
 from ctrlmgr.authorization.authorizer import NO_OPINION, Decision, Verdict
-from ctrlmgr.authorization.conditions import ConditionCompiler
-from ctrlmgr.authorization.configuration import Webhook
+from ctrlmgr.authorization.authorizer_match_conditions import ConditionCompiler
 from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.authz.authorization_webhook import WebhookAuthorizer

@@ -12,7 +12,7 @@ from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.kind_registry import Group, Kinds
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.kinds.builtin import builtin_kinds
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.server.describe.discovery_documents import Discovery
 
@@ -20,7 +20,7 @@ V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2_BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 ADDRESS = "10.0.0.21:16443"
 
-PLAIN = [path for path in structure.discovery() if path.startswith("/api")]
+PLAIN = [path for path in published_schema.discovery() if path.startswith("/api")]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def answer(discovery: Discovery, path: str, accept: str = "application/json") ->
 
 @pytest.mark.parametrize("path", PLAIN)
 def test_every_document_is_what_kubernetes_answers(discovery: Discovery, path: str) -> None:
-    assert answer(discovery, path) == structure.discovery()[path]
+    assert answer(discovery, path) == published_schema.discovery()[path]
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis"])
@@ -46,7 +46,7 @@ def test_so_is_everything_at_once(discovery: Discovery, path: str) -> None:
         for version in group["versions"]:
             name = group["metadata"].get("name", "")
             place = f"/apis/{name}/{version['version']}" if name else f"/api/{version['version']}"
-            listed = {each["name"] for each in structure.discovery()[place]["resources"]}
+            listed = {each["name"] for each in published_schema.discovery()[place]["resources"]}
             assert {each["resource"] for each in version["resources"]} == {each for each in listed if "/" not in each}
     assert whole["items"]
     assert answer(discovery, path, V2_BETA1) == {**whole, "apiVersion": "apidiscovery.k8s.io/v2beta1"}

@@ -11,7 +11,7 @@ import pytest
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import NotAcceptable
 from ctrlmgr.kinds.builtin import builtin_kinds
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 from ctrlmgr.server.describe.openapi import OpenAPI
 from ctrlmgr.server.describe.openapi.descriptions import _words
 from tests.controllers.customresourcedefinitions.defined import definition, established, version
@@ -95,7 +95,7 @@ def test_the_documents_together_have_every_path_that_is_served(openapi: OpenAPI)
     index = ask(openapi, "/openapi/v3")["paths"]
     found = [path for name in index for path in ask(openapi, f"/openapi/v3/{name}")["paths"]]
     elsewhere = {"/.well-known/openid-configuration/", "/openid/v1/jwks/"}
-    assert sorted(found) == sorted(set(structure.openapi()["paths"]) - elsewhere)
+    assert sorted(found) == sorted(set(published_schema.openapi()["paths"]) - elsewhere)
     assert sorted(found) == sorted(ask(openapi, "/openapi/v2")["paths"])
 
 
@@ -216,7 +216,7 @@ def test_every_operation_has_a_name_of_its_own(openapi: OpenAPI) -> None:
 
 
 def test_v2_has_every_definition_as_it_was_published(openapi: OpenAPI) -> None:
-    published = {name: json.loads(bytes(each)) for name, each in structure.definitions().items()}
+    published = {name: json.loads(bytes(each)) for name, each in published_schema.definitions().items()}
     assert without_words(ask(openapi, "/openapi/v2")["definitions"]) == without_words(published)
 
 

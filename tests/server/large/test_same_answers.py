@@ -11,7 +11,7 @@ import pytest
 
 from ctrlmgr.eventlog.event import Event
 from ctrlmgr.largebodies import jobs
-from ctrlmgr.testing.clock import FakeClock
+from ctrlmgr.testing.fake_clock import FakeClock
 from tests.robustness.attack.siege import SPECIMENS
 from tests.server.site import Site, make, running
 

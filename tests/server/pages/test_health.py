@@ -6,7 +6,7 @@ import random
 
 from ctrlmgr.errors import LogUnavailable
 from ctrlmgr.eventlog import Head
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.server.pages.health import PING, Check, Health, LogProbe
 from ctrlmgr.testing import FakeClock
 

@@ -14,7 +14,7 @@ from ctrlmgr.api.resource import LEASES, Resource
 from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.recording.playing.playback import Playback
 from ctrlmgr.recording.playing.played_log import PlayedLog

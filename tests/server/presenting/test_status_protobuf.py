@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.errors import ApiError, Expired, NotAcceptable, NotFound, StatusCause, StatusDetails
-from ctrlmgr.schema.protobuf.kinds import decode
+from ctrlmgr.schema.protobuf.protobuf_decoding import decode
 from ctrlmgr.server.presenting.negotiation import PLAIN, PROTOBUF, of_error
 from ctrlmgr.server.presenting.status_protobuf import encode_status
 from tests.server.site import CONFIG_MAPS, running
@@ -19,7 +19,7 @@ DETAILS = StatusDetails("one", "example.com", "widgets", "u-1", CAUSES, 300)
 
 
 def test_a_refusal_is_written_as_kubernetes_writes_it() -> None:
-    assert encode_status(status.failure(NotAcceptable(TYPES))) == (
+    assert encode_status(status_responses.failure(NotAcceptable(TYPES))) == (
         b"k8s\x00\n\x0c\n\x02v1\x12\x06Status\x12\x99\x01\n\x06\n\x00\x12\x00\x1a\x00\x12\x07Failure\x1at"
         + TYPES.encode()
         + b'"\rNotAcceptable0\x96\x03\x1a\x00"\x00'
@@ -44,7 +44,7 @@ def without_zeros(value: Any) -> Any:
     ],
 )
 def test_what_is_read_is_what_was_told(error: ApiError) -> None:
-    told = status.failure(error)
+    told = status_responses.failure(error)
     assert without_zeros(decode(encode_status(told))) == without_zeros(told)
 
 

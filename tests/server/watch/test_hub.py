@@ -19,7 +19,7 @@ from ctrlmgr.engine.tables.table_printer import Column
 from ctrlmgr.engine.watch import Selection
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.eventlog.memory import MemoryEventLog
+from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.metrics import REGISTRY, WatchMetrics
 from ctrlmgr.server.presenting.negotiation import Form

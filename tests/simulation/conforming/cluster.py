@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.resource import Key
-from ctrlmgr.authorization.node.graph import NodeGraph
+from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.node_ipam import Options as IpamOptions

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.errors import SettingsError, TooManyRequests
-from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.configuration_files import Document
 
 EVENTS: Final = (Resource("", "events"), Resource("events.k8s.io", "events"))
 

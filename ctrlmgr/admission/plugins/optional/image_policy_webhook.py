@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
@@ -25,7 +25,7 @@ from ctrlmgr.engine.calls.replies import is_success, unexpected
 from ctrlmgr.engine.operations import Compute, Operation
 from ctrlmgr.engine.validation.name_formats import qualified_name
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.configuration_files import Document
 from ctrlmgr.settings.kubeconfig import Access, load
 
 FAILED_OPEN: Final = "alpha.image-policy.k8s.io/failed-open"

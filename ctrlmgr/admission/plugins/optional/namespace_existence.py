@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import ClassVar, Final
 
-from ctrlmgr.admission.plugin import Decision, Plugin
+from ctrlmgr.admission.admission_plugin import Decision, Plugin
 from ctrlmgr.api.resource import NAMESPACES, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.admission_attributes import Attributes, Verb

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.authorization_checks import author_of, verdict_of
-from ctrlmgr.admission.plugin import Plugin
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.authorization.attributes import Attributes as Question
 from ctrlmgr.authorization.authorizer import Authorizer

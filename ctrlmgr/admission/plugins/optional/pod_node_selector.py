@@ -13,12 +13,12 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.resource import NAMESPACES, PODS, Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.errors import UnknownError
-from ctrlmgr.settings.documents import Document
+from ctrlmgr.settings.configuration_files import Document
 
 ANNOTATION: Final = "scheduler.alpha.kubernetes.io/node-selector"
 _DEFAULT: Final = "clusterDefaultNodeSelector"

@@ -23,9 +23,9 @@ from ctrlmgr.api.field import (
 )
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import name_formats
-from ctrlmgr.kinds.core.pod.environment import validate_environment, validate_environment_sources
+from ctrlmgr.kinds.core.pod.env_vars import validate_environment, validate_environment_sources
+from ctrlmgr.kinds.core.pod.pod_resources import validate_container_resources
 from ctrlmgr.kinds.core.pod.probes import PROBES, validate_probes
-from ctrlmgr.kinds.core.pod.resources import validate_container_resources
 from ctrlmgr.kinds.core.pod.security import validate_security_context
 from ctrlmgr.kinds.core.pod.volumes.mounts import validate_mounts
 from ctrlmgr.kinds.core.pod.volumes.validation import PULL_POLICIES, validate_pull_policy

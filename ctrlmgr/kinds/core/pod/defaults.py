@@ -15,7 +15,7 @@ from typing import Any
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.kinds.core.pod.image_name import pull_policy
-from ctrlmgr.kinds.core.pod.resources import default_pod_resources
+from ctrlmgr.kinds.core.pod.pod_resources import default_pod_resources
 from ctrlmgr.kinds.core.pod.volumes.defaults import default_volume
 
 _STALE_ANNOTATIONS = tuple(

@@ -11,7 +11,7 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.engine.validation import name_formats
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.common_rules import each_problem
 
 VOLUME_FIELDS = frozenset(
     ("metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.engine.validation import name_formats
-from ctrlmgr.kinds.rules import each_problem, nonnegative_fields
+from ctrlmgr.kinds.common_rules import each_problem, nonnegative_fields
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")

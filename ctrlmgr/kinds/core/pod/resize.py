@@ -13,8 +13,8 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.kinds.core.pod.annotations import MIRROR
-from ctrlmgr.kinds.core.pod.resources import amounts_of, quality_of_service
-from ctrlmgr.kinds.core.pod.update import keep_all_but_spec
+from ctrlmgr.kinds.core.pod.pod_resources import amounts_of, quality_of_service
+from ctrlmgr.kinds.core.pod.spec_updates import keep_all_but_spec
 from ctrlmgr.kinds.core.pod.validation import SPEC, validate_pod
 
 _COMPUTE = ("cpu", "memory")

@@ -15,7 +15,7 @@ from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.label_validation import validate_label_name, validate_label_selector
 from ctrlmgr.golang.go_numbers import parse_int
-from ctrlmgr.kinds.rules import each_problem
+from ctrlmgr.kinds.common_rules import each_problem
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -14,10 +14,14 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.ip_validation import is_ipv6, validate_legacy_ip
+from ctrlmgr.kinds.common_rules import each_problem, immutable
+from ctrlmgr.kinds.core.pod.allocated_devices import (
+    validate_allocated,
+    validate_extended_resources,
+    validate_node_allocatable,
+)
 from ctrlmgr.kinds.core.pod.annotations import validate_annotation_update
-from ctrlmgr.kinds.core.pod.devices import validate_allocated, validate_extended_resources, validate_node_allocatable
 from ctrlmgr.kinds.core.pod.validation import ANNOTATIONS
-from ctrlmgr.kinds.rules import each_problem, immutable
 
 STATUS = Path("status")
 _GENERATION = STATUS.child("observedGeneration")

@@ -20,17 +20,17 @@ from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.ip_validation import ip_warnings, is_canonical_ipv4
 from ctrlmgr.engine.validation.name_formats import dns1123_label
 from ctrlmgr.kinds.core.pod.annotations import apply_apparmor_annotations
-from ctrlmgr.kinds.core.pod.conditions import set_condition
 from ctrlmgr.kinds.core.pod.defaults import default_pod, default_pod_status
+from ctrlmgr.kinds.core.pod.pod_conditions import set_condition
+from ctrlmgr.kinds.core.pod.pod_resources import quality_of_service
 from ctrlmgr.kinds.core.pod.resize import keep_all_but_resources, validate_resize
-from ctrlmgr.kinds.core.pod.resources import quality_of_service
 from ctrlmgr.kinds.core.pod.scheduling import merge_label_keys
-from ctrlmgr.kinds.core.pod.status import prepare_status, validate_status_update
-from ctrlmgr.kinds.core.pod.update import (
+from ctrlmgr.kinds.core.pod.spec_updates import (
     keep_all_but_ephemeral,
     validate_ephemeral_update,
     validate_pod_update,
 )
+from ctrlmgr.kinds.core.pod.status import prepare_status, validate_status_update
 from ctrlmgr.kinds.core.pod.validation import validate_new_pod, validate_pod
 from ctrlmgr.kinds.core.pod.warnings import pod_warnings
 

@@ -19,7 +19,7 @@ from ctrlmgr.engine.refusals import conflict, forbidden
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.errors import BadRequest, InternalError, StatusCause, StatusDetails, TooManyRequests, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
-from ctrlmgr.kinds.core.pod.conditions import is_ready, set_condition
+from ctrlmgr.kinds.core.pod.pod_conditions import is_ready, set_condition
 from ctrlmgr.kinds.label_selectors import selector_of
 
 BINDINGS = Resource("", "pods/binding")

@@ -16,10 +16,11 @@ from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.ip_validation import validate_legacy_ip
 from ctrlmgr.engine.validation.label_validation import validate_labels
 from ctrlmgr.engine.validation.object_meta import validate_annotations
+from ctrlmgr.kinds.common_rules import each_problem
 from ctrlmgr.kinds.core.pod.annotations import MIRROR, validate_annotations_agree, validate_pod_annotations
 from ctrlmgr.kinds.core.pod.containers import Surroundings, validate_containers, validate_padding
-from ctrlmgr.kinds.core.pod.environment import validate_file_volumes
-from ctrlmgr.kinds.core.pod.resources import validate_container_resources, validate_pod_resources
+from ctrlmgr.kinds.core.pod.env_vars import validate_file_volumes
+from ctrlmgr.kinds.core.pod.pod_resources import validate_container_resources, validate_pod_resources
 from ctrlmgr.kinds.core.pod.scheduling import (
     validate_affinity,
     validate_gates,
@@ -29,7 +30,6 @@ from ctrlmgr.kinds.core.pod.scheduling import (
 from ctrlmgr.kinds.core.pod.security import validate_host_users, validate_pod_security
 from ctrlmgr.kinds.core.pod.volumes.validation import validate_volumes
 from ctrlmgr.kinds.core.pod.windows import validate_host_process, validate_system
-from ctrlmgr.kinds.rules import each_problem
 from ctrlmgr.kinds.spec_difference import shown
 
 SPEC = Path("spec")

@@ -13,8 +13,8 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.capabilities import CAPABILITIES
+from ctrlmgr.kinds.common_rules import each_problem
 from ctrlmgr.kinds.core.pod.defaults import containers_of
-from ctrlmgr.kinds.rules import each_problem
 
 _SYSTEMS = ("linux", "windows")
 _NOT_FOR_WINDOWS = "cannot be set for a windows pod"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ctrlmgr.api.field import FieldError, Path, duplicate, invalid, not_supported, required
 from ctrlmgr.api.unstructured import Unstructured, repeated
 from ctrlmgr.engine.validation.ip_validation import is_ipv6, validate_legacy_ip
-from ctrlmgr.kinds.allocators.ranges import IPV4, IPV6
+from ctrlmgr.kinds.allocators.service_ranges import IPV4, IPV6
 from ctrlmgr.kinds.core.service.spec import (
     EXTERNAL_NAME,
     NONE,

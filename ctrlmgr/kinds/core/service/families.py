@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.validation.ip_validation import is_ipv6
-from ctrlmgr.kinds.allocators.ranges import IPV4, IPV6
+from ctrlmgr.kinds.allocators.service_ranges import IPV4, IPV6
 from ctrlmgr.kinds.core.service.address_validation import validate_addresses
 from ctrlmgr.kinds.core.service.spec import (
     CLUSTER_IP,

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.validation.ip_validation import canonical_ip
-from ctrlmgr.kinds.allocators.claims import NOTHING, Holdings
+from ctrlmgr.kinds.allocators.allocation_claims import NOTHING, Holdings
 
 CLUSTER_IP = "ClusterIP"
 NODE_PORT = "NodePort"

@@ -23,8 +23,7 @@ from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.name_formats import label_name
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.kinds.allocators.allocation import Allocator
-from ctrlmgr.kinds.allocators.ranges import DEFAULT_RANGES, Ranges
-from ctrlmgr.kinds.core.service.allocation import allocate_for_create, allocate_for_update, release_all
+from ctrlmgr.kinds.allocators.service_ranges import DEFAULT_RANGES, Ranges
 from ctrlmgr.kinds.core.service.defaults import (
     drop_foreign_fields,
     drop_unused_policy,
@@ -32,6 +31,7 @@ from ctrlmgr.kinds.core.service.defaults import (
     link_addresses,
     set_defaults,
 )
+from ctrlmgr.kinds.core.service.service_allocation import allocate_for_create, allocate_for_update, release_all
 from ctrlmgr.kinds.core.service.spec import LOAD_BALANCER
 from ctrlmgr.kinds.core.service.status import validate_status
 from ctrlmgr.kinds.core.service.validation import validate_change, validate_service

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kind_registry import Kinds
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 from ctrlmgr.server.describe.document import JSON
 
 Node: TypeAlias = Mapping[str, Any]
@@ -42,7 +42,7 @@ def served_paths(kinds: Kinds) -> dict[str, dict[str, Any]]:
     """Return the path items of an OpenAPI v2 document, by path."""
     roots = _ALWAYS.union(*(_roots(kind) for kind in kinds))
     found = {}
-    for path, item in structure.openapi()["paths"].items():
+    for path, item in published_schema.openapi()["paths"].items():
         resource = _RESOURCE.fullmatch(path)
         verbs = _verbs(kinds, **resource.groupdict()) if resource else ("get",) * (path in roots)
         operations = {method: each for method, each in item.items() if method in METHODS}

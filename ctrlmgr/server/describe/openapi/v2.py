@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctrlmgr.engine.kind_registry import Kinds
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 from ctrlmgr.server.describe.openapi.descriptions import described
 from ctrlmgr.server.describe.openapi.paths import served_paths
 from ctrlmgr.server.describe.version_info import git_version
@@ -15,7 +15,7 @@ TITLE = "Kubernetes"
 
 def swagger(kinds: Kinds) -> dict[str, Any]:
     """Return the OpenAPI v2 document of `kinds`."""
-    shipped, definitions = structure.openapi(), kinds.definitions
+    shipped, definitions = published_schema.openapi(), kinds.definitions
     custom = [kind.document for kind in kinds.custom() if kind.document is not None]
     return {
         "swagger": "2.0",

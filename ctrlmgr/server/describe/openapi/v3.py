@@ -16,7 +16,7 @@ import msgspec
 
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kind_registry import Kinds
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 from ctrlmgr.server.describe.document import in_pieces
 from ctrlmgr.server.describe.openapi.descriptions import described
 from ctrlmgr.server.describe.openapi.paths import METHODS, Node, section, served_paths
@@ -89,9 +89,9 @@ class Sections:
                 "paths": paths,
                 "components": {
                     "schemas": {name: schemas[name] for name in sorted(schemas)},
-                    "securitySchemes": structure.openapi()["securityDefinitions"],
+                    "securitySchemes": published_schema.openapi()["securityDefinitions"],
                 },
-                "security": structure.openapi()["security"],
+                "security": published_schema.openapi()["security"],
             }
         )
 
@@ -167,7 +167,7 @@ def _operation(operation: Node) -> dict[str, Any]:
 
 def _resolved(parameter: Node) -> Node:
     reference = parameter.get("$ref")
-    resolved: Node = structure.openapi()["parameters"][reference.rpartition("/")[2]] if reference else parameter
+    resolved: Node = published_schema.openapi()["parameters"][reference.rpartition("/")[2]] if reference else parameter
     return resolved
 
 

@@ -16,7 +16,7 @@ from ctrlmgr.authorization.authorizer import AlwaysAllow
 from ctrlmgr.engine.calls.call import Call, Reply, Tries
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import AdmissionSettings
-from ctrlmgr.settings.documents import Document, read_document
+from ctrlmgr.settings.configuration_files import Document, read_document
 from ctrlmgr.testing import FakeClock
 from tests.admission.stage import Write
 from tests.engine.stage import Response, Stage, builtin_kinds

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.admission.plugin import Plugin
+from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.plugins.optional.always import AlwaysDeny
 from ctrlmgr.admission.plugins.optional.always_pull_images import AlwaysPullImages
 from ctrlmgr.admission.plugins.optional.deny_service_external_ips import DenyServiceExternalIPs
@@ -26,7 +26,7 @@ from ctrlmgr.authorization.attributes import Attributes as Question
 from ctrlmgr.authorization.authorizer import ALLOWED, Immediate, Verdict
 from ctrlmgr.authorization.authorizer import Decision as Decided
 from ctrlmgr.errors import ApiError, Forbidden, NotFound, SettingsError, TooManyRequests, UnknownError
-from ctrlmgr.settings.documents import Document, read_document
+from ctrlmgr.settings.configuration_files import Document, read_document
 from ctrlmgr.testing import FakeClock
 from tests.admission.stage import Write
 from tests.engine.stage import Stage

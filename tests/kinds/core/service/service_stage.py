@@ -22,8 +22,8 @@ from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.object_meta import update_errors, validate_metadata
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
 from ctrlmgr.eventlog.event import EventType, Proposal
-from ctrlmgr.kinds.allocators.claims import Claim
-from ctrlmgr.kinds.allocators.ranges import IP_ADDRESSES, NODE_PORTS, Ranges
+from ctrlmgr.kinds.allocators.allocation_claims import Claim
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.kinds.core.service.spec import holdings
 from ctrlmgr.kinds.core.service.strategy import ServiceStrategy

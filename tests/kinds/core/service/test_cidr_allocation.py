@@ -9,8 +9,8 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.errors import InternalError, Invalid
 from ctrlmgr.eventlog.event import EventType, Proposal
-from ctrlmgr.kinds.allocators.ranges import Ranges
 from ctrlmgr.kinds.allocators.service_cidrs import SERVICE_CIDRS
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from tests.kinds.core.service.service_stage import NOW, Stage
 
 PORTS: dict[str, Any] = {"ports": [{"port": 80}]}

@@ -6,7 +6,7 @@ import pytest
 
 from ctrlmgr.errors import Invalid
 from ctrlmgr.kinds.allocators.allocation import Allocator
-from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from tests.kinds.core.service.service_stage import DUAL, Stage, causes
 
 PORTS = {"ports": [{"port": 80}], "selector": {"a": "b"}}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.errors import ApiError, NotFound
-from ctrlmgr.kinds.allocators.ranges import Ranges
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from tests.kinds.core.service.service_stage import Stage
 
 STEPS = 250

@@ -12,6 +12,7 @@ from ctrlmgr.api.field import FieldError, Path, duplicate, forbidden, invalid, n
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.label_validation import validate_label_selector, validate_labels
 from ctrlmgr.engine.validation.object_meta import ANNOTATIONS_SIZE, validate_annotations
+from ctrlmgr.kinds.common_rules import domain_prefixed_key, each_problem
 from ctrlmgr.kinds.core.claim_spec import validate_claim_spec
 from ctrlmgr.kinds.core.pod.downward_api import (
     VOLUME_FIELDS,
@@ -27,7 +28,6 @@ from ctrlmgr.kinds.core.volume_sources import (
     validate_items,
     validate_mode,
 )
-from ctrlmgr.kinds.rules import domain_prefixed_key, each_problem
 from ctrlmgr.kinds.signers import is_kubernetes_signer, validate_signer_name, validate_trust_bundle_name
 from ctrlmgr.kinds.spec_difference import shown
 

@@ -1,0 +1,225 @@
+"""Reads `--authorization-config`: the list of authorizers, which may include several webhooks.
+
+Guarantees: an error in the file, including its expressions, is reported in one line with the position.
+
+Rules: apiserver `pkg/apis/apiserver/{types,v1/defaults,validation/validation}.go` (AuthorizationConfiguration of
+apiserver.config.k8s.io/v1 and v1beta1), Kubernetes' `pkg/kubeapiserver/options/authorization.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.authentication.user_names import is_subdomain
+from ctrlmgr.authorization.authorizer import Decision, Verdict
+from ctrlmgr.authorization.authorizer_match_conditions import ConditionCompiler
+from ctrlmgr.expressions.declarations import Functions
+from ctrlmgr.expressions.environment import Expression
+from ctrlmgr.golang.go_text import quote
+from ctrlmgr.settings.authorization_settings import MODES
+from ctrlmgr.settings.configuration_files import Document, read_document
+from ctrlmgr.settings.setting_types import parse_duration
+
+WEBHOOK: Final = "Webhook"
+_VERSIONS: Final = ("apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1")
+_REVIEWS: Final = ("v1", "v1beta1")
+_LONGEST: Final = 30.0
+"""The maximum timeout of a webhook, in seconds."""
+_MOST_CONDITIONS: Final = 64
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The base class of the file's parts."""
+
+
+class _Connection(_Part, frozen=True):
+    type: str = ""
+    kube_config_file: str | None = None
+
+
+class _Condition(_Part, frozen=True):
+    expression: str = ""
+
+
+class _Webhook(_Part, frozen=True):
+    timeout: str = ""
+    authorized_ttl: str = msgspec.field(default="5m", name="authorizedTTL")
+    cache_authorized_requests: bool = True
+    unauthorized_ttl: str = msgspec.field(default="30s", name="unauthorizedTTL")
+    cache_unauthorized_requests: bool = True
+    subject_access_review_version: str = ""
+    match_condition_subject_access_review_version: str = ""
+    failure_policy: str = ""
+    connection_info: _Connection = _Connection()
+    match_conditions: tuple[_Condition, ...] = ()
+
+
+class _Authorizer(_Part, frozen=True):
+    type: str = ""
+    name: str = ""
+    webhook: _Webhook | None = None
+
+
+class _Configuration(_Part, frozen=True):
+    authorizers: tuple[_Authorizer, ...] = ()
+
+
+class Webhook(NamedTuple):
+    """The settings of an authorization webhook."""
+
+    config: Path
+    """The path of a kubeconfig."""
+    version: str = "v1beta1"
+    """The version of `authorization.k8s.io`."""
+    authorized_ttl: float = 300.0
+    unauthorized_ttl: float = 30.0
+    """The TTL of a cached answer in seconds; 0 disables caching."""
+    name: str = "default"
+    """Its name in metrics."""
+    patience: float = _LONGEST
+    """Timeout of a call in seconds."""
+    denies_unasked: bool = False
+    """Whether a request is denied if the webhook fails, even if another authorizer would allow it."""
+    conditions: tuple[Expression, ...] = ()
+    """The conditions under which the webhook is called for a request."""
+
+    def unasked(self, error: str) -> Verdict:
+        """Return the verdict for a failed call, with the error."""
+        return Verdict(Decision.DENY if self.denies_unasked else Decision.NO_OPINION, "", error)
+
+
+class Asked(NamedTuple):
+    """One authorizer of the list."""
+
+    type: str
+    """One of `MODES`."""
+    webhook: Webhook | None = None
+    """The webhook's settings; set if and only if the type is Webhook."""
+
+
+def read_configuration(file: Path, functions: Functions) -> tuple[Asked, ...]:
+    """Return the configured authorizers in order; raises `SettingsError` with the line and the reason.
+
+    Expressions may call `functions`.
+    """
+    document = read_document(file)
+    said = document.read("AuthorizationConfiguration", _VERSIONS, _Configuration)
+    if not said.authorizers:
+        raise document.refuse("at least one authorizer must be named", "authorizers")
+    types: set[str] = set()
+    names: set[str] = set()
+    for index, each in enumerate(said.authorizers):
+        _check(document, each, index, types, names)
+        types.add(each.type)
+        names.add(each.name)
+    compiler = ConditionCompiler(functions)
+    return tuple(_asked(document, each, index, compiler) for index, each in enumerate(said.authorizers))
+
+
+def _asked(document: Document, said: _Authorizer, index: int, compiler: ConditionCompiler) -> Asked:
+    if said.webhook is None:
+        return Asked(said.type)
+    at = ("authorizers", index, "webhook")
+    webhook = _webhook(document, said.webhook, said.name, *at)
+    return Asked(said.type, webhook._replace(conditions=_conditions(document, said.webhook, compiler, *at)))
+
+
+def _check(document: Document, said: _Authorizer, index: int, types: Collection[str], names: Collection[str]) -> None:
+    """Raise `SettingsError` for an invalid authorizer; its webhook is checked elsewhere."""
+    at = ("authorizers", index)
+    if said.type not in MODES:
+        raise document.refuse(f"type must be one of {', '.join(MODES)}, not {said.type!r}", *at, "type")
+    if said.type != WEBHOOK and said.type in types:
+        raise document.refuse(f"the type {said.type} may be there once", *at, "type")
+    if not is_subdomain(said.name):
+        raise document.refuse(f"name must be a lower-case RFC 1123 subdomain, not {said.name!r}", *at, "name")
+    if said.name in names:
+        raise document.refuse(f"{said.name} is named twice", *at, "name")
+    if said.type != WEBHOOK and said.name != said.type.lower():
+        raise document.refuse(f"the type {said.type} must have the name {said.type.lower()}", *at, "name")
+    if (said.type == WEBHOOK) is (said.webhook is None):
+        raise document.refuse("webhook is for the type Webhook, which needs it", *at, "webhook")
+
+
+def _webhook(document: Document, said: _Webhook, name: str, *at: str | int) -> Webhook:
+    """Return the settings of a webhook, without its conditions."""
+    if said.subject_access_review_version not in _REVIEWS:
+        problem = f"the version must be {' or '.join(_REVIEWS)}, not {said.subject_access_review_version!r}"
+        raise document.refuse(problem, *at, "subjectAccessReviewVersion")
+    if said.failure_policy not in ("NoOpinion", "Deny"):
+        problem = f"failurePolicy must be NoOpinion or Deny, not {said.failure_policy!r}"
+        raise document.refuse(problem, *at, "failurePolicy")
+    patience = _seconds(document, said.timeout, *at, "timeout")
+    if patience > _LONGEST:
+        raise document.refuse("timeout must be 30s at most", *at, "timeout")
+    authorized = _seconds(document, said.authorized_ttl, *at, "authorizedTTL")
+    unauthorized = _seconds(document, said.unauthorized_ttl, *at, "unauthorizedTTL")
+    return Webhook(
+        _kubeconfig(document, said.connection_info, *at, "connectionInfo"),
+        said.subject_access_review_version,
+        authorized if said.cache_authorized_requests else 0.0,
+        unauthorized if said.cache_unauthorized_requests else 0.0,
+        name,
+        patience,
+        said.failure_policy == "Deny",
+    )
+
+
+def _conditions(
+    document: Document, said: _Webhook, compiler: ConditionCompiler, *at: str | int
+) -> tuple[Expression, ...]:
+    _check_conditions(document, said, *at)
+    found: dict[str, Expression] = {}
+    for index, condition in enumerate(said.match_conditions):
+        source, place = condition.expression, (*at, "matchConditions", index)
+        if not source.strip():
+            raise document.refuse("expression is required", *place)
+        if source in found:
+            raise document.refuse(f"Duplicate value: {quote(source)}", *place, "expression")
+        try:
+            found[source] = compiler.compile(source)
+        except ValueError as error:
+            raise document.refuse(str(error), *place, "expression") from error
+    return tuple(found.values())
+
+
+def _check_conditions(document: Document, said: _Webhook, *at: str | int) -> None:
+    """Raise `SettingsError` for invalid conditions; their expressions are compiled elsewhere."""
+    version, count = said.match_condition_subject_access_review_version, len(said.match_conditions)
+    if version not in ("", "v1"):
+        raise document.refuse("the version for conditions must be v1", *at, "matchConditionSubjectAccessReviewVersion")
+    if count and not version:
+        words = "matchConditionSubjectAccessReviewVersion is required if match conditions are specified"
+        raise document.refuse(words, *at, "matchConditions")
+    if count > _MOST_CONDITIONS:
+        words = f"Too many: {count}: must have at most {_MOST_CONDITIONS} items"
+        raise document.refuse(words, *at, "matchConditions")
+
+
+def _seconds(document: Document, said: str, *at: str | int) -> float:
+    """Return a duration in seconds; raises `SettingsError` unless it is positive."""
+    try:
+        seconds = parse_duration(said)
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise document.refuse(f"{at[-1]} must be a duration such as 3s, not {said!r}", *at)
+    return seconds
+
+
+def _kubeconfig(document: Document, said: _Connection, *at: str | int) -> Path:
+    if said.type == "InClusterConfig":
+        raise document.refuse("this server runs in no other cluster: the type must be KubeConfigFile", *at, "type")
+    if said.type != "KubeConfigFile":
+        raise document.refuse(f"type must be KubeConfigFile, not {said.type!r}", *at, "type")
+    file = Path(said.kube_config_file or "")
+    if not file.is_absolute():
+        problem = f"kubeConfigFile must be an absolute path, not {said.kube_config_file!r}"
+        raise document.refuse(problem, *at, "kubeConfigFile")
+    if not file.is_file():
+        raise document.refuse(f"there is no file {file}", *at, "kubeConfigFile")
+    return file

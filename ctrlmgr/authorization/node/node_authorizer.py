@@ -1,0 +1,197 @@
+"""The Node authorizer: a kubelet may read the objects that its own pods need, and write its own objects.
+
+Guarantees: it has no opinion on users that are not nodes. It never denies, so RBAC may allow a node more.
+
+Rules: `plugin/pkg/auth/authorizer/node/node_authorizer.go`, `pkg/auth/nodeidentifier/default.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authentication.user_names import NODE_PREFIX, NODES
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Decision, Immediate, RuleListing, Verdict
+from ctrlmgr.authorization.node.node_graph import ATTACHMENTS, PODS, SLICES, NodeGraph
+from ctrlmgr.authorization.node.references import ACCOUNT, CLAIM, CONFIG_MAP, RESOURCE_CLAIM, SECRET, Reference
+from ctrlmgr.authorization.rbac.policy_rules import CompiledRule, PolicyRule, first_allowing
+
+_LEASES = "kube-node-lease"
+_OWN_VERBS = frozenset({"get", "create", "update", "patch", "delete"})
+_READ = frozenset({"get", "list", "watch"})
+
+
+def identify(user: User) -> str | None:
+    """Return the name of a node's user, empty if it has none; None if the user is not a node."""
+    if not user.name.startswith(NODE_PREFIX) or NODES not in user.groups:
+        return None
+    return user.name.removeprefix(NODE_PREFIX)
+
+
+class NodeAuthorizer(Immediate):
+    """Authorizes the requests of nodes."""
+
+    def __init__(self, graph: NodeGraph, rules: Sequence[PolicyRule]) -> None:
+        """Decide by `graph`; for other resources, every node has the rights in `rules`."""
+        self._graph = graph
+        self._rules = tuple(CompiledRule(rule) for rule in rules)
+        self._special: dict[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
+            ("", "secrets"): lambda node, asked: self._read(node, SECRET, asked),
+            ("", "configmaps"): lambda node, asked: self._read(node, CONFIG_MAP, asked),
+            ("", "persistentvolumeclaims"): self._claim,
+            ("", "persistentvolumes"): self._volume,
+            ("resource.k8s.io", "resourceclaims"): lambda node, asked: self._get(node, RESOURCE_CLAIM, asked),
+            ("storage.k8s.io", "volumeattachments"): self._attachment,
+            ("", "serviceaccounts"): self._account,
+            ("coordination.k8s.io", "leases"): _lease,
+            ("storage.k8s.io", "csinodes"): _csi_node,
+            ("resource.k8s.io", "resourceslices"): self._slice,
+            ("", "nodes"): _node,
+            ("", "pods"): self._pod,
+        }
+
+    def authorize(self, user: User, attributes: Attributes) -> Verdict:
+        """Return whether a node may make the request."""
+        node = identify(user)
+        if node is None:
+            return NO_OPINION
+        if not node:
+            return _because(f'unknown node for user "{user.name}"')
+        if attributes.is_resource:
+            decide = self._special.get((attributes.group, attributes.resource))
+            if decide is not None:
+                return decide(node, attributes)
+        return ALLOWED if first_allowing(self._rules, attributes) is not None else NO_OPINION
+
+    def rules(self, user: User, namespace: str) -> RuleListing:
+        """Return an incomplete listing for nodes, because rules cannot express their rights."""
+        if identify(user) is None:
+            return RuleListing()
+        return RuleListing((), incomplete=True, error="node authorizer does not support user rule resolution")
+
+    def _read(self, node: str, kind: str, asked: Attributes) -> Verdict:
+        if asked.verb not in _READ:
+            return _because("can only read resources of this type")
+        if asked.subresource:
+            return _because("cannot read subresource")
+        if not asked.namespace:
+            return _because("can only read namespaced object of this type")
+        return self._related(node, kind, asked)
+
+    def _get(self, node: str, kind: str, asked: Attributes) -> Verdict:
+        return _refuse_but_get(asked) or self._related(node, kind, asked)
+
+    def _related(self, node: str, kind: str, asked: Attributes) -> Verdict:
+        related = self._graph.leads_to(node, Reference(kind, asked.namespace, asked.name))
+        return _if_related(node, asked, related)
+
+    def _claim(self, node: str, asked: Attributes) -> Verdict:
+        if asked.subresource != "status":
+            return self._get(node, CLAIM, asked)
+        if asked.verb not in ("update", "patch"):
+            return _because("can only get/update/patch this type")
+        return self._related(node, CLAIM, asked)
+
+    def _volume(self, node: str, asked: Attributes) -> Verdict:
+        return _refuse_but_get(asked) or _if_related(node, asked, self._graph.uses_volume(node, asked.name))
+
+    def _attachment(self, node: str, asked: Attributes) -> Verdict:
+        own = self._graph.is_on(node, ATTACHMENTS, Key("", asked.name))
+        return _refuse_but_get(asked) or _if_related(node, asked, own)
+
+    def _account(self, node: str, asked: Attributes) -> Verdict:
+        """Allow reads of accounts, for image credential providers, and creation of tokens for pods."""
+        if asked.verb == "get" and not asked.subresource:
+            return self._read(node, ACCOUNT, asked)
+        if asked.verb != "create" or not asked.name:
+            return _because("can only create tokens for individual service accounts")
+        if asked.subresource != "token":
+            return _because("can only create token subresource of serviceaccount")
+        return self._related(node, ACCOUNT, asked)
+
+    def _slice(self, node: str, asked: Attributes) -> Verdict:
+        if asked.subresource:
+            return _because("cannot authorize ResourceSlice subresources")
+        match asked.verb:
+            case "create":  # NodeRestriction checks that it belongs to this node
+                return ALLOWED
+            case "get" | "update" | "patch" | "delete":
+                return _if_related(node, asked, self._graph.is_on(node, SLICES, Key("", asked.name)))
+            case "watch" | "list" | "deletecollection":
+                if _selects(asked, "spec.nodeName", node):
+                    return ALLOWED
+                return _because("can only list/watch/deletecollection resourceslices with nodeName field selector")
+        verbs = "get, watch, list, create, update, patch, delete, deletecollection"
+        return _because(f"only the following verbs are allowed for a ResourceSlice: {verbs}")
+
+    def _pod(self, node: str, asked: Attributes) -> Verdict:
+        match (asked.subresource, asked.verb):
+            case ("", "get"):
+                return _if_related(node, asked, self._has_pod(node, asked))
+            case ("", "list" | "watch"):
+                if _selects(asked, "spec.nodeName", node):
+                    return ALLOWED
+                if asked.name:
+                    return _if_related(node, asked, self._has_pod(node, asked))
+                return _because("can only list/watch pods with spec.nodeName field selector")
+            case ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create"):
+                return ALLOWED  # NodeRestriction checks that it belongs to this node
+        return NO_OPINION
+
+    def _has_pod(self, node: str, asked: Attributes) -> bool:
+        return self._graph.is_on(node, PODS, Key(asked.namespace, asked.name))
+
+
+def _because(reason: str) -> Verdict:
+    return Verdict(Decision.NO_OPINION, reason)
+
+
+def _refuse_but_get(asked: Attributes) -> Verdict | None:
+    if asked.verb != "get":
+        return _because("can only get individual resources of this type")
+    return _because("cannot get subresource") if asked.subresource else None
+
+
+def _if_related(node: str, asked: Attributes, related: bool) -> Verdict:
+    if not asked.name:
+        return _because("No Object name found")
+    return ALLOWED if related else _because(f"no relationship found between node '{node}' and this object")
+
+
+def _selects(asked: Attributes, field: str, value: str) -> bool:
+    return any(each.key == field and each.operator == "In" and each.values == (value,) for each in asked.fields)
+
+
+def _lease(node: str, asked: Attributes) -> Verdict:
+    if asked.verb not in _OWN_VERBS:
+        return _because("can only get, create, update, patch, or delete a node lease")
+    if asked.namespace != _LEASES:
+        return _because(f'can only access leases in the "{_LEASES}" system namespace')
+    if asked.verb != "create" and asked.name != node:
+        return _because("can only access node lease with the same name as the requesting node")
+    return ALLOWED
+
+
+def _csi_node(node: str, asked: Attributes) -> Verdict:
+    if asked.verb not in _OWN_VERBS:
+        return _because("can only get, create, update, patch, or delete a CSINode")
+    if asked.subresource:
+        return _because("cannot authorize CSINode subresources")
+    if asked.verb != "create" and asked.name != node:
+        return _because("can only access CSINode with the same name as the requesting node")
+    return ALLOWED
+
+
+def _node(node: str, asked: Attributes) -> Verdict:
+    match (asked.subresource, asked.verb):
+        case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
+            return ALLOWED  # NodeRestriction checks that it is the node's own
+        case ("", "get" | "list" | "watch"):
+            if asked.name == node:
+                return ALLOWED
+            if not asked.name:
+                return _because(f"node '{node}' cannot read all nodes, only its own Node object")
+            return _because(f"node '{node}' cannot read '{asked.name}', only its own Node object")
+    return NO_OPINION

@@ -1,0 +1,125 @@
+"""Decides which of its names a definition gets, and whether it is established.
+
+Guarantees (apiextensions-apiserver `pkg/controller/status/naming_controller.go` and `pkg/controller/establish`):
+- No two definitions of a group hold the same resource name (plural, singular, short) or the same kind (kind, list kind)
+  at a time. A name that another holds is refused; all others are accepted.
+- An established definition stays established, even if its names conflict later.
+- A definition whose conversion webhook has an invalid CA bundle is not established until the bundle is valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ctrlmgr.controllers.customresourcedefinitions.crd_conditions import ESTABLISHED, NAMES_ACCEPTED, Condition, find
+from ctrlmgr.extensions.validation.leniency import has_invalid_ca
+from ctrlmgr.golang.go_text import quote
+
+Names = Mapping[str, Any]
+"""A definition's `spec.names` or `status.acceptedNames`."""
+
+
+class Taken(NamedTuple):
+    """The names that the definitions of a group hold."""
+
+    resources: Collection[str]
+    kinds: Collection[str]
+
+    @classmethod
+    def by(cls, definitions: Iterable[Mapping[str, Any]], group: str) -> Taken:
+        """Return the names that definitions of a group hold."""
+        resources: set[str] = set()
+        kinds: set[str] = set()
+        for definition in definitions:
+            if definition["spec"]["group"] == group:
+                names = accepted_names(definition)
+                resources |= {names.get("plural", ""), names.get("singular", ""), *(names.get("shortNames") or ())}
+                kinds |= {names.get("kind", ""), names.get("listKind", "")}
+        return cls(resources, kinds)
+
+
+class Naming(NamedTuple):
+    """The names for a definition's status, and their conditions."""
+
+    names: Names
+    conditions: Sequence[Condition]
+
+
+def accepted_names(definition: Mapping[str, Any]) -> Names:
+    """Return the names that a definition holds."""
+    return (definition.get("status") or {}).get("acceptedNames") or {}
+
+
+def desired_naming(definition: Mapping[str, Any], taken: Taken) -> Naming | None:
+    """Return the names and conditions for a definition's status; None if it has them already."""
+    wanted, held = definition["spec"]["names"], accepted_names(definition)
+    if same_names(wanted, held):
+        return None
+    names, naming = _given(wanted, held, taken)
+    if same_names(names, held) and naming == find(definition, NAMES_ACCEPTED):
+        return None
+    return Naming(names, [naming, _installing(definition, naming)])
+
+
+def desired_establishing(definition: Mapping[str, Any]) -> Condition | None:
+    """Return the Established condition to set; None if it is set already or the names are not accepted."""
+    established, accepted = find(definition, ESTABLISHED), find(definition, NAMES_ACCEPTED)
+    if accepted is None or accepted.status != "True" or (established is not None and established.status == "True"):
+        return None
+    if has_invalid_ca(definition["spec"]):
+        return Condition(ESTABLISHED, "False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
+    return Condition(ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted")
+
+
+def same_names(one: Names, other: Names) -> bool:
+    """Return whether two sets of names are equal; an empty value equals a missing one."""
+    return {key: each for key, each in one.items() if each} == {key: each for key, each in other.items() if each}
+
+
+def _given(wanted: Names, held: Names, taken: Taken) -> tuple[Names, Condition]:
+    """Return the accepted names, and the condition for the last conflict, in Kubernetes' order."""
+    names = dict(held)
+    condition = Condition(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")
+    for field, reason, used in (
+        ("plural", "PluralConflict", taken.resources),
+        ("singular", "SingularConflict", taken.resources),
+        ("shortNames", "ShortNamesConflict", taken.resources),
+        ("kind", "KindConflict", taken.kinds),
+        ("listKind", "ListKindConflict", taken.kinds),
+    ):
+        conflicts = _conflicts(wanted.get(field), held.get(field), used)
+        if conflicts:
+            condition = Condition(NAMES_ACCEPTED, "False", reason, _joined(conflicts))
+        elif wanted.get(field):
+            names[field] = wanted[field]
+        else:
+            names.pop(field, None)
+    if wanted.get("categories"):
+        names["categories"] = wanted["categories"]
+    else:
+        names.pop("categories", None)
+    return names, condition
+
+
+def _conflicts(wanted: Any, held: Any, used: Collection[str]) -> list[str]:
+    if isinstance(wanted, list):
+        asked = [name for name in wanted if name not in (held or ())]
+    else:
+        asked = [wanted] if wanted and wanted != held else []
+    return [f"{quote(name)} is already in use" for name in asked if name in used]
+
+
+def _joined(errors: Sequence[str]) -> str:
+    """Join distinct errors as apimachinery's aggregate does."""
+    distinct = list(dict.fromkeys(errors))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+
+
+def _installing(definition: Mapping[str, Any], naming: Condition) -> Condition:
+    """Return the Established condition of a definition that is not established yet."""
+    old = find(definition, ESTABLISHED)
+    condition = old or Condition(ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
+    if condition.status != "True" and naming.status == "True":
+        return Condition(ESTABLISHED, "False", "Installing", "the initial names have been accepted")
+    return condition

@@ -1,0 +1,81 @@
+"""A DaemonSet's pods and their nodes: creates the pod of a node, and finds a pod's node and template.
+
+Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`): a new pod requires its node by name in its
+node affinity, which replaces the template's terms; the scheduler binds it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.controllers.daemonset.view import DaemonSet, Pods, template_generation
+from ctrlmgr.controllers.workloads.controlled_pods import created_at
+from ctrlmgr.controllers.workloads.controller_ref_manager import Owner
+from ctrlmgr.controllers.workloads.pod_control import pod_from_template
+
+HASH_LABEL: Final = "controller-revision-hash"
+GENERATION_LABEL: Final = "pod-template-generation"
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def pod_for(owner: Owner, node: str, hash_: str) -> dict[str, Any]:
+    """Return a new pod for a node, from the template whose revision has this hash."""
+    view, template = owner.object.view(DaemonSet), owner.object.view(DaemonSet).template
+    metadata = dict(template.get("metadata") or {})
+    labels = dict(metadata.get("labels") or {})
+    generation = template_generation(owner.object)
+    if generation is not None:
+        labels[GENERATION_LABEL] = str(generation)
+    labels[HASH_LABEL] = hash_
+    spec = {**view.pod_spec, "affinity": _affinity(view.pod_spec.get("affinity") or {}, node)}
+    return pod_from_template({"metadata": {**metadata, "labels": labels}, "spec": spec}, owner)
+
+
+def _affinity(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"nodeSelectorTerms": [term]}
+    return {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), _REQUIRED: required}}
+
+
+def target_node(pod: Object) -> str | None:
+    """Return the node that a pod is bound to or requires by name; None if there is none."""
+    node = pod.view(Pod).spec.node_name
+    if node:
+        return node
+    affinity = (pod.to_dict().get("spec") or {}).get("affinity") or {}
+    required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for field in term.get("matchFields") or ():
+            if field.get("key") == "metadata.name" and field.get("operator") == "In":
+                values = field.get("values") or []
+                return str(values[0]) if len(values) == 1 else None
+    return None
+
+
+def by_node(pods: Iterable[Object], *, ended_too: bool = False) -> Pods:
+    """Return pods by node; terminating pods that have ended are included only with `ended_too`."""
+    found = defaultdict(list)
+    for pod in pods:
+        if not ended_too and pod.is_terminating and pod.view(Pod).is_terminal:
+            continue
+        node = target_node(pod)
+        if node is not None:
+            found[node].append(pod)
+    return found
+
+
+def is_updated(daemon_set: Object, pod: Object, hash_: str) -> bool:
+    """Return whether a pod was created from the template that has this hash."""
+    generation = template_generation(daemon_set)
+    same = generation is not None and pod.labels.get(GENERATION_LABEL) == str(generation)
+    return same or (bool(hash_) and pod.labels.get(HASH_LABEL) == hash_)
+
+
+def oldest_first(pods: Iterable[Object]) -> list[Object]:
+    """Return pods in the order of preference: bound before unbound, oldest first, then by name."""
+    return sorted(pods, key=lambda pod: (not pod.view(Pod).spec.node_name, created_at(pod), pod.name))

@@ -1,0 +1,111 @@
+"""The revisions of DaemonSets: finds, creates and renumbers the current one, and deletes duplicates and old ones.
+
+Guarantees, Kubernetes' (`constructHistory`, `snapshot` and `cleanupHistory` in `pkg/controller/daemon/update.go`):
+- The current revision is the one with the template, and has the highest number. Of several the newest is kept; pods are
+  labelled as its own before the others are deleted.
+- If another revision has the wanted name, the status counts a collision, which changes the hash.
+- Beyond the limit the oldest revisions are deleted, except those of existing pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.daemonset.daemon_pods import HASH_LABEL
+from ctrlmgr.controllers.daemonset.view import DaemonSet, revision_limit
+from ctrlmgr.controllers.workloads.controller_ref_manager import Owner
+from ctrlmgr.controllers.workloads.controller_revisions import (
+    NewRevision,
+    data_of,
+    existing,
+    number_of,
+    set_number,
+    template_patch,
+)
+from ctrlmgr.controllers.workloads.hashes import template_hash
+from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
+from ctrlmgr.eventlog import EventLog
+
+
+class Revisions(NamedTuple):
+    """The revision of the current template, and those of others, oldest first."""
+
+    current: Object
+    old: Sequence[Object]
+
+    @property
+    def hash(self) -> str:
+        """The label value of the current template's pods."""
+        return self.current.labels.get(HASH_LABEL, "")
+
+
+class RevisionKeeper:
+    """Manages the revisions of one DaemonSet during one reconcile."""
+
+    def __init__(self, owner: Owner, event_log: EventLog, client: EngineClient) -> None:
+        """Write through `client`; `event_log` is read for the revision that already has a name."""
+        self._owner = owner
+        self._log = event_log
+        self._client = client
+
+    def sort(self, revisions: Sequence[Object], pods: Sequence[Object]) -> Revisions:
+        """Return the sorted revisions, after creating or updating the current one; raises the errors of the API."""
+        labelled = [self._labelled(each) for each in revisions]
+        wanted = template_patch(self._owner.object.view(DaemonSet).template)
+        same = [each for each in labelled if data_of(each) == wanted]
+        old = [each for each in labelled if data_of(each) != wanted]
+        number = max((number_of(each) for each in old), default=0) + 1
+        if not same:
+            return Revisions(self._create(number), old)
+        current = self._only_one(same, pods)
+        return Revisions(set_number(current, max(number, number_of(current)), self._client), old)
+
+    def _labelled(self, revision: Object) -> Object:
+        """Return a revision with a hash label, which is its name if it had none."""
+        if HASH_LABEL in revision.labels:
+            return revision
+        return self._client.patch(revision, {"metadata": {"labels": {HASH_LABEL: revision.name}}})
+
+    def _only_one(self, same: Sequence[Object], pods: Iterable[Object]) -> Object:
+        *others, kept = same
+        for other in others:
+            for pod in pods:
+                if pod.labels.get(HASH_LABEL) != kept.labels[HASH_LABEL]:
+                    self._client.patch(pod, {"metadata": {"labels": {HASH_LABEL: kept.labels[HASH_LABEL]}}})
+            self._client.delete(other)
+        return kept
+
+    def _create(self, number: int) -> Object:
+        obj = self._owner.object
+        view = obj.view(DaemonSet)
+        labels = (view.template.get("metadata") or {}).get("labels") or {}
+        data = template_patch(view.template)
+        wanted = NewRevision(self._owner, number, data, labels, obj.annotations, HASH_LABEL)
+        named = wanted.named(template_hash(view.template, view.status.collision_count))
+        try:
+            return self._client.create(named)
+        except AlreadyExists as error:
+            found = existing(self._log, named, error)
+            if data_of(found) == data:
+                return found
+        self._count_collision()
+        raise Conflict(f"the name {named.name} is taken by another revision")
+
+    def _count_collision(self) -> None:
+        body = self._owner.object.to_dict()
+        status = dict(body.get("status") or {})
+        status["collisionCount"] = (status.get("collisionCount") or 0) + 1
+        self._client.update(Object.from_dict({**body, "status": status}), "status")
+
+    def clean_up(self, old: Sequence[Object], pods: Iterable[Object]) -> None:
+        """Delete the oldest revisions beyond the limit; raises the errors of the API."""
+        live = {pod.labels.get(HASH_LABEL) for pod in pods}
+        surplus = len(old) - revision_limit(self._owner.object)
+        for revision in [each for each in old if each.labels.get(HASH_LABEL) not in live][: max(surplus, 0)]:
+            try:
+                self._client.delete(revision)
+            except NotFound:
+                continue

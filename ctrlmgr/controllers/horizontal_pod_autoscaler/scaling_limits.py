@@ -1,0 +1,196 @@
+"""Limits a scaling step: stabilization, rate policies and bounds.
+
+Guarantees:
+- Without a behavior: scaling down uses the highest recommendation of the stabilization window. Scaling up at most
+  doubles the replicas in one step (up to four at least).
+- With a behavior: each direction has a window, in which the most cautious recommendation is used. Its policies limit
+  the change in a period to a number or percentage of pods; the largest or the smallest limit is used, or none may
+  change.
+- The result is within the minimum and maximum of the spec.
+
+Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go`. Times and durations are in microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ctrlmgr.controllers.horizontal_pod_autoscaler.view import Behavior, Rules
+
+_SECOND: Final = 1_000_000
+_GROWTH: Final = 2
+_GROWTH_AT_LEAST: Final = 4
+_LARGEST: Final = 2**31 - 1
+
+
+class Sample(NamedTuple):
+    """A number at a time: a recommendation, or a change of replicas."""
+
+    number: int
+    at: int
+
+
+@dataclass
+class Memory:
+    """The history of an autoscaler: recommendations and changes of replicas."""
+
+    recommendations: list[Sample] = field(default_factory=list)
+    ups: list[Sample] = field(default_factory=list)
+    downs: list[Sample] = field(default_factory=list)
+
+    def begin(self, replicas: int, now: int) -> None:
+        """Record the current replicas as the first recommendation."""
+        if not self.recommendations:
+            self.recommendations.append(Sample(replicas, now))
+
+    def note_change(self, behavior: Behavior | None, before: int, after: int, now: int) -> None:
+        """Record a change of replicas, if a behavior has policies for it."""
+        if behavior is None:
+            return
+        rules = behavior.scale_up if after > before else behavior.scale_down
+        kept = self.ups if after > before else self.downs
+        longest = max((policy.period_seconds for policy in rules.policies or ()), default=0)
+        _replace_outdated(kept, Sample(abs(after - before), now), now - longest * _SECOND)
+
+
+def _replace_outdated(samples: list[Sample], new: Sample, cutoff: int) -> None:
+    """Replace the last sample from before `cutoff`, or append to the end."""
+    outdated = [place for place, sample in enumerate(samples) if sample.at < cutoff]
+    if outdated:
+        samples[outdated[-1]] = new
+    else:
+        samples.append(new)
+
+
+class Bounds(NamedTuple):
+    """The minimum and maximum of replicas."""
+
+    least: int
+    most: int
+
+
+class Limited(NamedTuple):
+    """The limited number of replicas, and the reasons for two conditions."""
+
+    replicas: int
+    stabilized: str
+    """Why stabilization changed the recommendation, empty if it did not."""
+    is_limited: bool
+    reason: str
+    message: str
+
+
+_MESSAGES: Final = {
+    "ScaleUpLimit": "the desired replica count is increasing faster than the maximum scale rate",
+    "ScaleDownLimit": "the desired replica count is decreasing faster than the maximum scale rate",
+    "TooManyReplicas": "the desired replica count is more than the maximum replica count",
+    "TooFewReplicas": "the desired replica count is less than the minimum replica count",
+    "DesiredWithinRange": "the desired count is within the acceptable range",
+}
+
+
+def limit(
+    memory: Memory, behavior: Behavior | None, bounds: Bounds, current: int, wanted: int, window: int, now: int
+) -> Limited:
+    """Return a recommendation with limits applied, and record it; `window` is the stabilization for scaling down."""
+    if behavior is None:
+        recommended = _stabilized(memory, wanted, window, now)
+        stabilized = "ScaleDownStabilized" if recommended != wanted else ""
+        replicas, reason = _bounded(current, recommended, bounds)
+    else:
+        recommended = _stabilized_by(behavior, memory, current, wanted, window, now)
+        direction = "ScaleUpStabilized" if wanted >= current else "ScaleDownStabilized"
+        stabilized = direction if recommended != wanted else ""
+        replicas, reason = _bounded_by(behavior, memory, current, recommended, bounds, now)
+    return Limited(replicas, stabilized, replicas != recommended, reason, _MESSAGES[reason])
+
+
+def _stabilized(memory: Memory, wanted: int, window: int, now: int) -> int:
+    cutoff = now - window
+    highest = max([wanted, *(each.number for each in memory.recommendations if each.at >= cutoff)])
+    _replace_outdated(memory.recommendations, Sample(wanted, now), cutoff)
+    return highest
+
+
+def _bounded(current: int, wanted: int, bounds: Bounds) -> tuple[int, str]:
+    most, reason = bounds.most, "TooManyReplicas"
+    fastest = max(_GROWTH * current, _GROWTH_AT_LEAST)
+    if most > fastest:
+        most, reason = fastest, "ScaleUpLimit"
+    if wanted < bounds.least:
+        return bounds.least, "TooFewReplicas"
+    return (most, reason) if wanted > most else (wanted, "DesiredWithinRange")
+
+
+def _stabilized_by(behavior: Behavior, memory: Memory, current: int, wanted: int, window: int, now: int) -> int:
+    up_since = now - (behavior.scale_up.stabilization_window_seconds or 0) * _SECOND
+    seconds = behavior.scale_down.stabilization_window_seconds
+    down_since = now - (seconds * _SECOND if seconds is not None else window)
+    samples = memory.recommendations
+    up = min([wanted, *(each.number for each in samples if each.at > up_since)])
+    down = max([wanted, *(each.number for each in samples if each.at > down_since)])
+    _replace_outdated(samples, Sample(wanted, now), min(up_since, down_since))
+    return min(max(current, up), down)
+
+
+def _bounded_by(
+    behavior: Behavior, memory: Memory, current: int, wanted: int, bounds: Bounds, now: int
+) -> tuple[int, str]:
+    if wanted > current:
+        fastest = max(_up_limit(behavior.scale_up, memory, current, now), current)
+        most, reason = (fastest, "ScaleUpLimit") if bounds.most > fastest else (bounds.most, "TooManyReplicas")
+        if wanted > most:
+            return most, reason
+    elif wanted < current:
+        fastest = min(_down_limit(behavior.scale_down, memory, current, now), current)
+        least, reason = (fastest, "ScaleDownLimit") if bounds.least < fastest else (bounds.least, "TooFewReplicas")
+        if wanted < least:
+            return least, reason
+    return wanted, "DesiredWithinRange"
+
+
+def _up_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
+    """Return the maximum of replicas now; percentages are rounded up, or small numbers would never grow."""
+
+    def proposed(start: int, value: int, is_percent: bool) -> int:
+        return math.ceil(start * (1 + value / 100)) if is_percent else start + value
+
+    if rules.select_policy == "Disabled":
+        return current
+    proposals = _proposals(rules, memory, current, now, proposed)
+    if rules.select_policy == "Min":
+        return min(proposals, default=_LARGEST)
+    return max(proposals, default=-_LARGEST - 1)
+
+
+def _down_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
+    """Return the minimum of replicas now."""
+
+    def proposed(start: int, value: int, is_percent: bool) -> int:
+        return int(start * (1 - value / 100)) if is_percent else start - value
+
+    if rules.select_policy == "Disabled":
+        return current
+    proposals = _proposals(rules, memory, current, now, proposed)
+    if rules.select_policy == "Min":
+        return max(proposals, default=-_LARGEST - 1)
+    return min(proposals, default=_LARGEST)
+
+
+def _proposals(
+    rules: Rules, memory: Memory, current: int, now: int, proposed: Callable[[int, int, bool], int]
+) -> list[int]:
+    """Return the limit of each policy, relative to the replicas at the start of its period."""
+    found: list[int] = []
+    for policy in rules.policies or ():
+        since = now - policy.period_seconds * _SECOND
+        start = current - _changed(memory.ups, since) + _changed(memory.downs, since)
+        found.append(proposed(start, policy.value, policy.type == "Percent"))
+    return found
+
+
+def _changed(samples: Iterable[Sample], since: int) -> int:
+    return sum(each.number for each in samples if each.at > since)

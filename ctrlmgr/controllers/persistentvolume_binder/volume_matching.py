@@ -1,0 +1,131 @@
+"""Finds the volume for a claim: pure functions.
+
+Guarantees, Kubernetes' (`component-helpers/storage/volume`, `pkg/controller/volume/persistentvolume/index.go`): a
+volume that is reserved for the claim is preferred. Otherwise it is the smallest that is large enough, of those with the
+fewest access modes that include the claim's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.quantity import parse
+from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import AVAILABLE, class_of
+from ctrlmgr.kinds.label_selectors import selector_of
+
+Fields = Mapping[str, Any]
+
+
+def is_bound_to(volume: Fields, claim: Fields) -> bool:
+    """Return whether a volume references a claim, by its uid if it has one."""
+    reference = volume["spec"].get("claimRef")
+    if reference is None:
+        return False
+    meta = claim["metadata"]
+    if (reference.get("namespace", ""), reference.get("name", "")) != (meta["namespace"], meta["name"]):
+        return False
+    return not reference.get("uid") or bool(reference["uid"] == meta["uid"])
+
+
+def mismatch(volume: Fields, claim: Fields) -> str:
+    """Return why a volume that a claim names is unsuitable; "" if it is suitable."""
+    if size(volume) < asked(claim):
+        return "requested PV is too small"
+    if class_of(volume) != class_of(claim):
+        return "storageClassName does not match"
+    if _attributes(volume) != _attributes(claim):
+        return "VolumeAttributesClassName does not match"
+    if modes_differ(volume, claim):
+        return "incompatible volumeMode"
+    return "" if _modes(claim) <= _modes(volume) else "incompatible accessMode"
+
+
+def modes_differ(volume: Fields, claim: Fields) -> bool:
+    """Return whether the volume modes (file system or block device) differ."""
+    one, other = (each["spec"].get("volumeMode") or "Filesystem" for each in (volume, claim))
+    return bool(one != other)
+
+
+def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields | None:
+    """Return the volume for a claim, None if there is none.
+
+    If the claim's class waits for a pod (`delayed`), only a reserved volume is returned: otherwise the scheduler
+    chooses.
+    """
+    wanted = _modes(claim)
+    by_modes: dict[tuple[str, ...], list[Fields]] = {}
+    for each in volumes:
+        if wanted <= _modes(each):
+            by_modes.setdefault(tuple(sorted(_modes(each))), []).append(each)
+    for modes in sorted(by_modes, key=lambda modes: (len(modes), modes)):
+        found = _of_equal_modes(claim, by_modes[modes], delayed=delayed)
+        if found is not None:
+            return found
+    return None
+
+
+def candidates(claim: Fields, volumes: Iterable[Fields]) -> list[Fields]:
+    """Return the volumes that the scheduler may choose for a claim, smallest first; a reserved one alone."""
+    least, wanted_class, wanted = asked(claim), class_of(claim), _modes(claim)
+    fields = claim["spec"].get("selector")
+    selector = selector_of(fields) if fields is not None else None
+    if fields is not None and selector is None:
+        return []
+    found: list[Fields] = []
+    for volume in volumes:
+        if not _is_possible(volume, claim, least):
+            continue
+        if is_bound_to(volume, claim):
+            return [volume]
+        if (volume.get("status") or {}).get("phase") != AVAILABLE or class_of(volume) != wanted_class:
+            continue
+        labels = volume["metadata"].get("labels") or {}
+        if wanted <= _modes(volume) and (selector is None or selector.matches(labels)):
+            found.append(volume)
+    return sorted(found, key=size)
+
+
+def _of_equal_modes(claim: Fields, volumes: Sequence[Fields], *, delayed: bool) -> Fields | None:
+    least, wanted_class = asked(claim), class_of(claim)
+    fields = claim["spec"].get("selector")
+    selector = selector_of(fields) if fields is not None else None
+    if fields is not None and selector is None:
+        return None
+    found: list[tuple[int, int, Fields]] = []
+    for at, volume in enumerate(volumes):
+        if not _is_possible(volume, claim, least):
+            continue
+        if is_bound_to(volume, claim):
+            return volume
+        if delayed or (volume.get("status") or {}).get("phase") != AVAILABLE or class_of(volume) != wanted_class:
+            continue
+        if selector is None or selector.matches(volume["metadata"].get("labels") or {}):
+            found.append((size(volume), at, volume))
+    return min(found)[2] if found else None
+
+
+def _is_possible(volume: Fields, claim: Fields, least: int) -> bool:
+    if volume["spec"].get("claimRef") is not None and not is_bound_to(volume, claim):
+        return False
+    if size(volume) < least or modes_differ(volume, claim) or _attributes(volume) != _attributes(claim):
+        return False
+    return volume["metadata"].get("deletionTimestamp") is None
+
+
+def _modes(obj: Fields) -> frozenset[str]:
+    return frozenset(obj["spec"].get("accessModes") or ())
+
+
+def _attributes(obj: Fields) -> str:
+    return obj["spec"].get("volumeAttributesClassName") or ""
+
+
+def size(volume: Fields) -> int:
+    """Return a volume's capacity, in billionths of bytes."""
+    return parse((volume["spec"].get("capacity") or {}).get("storage") or "0")
+
+
+def asked(claim: Fields) -> int:
+    """Return a claim's requested storage, in billionths of bytes."""
+    return parse(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage") or "0")

@@ -1,0 +1,226 @@
+"""Additional input of scheduling decisions: disruption budgets, volumes, and default selectors.
+
+Guarantees: each call reads the current state of the caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import SERVICES, Key, Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import BIND_COMPLETED, SELECTED_NODE, class_of
+from ctrlmgr.controllers.persistentvolume_binder.decide import reserved
+from ctrlmgr.controllers.persistentvolume_binder.volume_matching import asked, candidates
+from ctrlmgr.controllers.scheduler.scheduled_claims import DeviceClaims
+from ctrlmgr.scheduling.cluster_model import PodInfo
+from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
+from ctrlmgr.scheduling.node_selection import NodeSelector
+from ctrlmgr.scheduling.preemption import Budget
+from ctrlmgr.scheduling.scheduling_view import Selector
+from ctrlmgr.scheduling.volume_binding import Candidate, Delayed
+
+BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
+CLAIMS: Final = Resource("", "persistentvolumeclaims")
+VOLUMES: Final = Resource("", "persistentvolumes")
+CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
+_OWNERS: Final = {
+    "ReplicationController": Resource("", "replicationcontrollers"),
+    "ReplicaSet": Resource("apps", "replicasets"),
+    "StatefulSet": Resource("apps", "statefulsets"),
+}
+
+
+class _ServiceSpec(msgspec.Struct, frozen=True, gc=False):
+    selector: dict[str, str] | None = None
+
+
+class _Service(msgspec.Struct, frozen=True, gc=False):
+    spec: _ServiceSpec = _ServiceSpec()
+
+
+class _OwnerSpec(msgspec.Struct, frozen=True, gc=False):
+    selector: Selector | None = None
+
+
+class _Owner(msgspec.Struct, frozen=True, gc=False):
+    spec: _OwnerSpec = _OwnerSpec()
+
+
+class _BudgetStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, msgspec.Raw] | None = None
+
+
+class _Budget(msgspec.Struct, frozen=True, gc=False):
+    spec: _OwnerSpec = _OwnerSpec()
+    status: _BudgetStatus = _BudgetStatus()
+
+
+class _ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    volume_name: str = ""
+
+
+class _Claim(msgspec.Struct, frozen=True, gc=False):
+    spec: _ClaimSpec = _ClaimSpec()
+
+
+class _Values(msgspec.Struct, frozen=True, gc=False):
+    key: str
+    values: list[str]
+
+
+class _Topology(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    match_label_expressions: list[_Values] | None = None
+
+
+class _Class(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    provisioner: str = ""
+    volume_binding_mode: str = "Immediate"
+    allowed_topologies: list[_Topology] | None = None
+
+
+class _VolumeAffinity(msgspec.Struct, frozen=True, gc=False):
+    required: NodeSelector | None = None
+
+
+class _VolumeSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    node_affinity: _VolumeAffinity | None = None
+
+
+class _Volume(msgspec.Struct, frozen=True, gc=False):
+    spec: _VolumeSpec = _VolumeSpec()
+
+
+class Listing(Protocol):
+    """A lister of one resource: a cache, or a snapshot of the past."""
+
+    def get(self, key: Key) -> Object | None:
+        """Return one object, None if it does not exist."""
+
+    def list(self, namespace: str | None = None) -> Sequence[Object]:
+        """Return the objects of one namespace (None: of all namespaces)."""
+
+
+class Surroundings:
+    """Reads the additional input of a decision."""
+
+    def __init__(self, listing: Callable[[Resource], Listing]) -> None:
+        """Read the listers that `listing` returns for each resource."""
+        self._services = listing(SERVICES)
+        self._budgets = listing(BUDGETS)
+        self._claims = listing(CLAIMS)
+        self._volumes = listing(VOLUMES)
+        self._classes = listing(CLASSES)
+        self.devices = DeviceClaims(listing)
+        self._owners = {kind: listing(each) for kind, each in _OWNERS.items()}
+
+    def budgets(self) -> list[Budget]:
+        """Return all disruption budgets."""
+        found = []
+        for each in self._budgets.list():
+            view = each.view(_Budget)
+            disrupted = frozenset(view.status.disrupted_pods or ())
+            found.append(Budget(each.namespace, view.spec.selector, view.status.disruptions_allowed, disrupted))
+        return found
+
+    def default_selector(self, pod: PodInfo) -> Selector | None:
+        """Return the combined selector of a pod's Services and controller, None if there is none."""
+        labels: dict[str, str] = {}
+        for service in self._services.list(pod.namespace):
+            selector = service.view(_Service).spec.selector
+            if selector and selector.items() <= pod.labels.items():
+                labels |= selector
+        own = self._owner_selector(pod)
+        labels |= (own.match_labels or {}) if own is not None else {}
+        expressions = own.match_expressions if own is not None else None
+        return Selector(labels, expressions) if labels or expressions else None
+
+    def _owner_selector(self, pod: PodInfo) -> Selector | None:
+        owner = next((each for each in pod.view.metadata.owner_references or () if each.controller), None)
+        lister = self._owners.get(owner.kind) if owner is not None else None
+        if owner is None or lister is None:
+            return None
+        found = lister.get(Key(pod.namespace, owner.name))
+        if found is None:
+            return None
+        if owner.kind == "ReplicationController":
+            return Selector(found.view(_Service).spec.selector)
+        return found.view(_Owner).spec.selector
+
+    def volumes(self, pod: PodInfo) -> Volumes:
+        """Return the node requirements of a pod's volume claims, or the problem with them."""
+        if not pod.claims:
+            return NO_VOLUMES
+        selectors: list[NodeSelector] = []
+        delayed: list[Delayed] = []
+        for name in pod.claims:
+            problem = self._volume(Key(pod.namespace, name), selectors, delayed)
+            if problem:
+                return Volumes(problem=problem)
+        return Volumes(tuple(selectors), tuple(delayed))
+
+    def _volume(self, key: Key, selectors: list[NodeSelector], delayed: list[Delayed]) -> str:
+        claim = self._claims.get(key)
+        if claim is None:
+            return f'persistentvolumeclaim "{key.name}" not found'
+        if claim.is_terminating:
+            return f'persistentvolumeclaim "{key.name}" is being deleted'
+        spec = claim.view(_Claim).spec
+        if not spec.volume_name or BIND_COMPLETED not in claim.annotations:
+            waiting = None if spec.volume_name else self._delayed(claim)
+            if waiting is None:
+                return "pod has unbound immediate PersistentVolumeClaims"
+            delayed.append(waiting)
+            return ""
+        volume = self._volumes.get(Key("", spec.volume_name))
+        if volume is None:
+            return f'persistentvolume "{spec.volume_name}" not found'
+        affinity = volume.view(_Volume).spec.node_affinity
+        if affinity is not None and affinity.required is not None:
+            selectors.append(affinity.required)
+        return ""
+
+    def claim(self, key: Key, volume: str, node: str, client: EngineClient) -> None:
+        """Reserve a volume for a claim, or ("") request provisioning for a node; raises the errors of `client`."""
+        claim, found = self._claims.get(key), self._volumes.get(Key("", volume)) if volume else None
+        if claim is None:
+            return
+        if found is not None:
+            fields = found.to_dict()
+            wanted = reserved(fields, claim.to_dict())
+            if wanted != fields:
+                client.update(Object.from_dict(dict(wanted)))
+        elif not volume and claim.annotations.get(SELECTED_NODE) != node:
+            client.patch(claim, {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}})
+
+    def _delayed(self, claim: Object) -> Delayed | None:
+        """Return the possible volumes of a claim that waits for its first pod; None if it does not wait."""
+        fields = claim.to_dict()
+        name = class_of(fields)
+        found = self._classes.get(Key("", name)) if name else None
+        if found is None or found.view(_Class).volume_binding_mode != "WaitForFirstConsumer":
+            return None
+        view = found.view(_Class)
+        volumes = {each.name: each for each in self._volumes.list()}
+        matching = candidates(fields, (each.to_dict() for each in volumes.values()))
+        return Delayed(
+            claim.key,
+            asked(fields),
+            tuple(_candidate(volumes[each["metadata"]["name"]]) for each in matching),
+            claim.annotations.get(SELECTED_NODE, ""),
+            view.provisioner not in ("", "kubernetes.io/no-provisioner"),
+            tuple(
+                {each.key: frozenset(each.values) for each in term.match_label_expressions or ()}
+                for term in view.allowed_topologies or ()
+            ),
+        )
+
+
+def _candidate(volume: Object) -> Candidate:
+    affinity = volume.view(_Volume).spec.node_affinity
+    return Candidate(volume.name, None if affinity is None else affinity.required)

@@ -1,0 +1,185 @@
+"""The scheduler's model of the cluster, updated from the caches' changes.
+
+Guarantees: the informers' thread queues changes. The scheduler processes them in log order before a decision
+(`catch_up`), so the model does not change during a decision. A pod counts on its node as soon as it is assigned, before
+the caches contain its binding, unless the binding fails.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
+from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
+from ctrlmgr.informer import Change
+from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
+from ctrlmgr.scheduling.scheduling_queue import Happening
+from ctrlmgr.scheduling.scheduling_view import decode_node
+
+
+class Place(NamedTuple):
+    """A pod's node, and whether the binding is only assumed."""
+
+    node: str
+    pod: PodInfo
+    assumed: bool = False
+
+
+class Seen(NamedTuple):
+    """The effect of a change: what happened, and the unscheduled pod that it concerns, if any."""
+
+    happening: Happening | None = None
+    waiting: PodInfo | None = None
+    gone: Key | None = None
+    """A pod that no longer waits."""
+    revision: int = 0
+
+
+_NOTHING: Final = Seen()
+
+
+class World:
+    """The model of the cluster; all methods except `note` are for the scheduling thread."""
+
+    def __init__(self, scheduler_name: str) -> None:
+        """Schedule the pods of this scheduler."""
+        self._name = scheduler_name
+        self._changes: deque[Change] = deque()
+        self._places: dict[Key, Place] = {}
+        # Pods on nodes that do not exist, or not yet.
+        self._elsewhere: dict[str, dict[Key, PodInfo]] = {}
+        self.cluster = Cluster()
+
+    def restart(self) -> None:
+        """Reset the model; the caller notes all existing objects again."""
+        self._changes.clear()
+        self._places.clear()
+        self._elsewhere.clear()
+        self.cluster = Cluster()
+
+    def note(self, change: Change) -> None:
+        """Queue a change; on the informers' thread."""
+        self._changes.append(change)
+
+    def catch_up(self) -> Iterator[Seen]:
+        """Process queued changes, and yield their effects."""
+        pending = []
+        while self._changes:
+            pending.append(self._changes.popleft())
+        pending.sort(key=_revision)  # after a restart, existing objects are queued beside new changes
+        for change in pending:
+            resource = change.object.resource
+            if resource == PODS:
+                seen = self._pod(change)
+            elif resource == NODES:
+                seen = self._node(change)
+            elif resource == NAMESPACES:
+                seen = self._namespace(change)
+            else:
+                seen = Seen(Happening.DEVICES if resource.group == RESOURCE_CLAIMS.group else Happening.VOLUME)
+            if seen is not _NOTHING:
+                yield seen._replace(revision=change.revision)
+
+    def assume(self, pod: PodInfo, node: str) -> None:
+        """Count a pod on a node whose binding is in progress."""
+        self._put(Place(node, pod, assumed=True))
+        self.cluster.drop_nomination(pod.key)
+
+    def withdraw(self, key: Key) -> None:
+        """Remove a pod from its node after a failed binding."""
+        place = self._places.get(key)
+        if place is not None and place.assumed:
+            self._take(key)
+
+    def _pod(self, change: Change) -> Seen:
+        key = change.object.key
+        pod = PodInfo.of(change.new) if change.new is not None else None
+        if pod is None or pod.has_ended:
+            self.cluster.drop_nomination(key)
+            was_there = self._take(key) is not None
+            return Seen(Happening.POD_GONE if was_there else None, gone=key)
+        if pod.node_name:
+            return self._placed(pod)
+        place = self._places.get(key)
+        if place is not None and place.assumed and place.pod.uid == pod.uid:
+            return _NOTHING  # the state before its binding
+        if place is not None:
+            self._take(key)
+        return self._unplaced(pod)
+
+    def _unplaced(self, pod: PodInfo) -> Seen:
+        if pod.nominated and not pod.is_terminating:
+            self.cluster.nominate(pod, pod.nominated)
+        else:
+            self.cluster.drop_nomination(pod.key)
+        if pod.view.spec.scheduler_name != self._name or pod.is_terminating:
+            return Seen(gone=pod.key)
+        return Seen(waiting=pod)
+
+    def _placed(self, pod: PodInfo) -> Seen:
+        before = self._take(pod.key)
+        self._put(Place(pod.node_name, pod))
+        self.cluster.drop_nomination(pod.key)
+        if before is None or before.pod.labels != pod.labels:
+            return Seen(Happening.POD_PLACED, gone=pod.key)
+        if before.pod.requests != pod.requests:
+            return Seen(Happening.POD_GONE, gone=pod.key)  # it may need less now
+        return Seen(gone=pod.key)
+
+    def _put(self, place: Place) -> None:
+        self._take(place.pod.key)
+        self._places[place.pod.key] = place
+        node = self.cluster.nodes.get(place.node)
+        if node is not None:
+            node.add(place.pod)
+        else:
+            self._elsewhere.setdefault(place.node, {})[place.pod.key] = place.pod
+
+    def _take(self, key: Key) -> Place | None:
+        place = self._places.pop(key, None)
+        if place is None:
+            return None
+        node = self.cluster.nodes.get(place.node)
+        if node is not None and key in node.pods:
+            node.remove(place.pod)
+        else:
+            self._elsewhere.get(place.node, {}).pop(key, None)
+        return place
+
+    def _node(self, change: Change) -> Seen:
+        name = change.object.name
+        before = self.cluster.nodes.get(name)
+        if change.new is None:
+            if before is not None:
+                self.cluster.drop(name)
+                self._elsewhere[name] = dict(before.pods)
+            return _NOTHING
+        if before is not None and change.old is not None and _same(change.old, change.new):
+            return _NOTHING
+        node = NodeInfo.of(change.new)
+        if before is not None:
+            node.take_over(before)
+        else:
+            for pod in self._elsewhere.pop(name, {}).values():
+                node.add(pod)
+        self.cluster.put(node)
+        return Seen(Happening.NODE_ADDED if before is None else Happening.NODE_CHANGED)
+
+    def _namespace(self, change: Change) -> Seen:
+        if change.new is None:
+            self.cluster.namespaces.pop(change.object.name, None)
+        else:
+            self.cluster.namespaces[change.new.name] = dict(change.new.labels)
+        return _NOTHING
+
+
+def _revision(change: Change) -> int:
+    return change.revision
+
+
+def _same(old: Object, new: Object) -> bool:
+    """Return whether nothing relevant changed, as in a heartbeat."""
+    return decode_node(old.body) == decode_node(new.body)

@@ -1,0 +1,122 @@
+"""Ownership of objects: a controller keeps its own objects, adopts those it selects, and releases the others.
+
+Guarantees, Kubernetes' (`pkg/controller/controller_ref_manager.go`):
+- An object has at most one controller, and only its controller releases it.
+- Neither the owner nor the adopted object may be terminating. Before the first adoption, the owner is read from the log
+  and not from the cache, to check that it still exists with the same uid and is not terminating.
+- Both patches contain the object's uid, so another object with its name is neither adopted nor released.
+- If the object to adopt or release no longer exists, that is not an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.workloads.controlled_pods import controller_of
+from ctrlmgr.errors import Conflict, Invalid, NotFound
+from ctrlmgr.eventlog import EventLog
+
+log = structlog.get_logger(__name__)
+
+Matches = Callable[[Object], bool]
+
+
+class Claims(NamedTuple):
+    """The objects of a controller: kept, to be adopted, and to be released."""
+
+    kept: Sequence[Object] = ()
+    adopted: Sequence[Object] = ()
+    released: Sequence[Object] = ()
+
+
+class Owner(NamedTuple):
+    """A controller's object, with the apiVersion and kind for references."""
+
+    object: Object
+    api_version: str
+    kind: str
+
+    def reference(self) -> dict[str, Any]:
+        """Return the owner reference for its dependents."""
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.object.name,
+            "uid": self.object.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) -> Claims:
+    """Return which of `objects` are kept by `owner`, to be adopted, and to be released."""
+    kept, adopted, released = [], [], []
+    for obj in objects:
+        reference = controller_of(obj)
+        if reference is None:
+            if not owner.is_terminating and not obj.is_terminating and matches(obj):
+                adopted.append(obj)
+        elif reference.uid == owner.uid:
+            if matches(obj):
+                kept.append(obj)
+            elif not owner.is_terminating:
+                released.append(obj)
+    return Claims(kept, adopted, released)
+
+
+class Claimer:
+    """Performs `decide_claims`."""
+
+    def __init__(self, event_log: EventLog, finalizer: str | None = None) -> None:
+        """Read `event_log` before an adoption, because a cache may not know that the owner is terminating.
+
+        An adopted object gets `finalizer`, if given, and loses it when it is released.
+        """
+        self._log = event_log
+        self._finalizer = finalizer
+
+    def claim(self, owner: Owner, objects: Iterable[Object], matches: Matches, client: EngineClient) -> list[Object]:
+        """Return which of `objects` are the owner's, including those adopted now.
+
+        Raises `Conflict` if the owner must not adopt any more, and the errors of `client`.
+        """
+        claims = decide_claims(owner.object, objects, matches)
+        for obj in claims.released:
+            self._release(owner, obj, client)
+        if not claims.adopted:
+            return [*claims.kept]
+        self._check_may_adopt(owner.object)
+        adopted = [self._adopt(owner, obj, client) for obj in claims.adopted]
+        return sorted([*claims.kept, *(obj for obj in adopted if obj is not None)], key=lambda each: each.name)
+
+    def _check_may_adopt(self, owner: Object) -> None:
+        current = self._log.get(owner.resource, owner.key)
+        if current is None or current.uid != owner.uid:
+            raise Conflict(f"can't adopt: original {owner.resource} {owner.key} is gone")
+        if current.is_terminating:
+            deleted = current.metadata.deletion_timestamp
+            raise Conflict(f"can't adopt: {owner.key} has just been deleted at {deleted}")
+
+    def _adopt(self, owner: Owner, obj: Object, client: EngineClient) -> Object | None:
+        metadata: dict[str, Any] = {"ownerReferences": [owner.reference()], "uid": obj.uid}
+        if self._finalizer is not None:
+            metadata["finalizers"] = [self._finalizer]
+        try:
+            return client.patch(obj, {"metadata": metadata})
+        except NotFound:
+            return None
+
+    def _release(self, owner: Owner, obj: Object, client: EngineClient) -> None:
+        reference = {"$patch": "delete", "uid": owner.object.uid}
+        metadata: dict[str, Any] = {"ownerReferences": [reference], "uid": obj.uid}
+        if self._finalizer is not None:
+            metadata["$deleteFromPrimitiveList/finalizers"] = [self._finalizer]
+        try:
+            client.patch(obj, {"metadata": metadata})
+        except (NotFound, Invalid) as error:  # it was deleted, released already, or replaced
+            log.debug("nothing to release", object=str(obj.key), error=str(error))

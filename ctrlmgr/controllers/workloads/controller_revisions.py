@@ -1,0 +1,128 @@
+"""ControllerRevisions: the template history of a StatefulSet or a DaemonSet.
+
+Guarantees, Kubernetes' (`pkg/controller/history/controller_history.go`):
+- A revision's name consists of its owner's name and a hash. If another object has that name, the collision is counted,
+  which changes the hash. If it is equal, it is the revision.
+- Two revisions are equal if their data is.
+- The data is the owner's template as a strategic merge patch that replaces it, as JSON with sorted keys, in Go's
+  escaping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.client import EngineClient
+from ctrlmgr.controllers.workloads.controlled_pods import created_at
+from ctrlmgr.controllers.workloads.controller_ref_manager import Owner
+from ctrlmgr.errors import AlreadyExists
+from ctrlmgr.eventlog import EventLog
+
+CONTROLLER_REVISIONS: Final = Resource("apps", "controllerrevisions")
+
+_LONGEST_PREFIX: Final = 223
+"""Maximum characters of an owner's name in a revision's name."""
+
+_LARGEST_EXACT: Final = 2**53
+"""The largest integer up to which a float64 represents every integer."""
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def number_of(revision: Object) -> int:
+    """Return a revision's number, counted from 1."""
+    return int(revision.to_dict().get("revision") or 0)
+
+
+def data_of(revision: Object) -> Any:
+    """Return a revision's data."""
+    return revision.to_dict().get("data")
+
+
+def revision_name(owner: str, hash_: str) -> str:
+    """Return the name of a revision from its owner's name and its hash."""
+    return f"{owner[:_LONGEST_PREFIX]}-{hash_}"
+
+
+def template_patch(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the patch that replaces an owner's template with this one."""
+    return {"spec": {"template": {**template, "$patch": "replace"}}}
+
+
+def patch_bytes(patch: Mapping[str, Any]) -> bytes:
+    """Encode a patch as Go's `json.Marshal` encodes a map: sorted keys, `<`, `>` and `&` escaped."""
+    text = _encode(_with_go_numbers(patch))
+    for character in (b"<", b">", b"&"):
+        text = text.replace(character, b"\\u%04x" % ord(character))
+    return text.replace("\u2028".encode(), b"\\u2028").replace("\u2029".encode(), b"\\u2029")
+
+
+def _with_go_numbers(value: Any) -> Any:
+    """Convert JSON numbers as Go's `json.Unmarshal` does: to float64, written with the fewest digits."""
+    match value:
+        case dict():
+            return {name: _with_go_numbers(each) for name, each in value.items()}
+        case list():
+            return [_with_go_numbers(each) for each in value]
+        case int() if abs(value) > _LARGEST_EXACT:
+            return int(Decimal(repr(float(value))))
+    return value
+
+
+def in_order(revisions: Iterable[Object]) -> list[Object]:
+    """Return revisions, oldest first; equal numbers by creation time, then by name."""
+    return sorted(revisions, key=lambda each: (number_of(each), created_at(each), each.name))
+
+
+def equal_to(revision: Object, among: Iterable[Object]) -> list[Object]:
+    """Return those `among` that have the same data as `revision`."""
+    data = data_of(revision)
+    return [each for each in among if data_of(each) == data]
+
+
+class NewRevision(NamedTuple):
+    """A revision to create; `hash_label` is the label with its hash."""
+
+    owner: Owner
+    number: int
+    data: Mapping[str, Any]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    hash_label: str
+
+    def named(self, hash_: str) -> Object:
+        """Return the revision with the name for a hash."""
+        metadata: dict[str, Any] = {
+            "name": revision_name(self.owner.object.name, hash_),
+            "namespace": self.owner.object.namespace,
+            "labels": {**self.labels, self.hash_label: hash_},
+            "ownerReferences": [self.owner.reference()],
+        }
+        if self.annotations:
+            metadata["annotations"] = dict(self.annotations)
+        head = {"kind": "ControllerRevision", "apiVersion": "apps/v1", "metadata": metadata}
+        return Object.from_dict({**head, "data": msgspec.Raw(patch_bytes(self.data)), "revision": self.number})
+
+
+def renumbered(revision: Object, number: int) -> Object:
+    """Return a revision with another number; the bytes of its data, which is immutable, are unchanged."""
+    return revision.with_field("revision", number)
+
+
+def existing(event_log: EventLog, wanted: Object, error: AlreadyExists) -> Object:
+    """Return the existing object with the name of `wanted`; raises `error` if it was deleted meanwhile."""
+    found = event_log.get(CONTROLLER_REVISIONS, wanted.key)
+    if found is None:
+        raise error
+    return found
+
+
+def set_number(revision: Object, number: int, client: EngineClient) -> Object:
+    """Set a revision's number if it differs; raises the errors of `client`."""
+    return revision if number_of(revision) == number else client.update(renumbered(revision, number))

@@ -1,0 +1,132 @@
+"""The database schema: finds its migrations, checks a database's version, and applies missing migrations.
+
+A new SQLite database is created from `migrations/sqlite.sql`, which has the same schema as all migrations together.
+This avoids loading Alembic, which would double the start time. Alembic upgrades a database with an older schema.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import LogUnavailable, SchemaOutdated
+from ctrlmgr.eventlog.hash_chain import GENESIS
+from ctrlmgr.eventlog.log_tables import log_epoch, log_head
+
+LATEST = "0005"
+"""The newest migration; a test compares it with the folder."""
+SQLITE_SCHEMA = "sqlite.sql"
+"""The file in the migrations folder with the newest SQLite schema; scripts/generate writes it from the migrations."""
+BETWEEN_STATEMENTS = ";\n\n"
+
+
+def migrations_folder() -> Path:
+    """Return the folder of migrations: inside an installed package, beside the package in a source tree."""
+    package = Path(__file__).parents[1]
+    installed = package / "migrations"
+    return installed if installed.is_dir() else package.parent / "migrations"
+
+
+def version(connection: Connection) -> str | None:
+    """Return the migration of the database, None for a database without our schema."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return str(found) if found is not None else None
+
+
+def require_latest(engine: Engine) -> None:
+    """Raise `SchemaOutdated` unless the database has the newest schema, `LogUnavailable` if it cannot be read."""
+    try:
+        with engine.connect() as connection:
+            found = version(connection)
+    except DBAPIError as error:
+        raise LogUnavailable(f"the database cannot be opened: {error.orig}") from error
+    require_version(found)
+
+
+def require_version(found: str | None) -> None:
+    """Raise `SchemaOutdated` unless `found` is the newest schema; None means that there is no schema."""
+    if found == LATEST:
+        return
+    if found is None:
+        raise SchemaOutdated("the database has no event log yet; run `ctrlmgr migrate`")
+    if found > LATEST:
+        raise SchemaOutdated(f"the database is at schema {found}, newer than this ctrlmgr's {LATEST}; upgrade ctrlmgr")
+    raise SchemaOutdated(f"the database is at schema {found}, this ctrlmgr needs {LATEST}; run `ctrlmgr migrate`")
+
+
+def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
+    """Apply the missing migrations, and initialize a new log; return the version before.
+
+    One transaction does all, so a process that dies half-way leaves the database unchanged. Several processes may call
+    it at once. Raises `SchemaOutdated` if the database is newer than this ctrlmgr.
+    """
+    with engine.connect() as connection:
+        found = version(connection)
+    if found == LATEST:
+        return found
+    if found is not None and found > LATEST:
+        require_latest(engine)
+    with engine.connect() as connection:
+        _lock(connection)
+        if (now := version(connection)) != LATEST:
+            make = _make if now is None and connection.dialect.name == "sqlite" else run_migrations
+            make(connection)
+            _found(connection, clock=clock, random=random)
+        connection.commit()
+    return found
+
+
+_BUSY_MILLISECONDS = 60_000
+"""How long to wait for another process that migrates the same file."""
+
+
+def _lock(connection: Connection) -> None:
+    """Lock the database, so that only one process migrates it, until the commit."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('ctrlmgr migrations'))")
+
+
+def _make(connection: Connection) -> None:
+    """Create the newest schema in an empty SQLite database."""
+    for statement in (migrations_folder() / SQLITE_SCHEMA).read_text(encoding="utf-8").split(BETWEEN_STATEMENTS):
+        connection.exec_driver_sql(statement)
+
+
+def run_migrations(connection: Connection) -> None:
+    """Apply the migrations that a database lacks, in the transaction of `connection`."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _found(connection: Connection, *, clock: Clock, random: Random) -> None:
+    """Insert the identity of a new log."""
+    if connection.execute(log_head.select()).first() is not None:
+        return
+    uuid = new_uuid(random)
+    connection.execute(
+        log_epoch.insert().values(
+            uuid=uuid, after_revision=0, parent_hash=GENESIS, started_at=clock.now(), reason="created"
+        )
+    )
+    connection.execute(log_head.insert().values(id=1, uuid=uuid, revision=0, hash=GENESIS))
+
+
+def new_uuid(random: Random) -> str:
+    """Return a version 4 UUID from `random`."""
+    return str(UUID(int=random.getrandbits(128), version=4))

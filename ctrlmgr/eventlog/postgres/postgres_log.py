@@ -1,0 +1,304 @@
+"""The event log in a PostgreSQL database: any number of processes on any hosts append to it and follow it.
+
+Guarantees beyond the protocol's:
+- An append is one round trip (`postgres.writer`), so a stopped client never blocks other appends. Compaction needs
+  several; if it stops for a second, the server aborts it.
+- A dropped connection or a restarted server delays calls but fails none: reads and appends are retried for `patience`
+  seconds. The log looks up whether an interrupted append was committed.
+- The primary may change. Reads, appends and waits continue with the new one, after a check that it has the same log
+  (`postgres.servers`). A replaced primary acknowledges no append and serves no new read.
+- Readers have at most `pool_size` connections. If all are busy with a hanging server, a read fails within seconds.
+- Following other processes does not depend on notifications. LISTEN is only a hint, and the head is polled too. If a
+  self-test shows that hints do not arrive (a pooler in transaction mode), the head is polled more often.
+- The database's settings define durability. With a synchronous standby, an acknowledged append survives the loss of the
+  primary; without one, it is as safe as the primary's disk.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from random import Random
+from typing import Any
+
+import psycopg
+import structlog
+from sqlalchemy import Connection, LargeBinary, func, select, true
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.selectable import FromClause
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.clock import Clock, pause
+from ctrlmgr.errors import LogClosed, LogCorrupt, LogUnavailable, SchemaOutdated
+from ctrlmgr.eventlog.anchor import Anchor
+from ctrlmgr.eventlog.database_schema import require_latest
+from ctrlmgr.eventlog.event import Event, Head
+from ctrlmgr.eventlog.log_tables import event, object_
+from ctrlmgr.eventlog.postgres.postgres_connection import BoundedConnection, read_failure
+from ctrlmgr.eventlog.postgres.postgres_servers import POOL_SIZE, Servers, open_engine
+from ctrlmgr.eventlog.postgres.postgres_writer import PostgresWriter
+from ctrlmgr.eventlog.read_rows import read_head
+from ctrlmgr.eventlog.sqllog import SQLLog
+
+__all__ = ["PostgresEventLog", "open_engine"]
+
+log = structlog.get_logger(__name__)
+
+_POLL_WITH_HINTS = 1.0
+_POLL_WITHOUT_HINTS = 0.03
+_ECHO_PATIENCE = 1.0
+_SLICE = 0.2
+_HEAD_PATIENCE = 4.0
+"""Seconds: head polling with and without hints, waiting for the self-test's echo, checking `closed`, reading the
+head."""
+
+_FIRST_DELAY = 0.05
+_LONGEST_DELAY = 2.0
+_OWNER = (
+    "SELECT tableowner FROM pg_tables WHERE tablename = 'event' AND schemaname = current_schema()"
+    " AND NOT pg_has_role(current_user, tableowner, 'USAGE')"
+)
+_STANDSTILL = "SET LOCAL idle_in_transaction_session_timeout = "
+
+
+class HeadWatch:
+    """A connection that reads the log's head and listens for hints that it has moved; for one thread at a time."""
+
+    def __init__(self, connect: Callable[[], BoundedConnection]) -> None:
+        """Connect with `connect` on first use, and again whenever the connection is lost."""
+        self._connect = connect
+        self._connection: BoundedConnection | None = None
+        self.poll = _POLL_WITHOUT_HINTS  # seconds between reads of the head without a hint
+
+    def revision(self) -> Revision:
+        """Return the log's head revision; raises psycopg.Error, after which the next call connects again."""
+        try:
+            if self._connection is not None and self._connection.is_former():
+                self.close()
+            connection = self._connection or self._listen()
+            row = connection.execute("SELECT revision FROM log_head WHERE id = 1").fetchone()
+        except psycopg.Error:
+            self.close()
+            raise
+        return int(row[0]) if row else 0
+
+    def _listen(self) -> BoundedConnection:
+        """Connect, listen, and test whether notifications arrive."""
+        self._connection = connection = self._connect()
+        if connection.is_pooled:  # others would receive its notifications
+            self.poll = _POLL_WITHOUT_HINTS
+            return connection
+        connection.execute("LISTEN ctrlmgr")
+        connection.execute("SELECT pg_notify('ctrlmgr', '0')")
+        heard = next(connection.notifies(timeout=_ECHO_PATIENCE, stop_after=1), None)
+        self.poll = _POLL_WITH_HINTS if heard else _POLL_WITHOUT_HINTS
+        return connection
+
+    def hint(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds for a hint; return False if none arrived. Raises psycopg.Error."""
+        if self._connection is None or self._connection.is_pooled:
+            return False
+        try:
+            return next(self._connection.notifies(timeout=timeout, stop_after=1), None) is not None
+        except psycopg.Error:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class PostgresEventLog(SQLLog):
+    """An `EventLog` in a PostgreSQL database."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock,
+        random: Random,
+        patience: float = 10.0,
+        anchor: Anchor | None = None,
+        pool_size: int = POOL_SIZE,
+    ) -> None:
+        """Open a migrated database with up to `pool_size` connections for reads; see `SQLLog`."""
+        self._servers = Servers(url)
+        for place in self._servers.unverified:
+            log.warning("the database's certificate is not verified", server=str(place), better="sslmode=verify-full")
+        connect = partial(self._servers.connect, patience=patience)
+        engine = self._servers.engine(pool_size)
+        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._watch = HeadWatch(partial(connect, "watch"))
+        self._watcher = threading.Lock()  # one thread at a time waits on _watch
+        self._postgres_writer = PostgresWriter(partial(connect, "append"), known=0)
+        try:
+            require_latest(engine)
+            super().__init__(
+                engine,
+                self._postgres_writer,
+                clock=clock,
+                random=random,
+                patience=patience,
+                anchor=anchor,
+            )
+        except DBAPIError as error:
+            engine.dispose()
+            raise read_failure(error.orig) from error
+        except BaseException:
+            engine.dispose()
+            raise
+        head = self.head()
+        self._uuid = head.uuid
+        self._postgres_writer.saw(head.revision)
+        self.observe(self._saw)
+
+    def _saw(self, events: Sequence[Event]) -> None:
+        self._servers.saw(Head(self._uuid, events[-1].revision, events[-1].hash))
+
+    def _body(self, events: FromClause) -> ColumnElement[bytes]:
+        return func.convert_to(events.c.body, "UTF8", type_=LargeBinary)
+
+    def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
+        # PostgreSQL would plan a join with a condition, for many objects, as a hash of all events.
+        nearest = (
+            select(event.c.revision, event.c.previous)
+            .where(event.c.object_id == object_.c.id, event.c.previous <= at)
+            .order_by(event.c.previous.desc())
+            .limit(1)
+        )
+        return nearest.correlate(object_).lateral("nearest"), true()
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        connection = self._lend()
+        try:
+            with connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._translated(error) from error
+
+    def _lend(self) -> Connection:
+        """Return a connection from the pool; waits up to `patience` seconds for a server that answers."""
+        deadline = self._clock.monotonic() + self._patience
+        delay = _FIRST_DELAY
+        while not self._closed:
+            try:
+                return self._autocommit.connect()
+            except PoolTimeout as error:
+                raise LogUnavailable(f"all connections for reading are busy ({error})") from error
+            except DBAPIError as error:
+                if self._clock.monotonic() + delay > deadline:
+                    raise self._translated(error) from error
+            delay = self._back_off(delay)
+        raise LogClosed
+
+    def head(self) -> Head:
+        """Return the head of the log; fails after a few seconds, which detects a database that hangs."""
+        with self._read() as connection:
+            _be_quick(connection)
+            head = read_head(connection)
+        self._servers.saw(head)
+        return head
+
+    def begin_epoch(self, reason: str, *, above: Revision) -> Head:
+        """Start a new incarnation; see `SQLLog`."""
+        head = super().begin_epoch(reason, above=above)
+        self._uuid = head.uuid
+        self._servers.saw(head)
+        return head
+
+    def _back_off(self, delay: float) -> float:
+        """Sleep about `delay` seconds and return the next, longer delay; jitter spreads the retries of many clients."""
+        pause(self._clock, delay * self._random.uniform(0.5, 1.0))
+        return min(delay * 2, _LONGEST_DELAY)
+
+    def _translated(self, error: DBAPIError) -> LogUnavailable | SchemaOutdated | LogCorrupt:
+        return read_failure(error.orig)
+
+    @contextmanager
+    def _consistent_read(self) -> Iterator[Connection]:
+        with self._read() as connection, _transaction(connection, "REPEATABLE READ READ ONLY", standstill="60s"):
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        with self._read() as connection, _transaction(connection, "READ COMMITTED", standstill="1s"):
+            # Lock the head, so that no append is based on a row that this transaction removes.
+            connection.exec_driver_sql("SELECT revision FROM log_head WHERE id = 1 FOR UPDATE")
+            yield connection
+
+    def _scrub(self) -> None:
+        """Rewrite the table, which only its owner may do. It does not clean WAL archives and standbys."""
+        with self._read() as connection:
+            owner = connection.exec_driver_sql(_OWNER).scalar()
+            if owner is not None:
+                raise LogUnavailable(f"the removed data is still in dead rows: run VACUUM (FULL) event as {owner}")
+            connection.exec_driver_sql("VACUUM (FULL) event")
+
+    def peek(self) -> None:
+        """Return None: reading the commits of other processes takes a round trip."""
+
+    def wait(self, after: Revision, timeout: float | None) -> Revision:
+        """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.
+
+        A lost connection is reopened, with backoff. Raises `LogUnavailable` if the database is still unavailable at the
+        deadline, `LogClosed` if the log is closed meanwhile.
+        """
+        deadline = None if timeout is None else self._clock.monotonic() + timeout
+        delay = _FIRST_DELAY
+        with self._watcher:
+            while not self._closed:
+                try:
+                    revision = self._watch.revision()
+                    if revision > after or self._is_over(deadline):
+                        self._postgres_writer.saw(revision)
+                        return revision
+                    self._await_hint(deadline)
+                    delay = _FIRST_DELAY
+                except psycopg.Error as error:
+                    if self._is_over(deadline):
+                        raise LogUnavailable(f"the event log cannot be read: {str(error).strip()}") from error
+                    delay = self._back_off(delay)
+        raise LogClosed
+
+    def _is_over(self, deadline: float | None) -> bool:
+        return deadline is not None and self._clock.monotonic() >= deadline
+
+    def _await_hint(self, deadline: float | None) -> None:
+        """Wait for a hint, or until the next poll of the head."""
+        look = self._clock.monotonic() + self._watch.poll
+        until = look if deadline is None else min(look, deadline)
+        while not self._closed and (left := until - self._clock.monotonic()) > 0:
+            if self._watch.hint(min(left, _SLICE)):
+                return
+
+    def _release(self) -> None:
+        with self._watcher:
+            self._watch.close()
+        self._postgres_writer.disconnect()
+
+
+def _be_quick(connection: Connection) -> None:
+    """Limit the wait for the next answer to a few seconds, until the connection returns to the pool."""
+    borrowed: Any = connection.connection.dbapi_connection
+    borrowed.patience = _HEAD_PATIENCE
+
+
+@contextmanager
+def _transaction(connection: Connection, mode: str, *, standstill: str) -> Iterator[None]:
+    """Run a transaction on an autocommit connection; the server aborts it after an idle time of `standstill`."""
+    connection.exec_driver_sql(f"BEGIN ISOLATION LEVEL {mode}; {_STANDSTILL}'{standstill}'")
+    try:
+        yield
+    except BaseException:
+        if not connection.invalidated:
+            connection.exec_driver_sql("ROLLBACK")
+        raise
+    connection.exec_driver_sql("COMMIT")

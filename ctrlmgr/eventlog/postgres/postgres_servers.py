@@ -1,0 +1,274 @@
+"""The servers of one PostgreSQL URL: finds the primary, and checks that it has the expected log.
+
+Guarantees:
+- Only a primary is used, unless the URL requests otherwise, because a standby may lack acknowledged appends.
+- If there are several primaries, because the old one of a failover is still running, the one with the newest timeline
+  is used. A primary with an older timeline than one seen before is never used again.
+- A primary with another log is refused (`LogRolledBack`): another incarnation, a log that ends earlier, or one that has
+  another event at a revision that this process has seen.
+- After the primary has changed, connections to the former one are no longer used, and waiting calls on them end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg.errors import UndefinedColumn, UndefinedTable
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import InvalidatePoolError
+
+from ctrlmgr.errors import LogRolledBack, SettingsError
+from ctrlmgr.eventlog.event import Head
+from ctrlmgr.eventlog.postgres import arrays as postgres_arrays
+from ctrlmgr.eventlog.postgres.postgres_connection import BoundedConnection
+from ctrlmgr.eventlog.postgres.url import Place, parse_url
+
+POOL_SIZE: Final = 8
+"""Default maximum of connections for reading."""
+
+_POOL_PATIENCE: Final = 3.0
+_LOCK_PATIENCE: Final = "4s"
+_SILENCE: Final = 60.0
+_CENSUS_PATIENCE: Final = 3
+"""Seconds to wait for: a free pooled connection, a lock, the next bytes of a read, a connection to one of several
+servers."""
+
+_ENCODING: Final = "UTF8"
+_PREPARE_AFTER: Final = 5
+"""Uses of a statement before the pool prepares it. Other connections prepare every statement at once."""
+
+_WHO: Final = """
+    SELECT pg_backend_pid(), pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()),
+           CASE WHEN pg_is_in_recovery() THEN '' ELSE pg_walfile_name(pg_current_wal_insert_lsn()) END
+"""
+_WHO_AT_LEAST: Final = "SELECT pg_backend_pid(), pg_is_in_recovery(), 0, ''"
+_WHERE_LOG_IS: Final = """
+    SELECT h.uuid, h.revision, (SELECT e.hash FROM event e WHERE e.revision = %s) FROM log_head h WHERE h.id = 1
+"""
+
+
+class WrongServer(psycopg.OperationalError):
+    """A server that must not be used: a standby, or a replaced primary."""
+
+
+class Identity(NamedTuple):
+    """The identity of a server: its cluster's system identifier, and its timeline (0: unknown)."""
+
+    system: int
+    timeline: int
+    is_standby: bool
+    is_pooled: bool
+    """Whether a pooler is in between, because the session's process id is not the one in the connection's greeting."""
+
+
+class Servers:
+    """Connects to the primary of a URL; thread-safe."""
+
+    def __init__(self, url: str) -> None:
+        """Parse a URL, without connecting; raises `SettingsError`."""
+        self._target = target = parse_url(url)
+        self.unverified = target.unverified()
+        self._guard = threading.Lock()
+        self._primary: Place | None = None  # the primary found last
+        self._timelines: dict[int, int] = {}  # by cluster, the newest timeline seen
+        self._known: Head | None = None
+        self._dialect = target.url.get_dialect()()
+
+    def saw(self, head: Head) -> None:
+        """Record a head that the log of every later primary must contain."""
+        with self._guard:
+            if self._known is None or self._known.uuid != head.uuid or self._known.revision < head.revision:
+                self._known = head
+
+    def engine(self, pool_size: int = POOL_SIZE) -> Engine:
+        """Return an engine whose pool has up to `pool_size` connections, and checks one before it lends it."""
+        engine = create_engine(
+            self._target.url,
+            creator=self._pool_connection,
+            pool_pre_ping=True,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=_POOL_PATIENCE,
+        )
+
+        @event.listens_for(engine, "checkout")
+        def lend(connection: BoundedConnection, *_: object) -> None:
+            if connection.is_former():
+                raise InvalidatePoolError("the primary is another server now")
+            connection.patience = _SILENCE
+
+        @event.listens_for(engine, "checkin")
+        def take_back(connection: BoundedConnection | None, _: object) -> None:
+            if connection is not None:
+                connection.patience = _POOL_PATIENCE  # for the check whether it still works
+
+        return engine
+
+    def _pool_connection(self) -> BoundedConnection:
+        connection = self._connected("", {}, search=False, standby=False)
+        connection.prepare_threshold = None if connection.is_pooled else _PREPARE_AFTER
+        return connection
+
+    def connect(self, role: str, *, patience: float, standby: bool = False, **defaults: str | int) -> BoundedConnection:
+        """Open an autocommit connection to the primary, for a caller that keeps it until it fails.
+
+        `patience` is how many seconds a call waits for an answer. `role` is added to the application name. `defaults`
+        are connection parameters that the URL can override. With `standby` a standby is accepted if there is no
+        primary. Raises psycopg.OperationalError, `LogRolledBack`.
+        """
+        connection = self._connected(role, defaults, search=True, standby=standby)
+        try:
+            connection.patience = patience
+            connection.autocommit = True
+            connection.prepare_threshold = None if connection.is_pooled else 0
+            postgres_arrays.register(connection)
+            if not connection.is_pooled:
+                connection.execute(f"SET lock_timeout = '{_LOCK_PATIENCE}'")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connected(
+        self, role: str, defaults: Mapping[str, str | int], *, search: bool, standby: bool
+    ) -> BoundedConnection:
+        """Connect to the last known primary; with several servers, search for the primary if that fails."""
+        standby = standby or not self._target.wants_primary
+        places = self._target.places
+        if len(places) == 1:
+            return self._try(places[0], role, defaults, standby)[0]
+        primary = self._primary
+        if primary is not None and not search:
+            with suppress(psycopg.Error, LogRolledBack):  # then search for another one
+                return self._try(primary, role, defaults, standby)[0]
+        return self._best(role, {"connect_timeout": _CENSUS_PATIENCE, **defaults}, standby)
+
+    def _best(self, role: str, defaults: Mapping[str, str | int], standby: bool) -> BoundedConnection:
+        """Connect to all servers and return the connection to the primary with the newest timeline."""
+        found: list[tuple[int, BoundedConnection]] = []
+        problems: list[str] = []
+        refusal: LogRolledBack | None = None
+        for place in self._target.places:
+            try:
+                connection, timeline = self._try(place, role, defaults, standby)
+            except psycopg.Error as error:
+                problems.append(f"{place}: {str(error).strip()}")
+            except LogRolledBack as error:
+                refusal = error
+            else:
+                found.append((timeline, connection))
+        if not found:
+            raise refusal or psycopg.OperationalError("no server takes writes: " + "; ".join(problems))
+        found.sort(key=lambda each: each[0])
+        _, best = found.pop()
+        for _, other in found:
+            other.close()
+        with self._guard:
+            self._primary = best.place
+        return best
+
+    def _try(
+        self, place: Place, role: str, defaults: Mapping[str, str | int], standby: bool
+    ) -> tuple[BoundedConnection, int]:
+        """Connect to one server and check that it may be used; return the connection and the server's timeline."""
+        connection = self._open(place, role, defaults)
+        try:
+            identity = identify(connection)
+            connection.is_pooled = identity.is_pooled
+            if not identity.is_standby:
+                self._check(identity, place)
+            elif not standby:
+                raise WrongServer(f"{place} is a standby: it accepts no writes, and may lag")
+            if not standby:
+                self._check_log(connection)
+            connection.autocommit = False
+        except BaseException:
+            connection.close()
+            raise
+        return connection, identity.timeline
+
+    def _open(self, place: Place, role: str, defaults: Mapping[str, str | int]) -> BoundedConnection:
+        _, account = self._dialect.create_connect_args(self._target.url)
+        arguments: dict[str, Any] = {**account, **self._target.parameters(place, defaults)}
+        if role:
+            arguments["application_name"] = f"{arguments['application_name']} {role}"
+        connection = BoundedConnection.connect(**arguments, autocommit=True)
+        encoding = connection.info.parameter_status("server_encoding") or _ENCODING  # a pooler may not report it
+        if encoding != _ENCODING:
+            connection.close()
+            raise SettingsError(
+                f"the database {self._target.url.database} has the encoding {encoding}, which cannot hold every text; "
+                f"make one with CREATE DATABASE … ENCODING '{_ENCODING}' TEMPLATE template0"
+            )
+        connection.patience = float(arguments["connect_timeout"])
+        connection.place = place
+        connection.is_former = lambda: self._primary not in (None, place)
+        return connection
+
+    def _check(self, identity: Identity, place: Place) -> None:
+        """Raise `WrongServer` for a replaced primary."""
+        with self._guard:
+            newest = self._timelines.get(identity.system, 0)
+            if 0 < identity.timeline < newest:
+                raise WrongServer(
+                    f"{place} is on timeline {identity.timeline}, but {newest} has begun: it was the primary before a "
+                    "failover, and has to follow the new one"
+                )
+            self._timelines[identity.system] = max(identity.timeline, newest)
+
+    def _check_log(self, connection: BoundedConnection) -> None:
+        """Raise `LogRolledBack` if the server's log is not the known one."""
+        known = self._known  # read before the query, because the log may be growing
+        if known is None:
+            return
+        try:
+            row = connection.execute(_WHERE_LOG_IS, (known.revision,)).fetchone()
+        except (UndefinedTable, UndefinedColumn):
+            return  # the next read or write reports the error
+        if row is not None:
+            _compare(known, row[0], row[1], row[2])
+
+
+def _compare(known: Head, uuid: str, revision: int, chain_hash: bytes | None) -> None:
+    """Raise `LogRolledBack` unless a log contains the head `known`; a compacted event is accepted."""
+    if uuid != known.uuid:
+        raise LogRolledBack(
+            f"the database holds log {uuid}, this process has worked with {known.uuid}: it was replaced, or "
+            "restored as a new incarnation. Restart this process to use this one"
+        )
+    if revision < known.revision:
+        raise LogRolledBack(
+            f"the database ends at revision {revision}, this process has seen {known.revision}: a standby took over "
+            "that had not received the newest ones, or a backup was restored"
+        )
+    if chain_hash is not None and chain_hash != known.hash:
+        raise LogRolledBack(
+            f"revision {known.revision} is not what this process has seen: the database has gone on from an older "
+            "state and has lost what had been written"
+        )
+
+
+def open_engine(url: str, pool_size: int = POOL_SIZE) -> Engine:
+    """Return an engine for the primary of `url`; raises `SettingsError`."""
+    return Servers(url).engine(pool_size)
+
+
+def identify(connection: psycopg.Connection[Any]) -> Identity:
+    """Return the identity of the server at the other end of an autocommit connection.
+
+    PgBouncer reports its own process id, not that of PostgreSQL. Some managed servers do not report timelines.
+    """
+    try:
+        row = connection.execute(_WHO, prepare=False).fetchone()
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error:
+        row = connection.execute(_WHO_AT_LEAST, prepare=False).fetchone()
+    if row is None:
+        raise psycopg.OperationalError("the server does not report its identity")
+    timeline = int(row[3][:8], 16) if row[3] else 0
+    return Identity(row[2], timeline, row[1], row[0] != connection.info.backend_pid)

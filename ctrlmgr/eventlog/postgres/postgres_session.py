@@ -1,0 +1,127 @@
+"""Sessions in PostgreSQL: each process holds an advisory lock on its own connection, and loses it with the connection.
+
+Guarantees beyond those of `session`:
+- A restarting server loses all sessions, including those of living processes. A session counts as ended only if it was
+  missing for `_MISSING` seconds, in which living processes reconnect.
+- Behind a pooler that shares connections, locks outlive their owners, so no process holds a session.
+- No call waits for the database longer than a few seconds. After a failed connection, the next attempt is delayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import psycopg
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.eventlog.postgres.postgres_connection import BoundedConnection, is_open
+from ctrlmgr.eventlog.postgres.postgres_servers import Servers
+from ctrlmgr.eventlog.session import number_of
+
+_LOOK_AGAIN: Final = 0.25
+_MISSING: Final = 0.7
+_PATIENCE: Final = 1.0
+_CONNECT_PATIENCE: Final = 2
+_PAUSE: Final = 1.0
+"""Seconds: between checks, until a session counts as ended, for an answer, for a connection, between connections."""
+
+_CLASS: Final = 0x63746C72
+"""The first half of the locks' keys, which separates them from other programs' locks: `ctlr` in ASCII."""
+
+_LOCK: Final = "SELECT pg_try_advisory_lock(%s, %s)"
+_LOOK: Final = """
+    SELECT EXISTS (
+        SELECT FROM pg_locks
+        WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND objsubid = 2 AND granted
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    )
+"""
+
+
+class PostgresSessions:
+    """The sessions of the processes that share a database; see `Sessions`."""
+
+    look_again = _LOOK_AGAIN
+    may_be_lost = True
+
+    def __init__(self, connect: Callable[[], BoundedConnection], *, clock: Clock) -> None:
+        """Use `connect` to connect when needed."""
+        self._connect = connect
+        self._clock = clock
+        self._connection: BoundedConnection | None = None
+        self._connects_at = 0.0  # earliest next attempt (monotonic seconds)
+        self._held = ""
+        # The missing session, and since when (monotonic seconds) it has been missing.
+        self._missing = ""
+        self._since = 0.0
+
+    def name(self, identity: str) -> str:
+        """Return the name of the session of the process `identity`."""
+        return f"postgres:{number_of(identity, 31)}"
+
+    def hold(self, identity: str) -> str:
+        """Lock this process's number, unless a working connection holds it; return the session's name, or ""."""
+        name = self.name(identity)
+        try:
+            connection = self._open()
+            if connection is None:
+                return ""
+            if self._held != name:
+                row = connection.execute(_LOCK, (_CLASS, number_of(identity, 31))).fetchone()
+                self._held = name if row is not None and row[0] else ""
+        except psycopg.Error:
+            self.close()
+        return self._held
+
+    def has_ended(self, session: str) -> bool:
+        """Return whether the session's lock has been free for `_MISSING` seconds."""
+        kind, _, number = session.partition(":")
+        if kind != "postgres" or not number.isdecimal() or not self._is_missing(int(number)):
+            self._missing = ""
+            return False
+        now = self._clock.monotonic()
+        if self._missing != session:
+            self._missing, self._since = session, now
+        return now - self._since >= _MISSING
+
+    def _is_missing(self, number: int) -> bool:
+        try:
+            connection = self._open()
+            row = None if connection is None else connection.execute(_LOOK, (_CLASS, number)).fetchone()
+        except psycopg.Error:
+            self.close()
+            return False
+        return row is not None and not row[0]
+
+    def _open(self) -> BoundedConnection | None:
+        """Return the connection, reconnecting if it was lost; None if there is none yet. Raises psycopg.Error."""
+        if self._connection is not None and is_open(self._connection):
+            return self._connection
+        self.close()
+        now = self._clock.monotonic()
+        if now < self._connects_at:
+            return None
+        self._connects_at = now + _PAUSE
+        connection = self._connect()
+        if connection.is_pooled:
+            connection.close()
+            self._connects_at = float("inf")
+            return None
+        self._connection = connection
+        return connection
+
+    def close(self) -> None:
+        """End this process's session."""
+        self._held = ""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def postgres_sessions(url: str, *, clock: Clock) -> PostgresSessions:
+    """Return the sessions of the database at `url`."""
+    servers = Servers(url)
+    connect = partial(servers.connect, "leader", patience=_PATIENCE, connect_timeout=_CONNECT_PATIENCE)
+    return PostgresSessions(connect, clock=clock)

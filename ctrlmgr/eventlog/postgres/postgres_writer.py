@@ -1,0 +1,317 @@
+"""Commits groups of appends to PostgreSQL: one call of `log_append` per group, on its own connection.
+
+Guarantees:
+- Each group is one round trip and one transaction; `migrations/postgres/append.sql` states its guarantees.
+- A group is acknowledged only if the server confirmed the commit without a warning. A warning, such as a cancelled wait
+  for a synchronous standby, makes the outcome unknown.
+- No append is written twice, even if earlier tries are still running. Every call names a revision before the first try,
+  and the server looks for the append among all later events.
+- Data that the database cannot store fails only the append that contains it, not its group.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import chain, repeat
+from typing import Any
+
+import msgspec
+import psycopg
+from psycopg.errors import DataError, ProgramLimitExceeded, ReadOnlySqlTransaction
+
+from ctrlmgr.api.resource import Revision
+from ctrlmgr.errors import BadRequest, CtrlmgrError, LogCorrupt, LogUnavailable, OutcomeUnknown
+from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
+from ctrlmgr.eventlog.appending import failure_rows
+from ctrlmgr.eventlog.appending.committer import Answer, Finished
+from ctrlmgr.eventlog.appending.pending import PendingAppend
+from ctrlmgr.eventlog.event import Cause
+from ctrlmgr.eventlog.hash_chain import Place, link
+from ctrlmgr.eventlog.postgres.arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray
+from ctrlmgr.eventlog.postgres.postgres_connection import COMPACTED, BoundedConnection, append_failure, is_open
+
+_CALL = (
+    b"SELECT head, verdicts, culprits, actuals, revisions, previouses, hashes FROM log_append("
+    + b", ".join([b"%b"] * 23)
+    + b", %t, %t)"
+)
+_UPSERT = failure_rows.UPSERT.replace("?", "%s").encode()
+_PRUNE = failure_rows.PRUNE.encode()
+_ANY_REVISION = -1
+_LARGEST = 2**63 - 1
+_OK, _ALREADY_EXISTS, _NOT_FOUND, _CONFLICT, _FENCED, _NAMESPACE_CONFLICT, _NO_NAMESPACE = range(7)
+_encode_json = msgspec.json.Encoder().encode
+
+
+class PostgresWriter:
+    """Commits groups; used by one thread at a time, except `saw`."""
+
+    def __init__(self, connect: Callable[[], BoundedConnection], known: Revision) -> None:
+        """Use `connect` to connect on the first write; `known` is a revision that the log has reached."""
+        self._connect = connect
+        self._connection: BoundedConnection | None = None
+        self._warning: str | None = None  # the server's warning during the current call
+        # A revision that the log has certainly reached. If it is too low, the server searches longer for earlier tries.
+        # It must never be too high.
+        self._known = known
+        self._growing = threading.Lock()
+        # The group of the latest first try, and `_known` at that time; None after it was answered.
+        self._first_try: tuple[Sequence[PendingAppend], Revision] | None = None
+        self._last: tuple[Revision, bytes] | None = None  # this process's newest event, and its hash
+        self._damage: LogCorrupt | None = None
+
+    def saw(self, revision: Revision) -> None:
+        """Record that the log has reached `revision`; thread-safe."""
+        with self._growing:
+            self._known = max(self._known, revision)
+
+    def commit(
+        self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
+    ) -> list[Answer]:
+        """Commit a group; see `GroupWriter`."""
+        if self._damage is not None:
+            raise LogCorrupt(str(self._damage), revision=self._damage.revision)
+        connection = self._open()
+        known = self._known_before(group, since)
+        try:
+            row = self._call(connection, known, group, outcomes)
+        except (DataError, ProgramLimitExceeded) as error:
+            return self._commit_one_by_one(group, outcomes, since, error)
+        except psycopg.Error as error:
+            if error.sqlstate == COMPACTED and since is None:
+                # There was no earlier try, so nothing can be written twice: read the head and retry.
+                self._catch_up(connection)
+                return self.commit(group, outcomes, since=None)
+            failure = append_failure(error, connection)
+            if isinstance(failure, OutcomeUnknown) or isinstance(error, ReadOnlySqlTransaction):
+                self.disconnect()  # a call may still be running on it, or it is to a standby
+            raise failure from error
+        self.saw(row[0])
+        self._first_try = None
+        answers = _answers(group, row)
+        self._require_our_past(group, row)
+        return answers
+
+    def _require_our_past(self, group: Sequence[PendingAppend], row: Any) -> None:
+        """Raise `LogCorrupt` if the event right after this process's last one is chained to another event."""
+        _, _, _, _, revisions, previouses, hashes = row
+        placed = [number for number, revision in enumerate(revisions or ()) if revision is not None]
+        if not placed or (self._last is not None and revisions[placed[-1]] <= self._last[0]):
+            return
+        first = placed[0]
+        if self._last is not None and revisions[first] == self._last[0] + 1:
+            digests = list(chain.from_iterable(pending.digests for pending in group))
+            if link(self._last[1], revisions[first], previouses[first], digests[first]) != hashes[first]:
+                text = f"revision {self._last[0]} differs from this process's copy: the log was rewritten"
+                self._damage = LogCorrupt(text, revision=self._last[0])
+                raise self._damage
+        self._last = revisions[placed[-1]], hashes[placed[-1]]
+
+    def _known_before(self, group: Sequence[PendingAppend], since: Revision | None) -> Revision:
+        """Return the newest revision known to be before the first try of `group`.
+
+        `since` is such a revision too, but compaction may have passed it.
+        """
+        if since is None:
+            self._first_try = group, self._known
+            return self._known
+        if self._first_try and self._first_try[0] is group:
+            return self._first_try[1]
+        return since
+
+    def _open(self) -> BoundedConnection:
+        if self._connection is not None and is_open(self._connection):
+            return self._connection
+        self.disconnect()
+        try:
+            self._connection = self._connect()
+        except psycopg.Error as error:
+            raise LogUnavailable(f"the database cannot be reached: {str(error).strip()}") from error
+        self._connection.add_notice_handler(self._on_notice)
+        return self._connection
+
+    def _on_notice(self, notice: psycopg.errors.Diagnostic) -> None:
+        # PostgreSQL reports a cancelled wait for a synchronous standby as a warning (01000) with a success.
+        if notice.severity_nonlocalized == "WARNING":
+            self._warning = notice.message_primary
+
+    def _call(
+        self,
+        connection: BoundedConnection,
+        known: Revision,
+        group: Sequence[PendingAppend],
+        outcomes: Sequence[Finished],
+    ) -> Any:
+        self._warning = None
+        for failure in failure_rows.failures_of(outcomes):
+            connection.execute(_UPSERT, [_storable(each) if isinstance(each, str) else each for each in failure])
+            connection.execute(_PRUNE)
+        row = connection.execute(_CALL, _arguments(known, group, outcomes), binary=True).fetchone()
+        if self._warning:
+            raise OutcomeUnknown(f"the database confirmed an append with a warning only: {self._warning}")
+        return row
+
+    def _commit_one_by_one(
+        self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], since: Revision | None, error: psycopg.Error
+    ) -> list[Answer]:
+        """Commit the appends one by one, to find the one that the database cannot store."""
+        if len(group) == 1 and not outcomes:
+            return [BadRequest(f"the database cannot store this: {str(error).strip()}")]
+        if not group:
+            raise append_failure(error, self._open()) from error
+        answers = list(chain.from_iterable(self.commit([pending], (), since=since) for pending in group))
+        if outcomes:
+            self.commit((), outcomes, since=since)
+        return answers
+
+    def _catch_up(self, connection: BoundedConnection) -> None:
+        row = connection.execute("SELECT revision FROM log_head WHERE id = 1").fetchone()
+        if row is not None:
+            self.saw(row[0])
+
+    def idle(self) -> None:
+        """Read how far other processes have written, so that the next call searches fewer events."""
+        if self._connection is None:
+            return
+        try:
+            self._catch_up(self._connection)
+        except psycopg.Error:
+            self.disconnect()  # the next group reconnects
+
+    def disconnect(self) -> None:
+        """Close the connection; the next group opens a new one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequence[Finished]) -> tuple[Any, ...]:
+    """Return the parameters of `log_append`; its header documents each."""
+    numbers: dict[Place, int] = {}
+    places = [numbers.setdefault(place, len(numbers) + 1) for pending in group for place in pending.places]
+    touched = len(numbers)
+    withins = _withins(group, numbers)
+    proposals = [proposal for pending in group for proposal in pending.proposals]
+    sizes = [len(pending.proposals) for pending in group]
+    return (
+        known,
+        BigintArray.of([pending.stamp.append_id for pending in group]),
+        IntegerArray.of(sizes),
+        *_fences(group),
+        _reconciles(group),
+        BigintArray.of([pending.stamp.recorded_at for pending in group]),
+        TextArray.of([pending.stamp.actor.encode() for pending in group]),
+        TextArray.of([pending.stamp.user_agent.encode() for pending in group]),
+        TextArray.of([place[0].encode() for place in numbers]),
+        TextArray.of([place[1].encode() for place in numbers]),
+        TextArray.of([place[2].encode() for place in numbers]),
+        IntegerArray.of(list(chain.from_iterable(map(repeat, range(1, len(group) + 1), sizes)))),
+        IntegerArray.of(places),
+        IntegerArray.of([proposal.type for proposal in proposals]),
+        TextArray.of([proposal.object.metadata.uid.encode() for proposal in proposals]),
+        BigintArray.of([_expected(proposal.expected) for proposal in proposals]),
+        ByteaArray.of([digest for pending in group for digest in pending.digests]),
+        TextArray.of([proposal.object.body for proposal in proposals]),
+        touched,
+        *withins,
+        _causes(group),
+        _outcomes(outcomes),
+    )
+
+
+def _withins(
+    group: Sequence[PendingAppend], numbers: dict[Place, int]
+) -> tuple[IntegerArray | None, BigintArray | None]:
+    """Return the number of each proposal's Namespace and its expected revision; None if no proposal has any."""
+    if not any(pending.within for pending in group):
+        return None, None
+    places: list[int] = []
+    revisions: list[Revision] = []
+    for pending in group:
+        for number, proposal in enumerate(pending.proposals):
+            place = pending.within.get(number)
+            places.append(numbers.setdefault(place, len(numbers) + 1) if place else 0)
+            revisions.append(min(max(proposal.within or 0, 0), _LARGEST))
+    return IntegerArray.of(places), BigintArray.of(revisions)
+
+
+def _fences(group: Sequence[PendingAppend]) -> tuple[TextArray | None, BigintArray | None, BooleanArray | None]:
+    """Return leases, terms and takeovers; None for each if the group has no fences."""
+    fences = [pending.fence for pending in group]
+    if not any(fences):
+        return None, None, None
+    return (
+        TextArray.of([fence.lease.encode() if fence else b"" for fence in fences]),
+        BigintArray.of([fence.term if fence else 0 for fence in fences]),
+        BooleanArray.of([fence.takeover if fence else False for fence in fences]),
+    )
+
+
+def _reconciles(group: Sequence[PendingAppend]) -> BigintArray | None:
+    if not any(pending.cause for pending in group):
+        return None
+    return BigintArray.of([pending.stamp.reconcile for pending in group])
+
+
+def _expected(revision: Revision | None) -> int:
+    # A revision outside the log's range conflicts like any other wrong one.
+    return _ANY_REVISION if revision is None else min(max(revision, 0), _LARGEST)
+
+
+def _causes(group: Sequence[PendingAppend]) -> str | None:
+    causes = [
+        {"append": number, **msgspec.structs.asdict(_storable_cause(pending.cause))}
+        for number, pending in enumerate(group, 1)
+        if pending.cause
+    ]
+    return _encode_json(causes).decode() if causes else None
+
+
+def _storable_cause(cause: Cause) -> Cause:
+    if "\0" in cause.controller or "\0" in cause.key:
+        return msgspec.structs.replace(cause, controller=_storable(cause.controller), key=_storable(cause.key))
+    return cause
+
+
+def _outcomes(outcomes: Sequence[Finished]) -> str | None:
+    rows = [
+        {"id": number, "duration": outcome.duration, "result": outcome.result, "message": _storable(outcome.message)}
+        for number, outcome in failure_rows.outcomes_of(outcomes)
+    ]
+    return _encode_json(rows).decode() if rows else None
+
+
+def _storable(text: str) -> str:
+    """Replace characters that PostgreSQL's text type cannot store; for free text only."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
+def _answers(group: Sequence[PendingAppend], row: Any) -> list[Answer]:
+    """Return an answer for each append from the result of `log_append`."""
+    _, verdicts, culprits, actuals, revisions, previouses, hashes = row
+    answers: list[Answer] = []
+    first = 0
+    for number, pending in enumerate(group):
+        last = first + len(pending.proposals)
+        if verdicts[number] == _OK:
+            answers.append(
+                [pending.event(i - first, revisions[i], previouses[i], hashes[i]) for i in range(first, last)]
+            )
+        else:
+            culprit = (culprits[number] or 1) - 1 - first
+            answers.append(_refused(pending, verdicts[number], culprit, actuals[number]))
+        first = last
+    return answers
+
+
+def _refused(pending: PendingAppend, verdict: int, culprit: int, actual: int | None) -> CtrlmgrError:
+    """Return the same error for the database's verdict as `eventlog.acceptance` returns."""
+    if verdict == _FENCED:
+        error: CtrlmgrError | None = fence_refusal(pending.fence, actual or 0)
+    else:
+        slot = EMPTY if verdict in (_NOT_FOUND, _NO_NAMESPACE) else Slot(actual or 0, True)
+        judge = namespace_refusal if verdict in (_NAMESPACE_CONFLICT, _NO_NAMESPACE) else refusal
+        error = judge(pending.proposals[culprit], slot)
+    assert error is not None, f"verdict {verdict} is none of admission's"
+    return error

@@ -1,0 +1,131 @@
+"""The maximum sizes of a schema's values, from which the cost of rules is estimated.
+
+Guarantees: a value without a limit in the schema is as large as a request allows, which depends on the minimum size of
+its parts. A schema that expressions cannot see has no size.
+
+Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`), `pkg/cel/limits.go`; apiextensions-apiserver
+`pkg/apiserver/schema/cel/compilation.go` (`sizeEstimator`, `maxCardinality`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ctrlmgr.expressions.escapes import escaped
+from ctrlmgr.expressions.estimating.cost_ranges import Range
+from ctrlmgr.expressions.estimating.operands import Place
+from ctrlmgr.extensions.rules.typing import fields_of, is_embedded
+from ctrlmgr.extensions.structural import INT_OR_STRING, Raw, single_items
+
+_LARGEST_REQUEST: Final = 3 * 1024 * 1024
+_LONGEST_TEXT: Final = _LARGEST_REQUEST - 2
+_EMPTY: Final = 2
+"""The length of `""`, `[]` and `{}`."""
+_OF_FORMAT: Final = {"duration": (32, 3), "date": (12, 12), "date-time": (32, 21)}
+"""The maximum and minimum length of a text of each format, including quotation marks."""
+_SCALARS: Final = {"boolean": 4, "number": 1, "integer": 1}
+
+
+@dataclass(slots=True)
+class Sizes:
+    """The sizes of values of one schema, and of their parts."""
+
+    most: int = 0
+    """The maximum number of characters, items or entries."""
+    shortest: int = _EMPTY
+    """The minimum length, in bytes of JSON."""
+    fields: Mapping[str, Sizes] = field(default_factory=dict)
+    keys: Sizes | None = None
+    values: Sizes | None = None
+
+    def at(self, place: Place) -> Range | None:
+        """Return the size range of the value at a path in this value; the path's first part names the variable."""
+        found: Sizes | None = self
+        for name in place[1:]:
+            if found is None:
+                return None
+            if name in ("@items", "@values"):
+                found = found.values
+            else:
+                found = found.keys if name == "@keys" else found.fields.get(name)
+        return Range(0, found.most) if found is not None else None
+
+    @property
+    def cardinality(self) -> int:
+        """The maximum number of such values in a request, with a comma between them."""
+        return _LARGEST_REQUEST // (self.shortest + 1)
+
+
+def sizes_of(raw: Raw, *, is_resource: bool) -> Sizes | None:
+    """Return the sizes of a schema's values, None if expressions cannot see them."""
+    if raw.get(INT_OR_STRING):
+        return Sizes(_longest(raw, _LONGEST_TEXT), 1)
+    kind = raw.get("type") or ""
+    if kind == "array":
+        return _list(raw)
+    if kind == "object":
+        return _object(raw, is_resource=is_resource)
+    if kind == "string":
+        return _text(raw)
+    return Sizes(0, _SCALARS[kind]) if kind in _SCALARS else None
+
+
+def _below(raw: Raw) -> Sizes | None:
+    return sizes_of(raw, is_resource=is_embedded(raw))
+
+
+def _limit(raw: Raw, keyword: str) -> int | None:
+    limit = raw.get(keyword)
+    return max(int(limit), 0) if limit is not None else None
+
+
+def _longest(raw: Raw, otherwise: int) -> int:
+    """Return the maximum number of bytes of a text whose limit is in characters."""
+    limit = _limit(raw, "maxLength")
+    return otherwise if limit is None else 4 * limit
+
+
+def _text(raw: Raw) -> Sizes:
+    form = raw.get("format") or ""
+    if form == "byte":
+        limit = _limit(raw, "maxLength")
+        return Sizes(_LONGEST_TEXT if limit is None else limit)
+    if form in _OF_FORMAT:
+        return Sizes(*_OF_FORMAT[form])
+    chosen = [len(each.encode("utf-8", "surrogatepass")) for each in raw.get("enum") or () if isinstance(each, str)]
+    return Sizes(_longest(raw, max(chosen, default=0) if raw.get("enum") else _LONGEST_TEXT))
+
+
+def _list(raw: Raw) -> Sizes | None:
+    items = single_items(raw)
+    inner = _below(items) if items is not None else None
+    if inner is None:
+        return None
+    limit = _limit(raw, "maxItems")
+    return Sizes((_LARGEST_REQUEST - 2) // (inner.shortest + 1) if limit is None else limit, values=inner)
+
+
+def _object(raw: Raw, *, is_resource: bool) -> Sizes | None:
+    additional = raw.get("additionalProperties")
+    if isinstance(additional, Mapping):
+        inner = _below(additional)
+        return _map(raw, inner) if inner is not None else None
+    required, shortest = raw.get("required") or (), _EMPTY
+    fields: dict[str, Sizes] = {}
+    for name, each in fields_of(raw, is_resource=is_resource).items():
+        size = _below(each)
+        if size is None:
+            continue
+        if own := escaped(name):
+            fields[own] = size
+        if name in required and each.get("default") is None:
+            shortest += len(name.encode("utf-8", "surrogatepass")) + size.shortest + 4
+    return Sizes(0, shortest, fields)
+
+
+def _map(raw: Raw, inner: Sizes) -> Sizes:
+    limit = _limit(raw, "maxProperties")
+    most = (_LARGEST_REQUEST - 2) // (inner.shortest + 6) if limit is None else limit
+    return Sizes(most, keys=Sizes(), values=inner)

@@ -1,0 +1,234 @@
+"""Admission functions of apps: they change or refuse objects before they are stored.
+
+Guarantees: the function gets a copy of the object. Its changes are applied; fields that the class does not declare are
+unchanged. An exception that is no refusal fails the write with a 500 that contains it, so that a broken plugin allows
+nothing. The function may read the state on which the write is decided (`Write.cache`). It blocks other writes, so it
+must not wait.
+"""
+
+from __future__ import annotations
+
+import copy
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+import structlog
+
+from ctrlmgr.admission.admission_plugin import Plugin
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.errors import ApiError, InternalError
+from ctrlmgr.framework.cached_objects import Cache, ViewCache
+from ctrlmgr.framework.class_declaration import Declaration
+from ctrlmgr.framework.typed_kinds import Metadata, Untyped
+
+log = structlog.get_logger(__name__)
+
+
+_KNOWN = frozenset(Metadata.__struct_encode_fields__)
+"""The fields that `Metadata` has."""
+
+
+class Refused(Exception):
+    """Raised by an admission function to refuse a write: the response is a 403 with this message."""
+
+
+class Write(NamedTuple):
+    """The write that an admission function decides."""
+
+    operation: str
+    """`CREATE`, `UPDATE` or `DELETE`."""
+    name: str
+    """Empty if the name is generated later."""
+    namespace: str
+    user: str
+    groups: Sequence[str]
+    old: Any
+    """The previous object; None on creation."""
+    dry_run: bool
+    warnings: list[str]
+    cache: Cache
+    """All objects, of any kind, in the state on which the write is decided."""
+
+    def warn(self, text: str) -> None:
+        """Add a warning to the response, which `kubectl` prints."""
+        self.warnings.append(text)
+
+
+Admit = Callable[[Any, Write], None]
+
+
+@dataclass(frozen=True)
+class AppAdmission:
+    """One admission function of an app, made by `App.admission`; calling it calls the function."""
+
+    name: str
+    declaration: Declaration
+    function: Admit
+    operations: tuple[Verb, ...]
+    subresource: str = ""
+    validates: bool = False
+    """Whether it only validates: then it gets the object as it will be stored."""
+    on: tuple[str, ...] = ()
+    """The fields, such as `spec.replicas`, of which an update must change one; empty for every update."""
+
+    def __call__(self, obj: Any, write: Write) -> None:
+        """Call the function."""
+        self.function(obj, write)
+
+    @property
+    def where(self) -> str:
+        """Return where it is declared."""
+        return f"{self.function.__module__}:{self.function.__qualname__}"
+
+
+def plugin_of(declared: AppAdmission) -> Plugin:
+    """Return the plugin that calls an admission function."""
+    made: type[_FunctionPlugin] = type(declared.name, (_FunctionPlugin,), {"name": declared.name})
+    return made(declared)
+
+
+class _FunctionPlugin(Plugin):
+    """Calls one function, and has its name."""
+
+    def __init__(self, declared: AppAdmission) -> None:
+        """Call `declared`."""
+        self._declared = declared
+
+    def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
+        """Return whether the function is declared for this operation."""
+        declared = self._declared
+        return (
+            resource == declared.declaration.resource
+            and subresource == declared.subresource
+            and operation in declared.operations
+        )
+
+    def admit(self, attributes: Attributes) -> None:
+        """Let the function change the object."""
+        if not self._declared.validates:
+            self._call(attributes)
+
+    def validate(self, attributes: Attributes) -> None:
+        """Let the function validate the object."""
+        if self._declared.validates:
+            self._call(attributes)
+
+    def _call(self, attributes: Attributes) -> None:
+        declared, requester = self._declared, attributes.requester
+        write = Write(
+            str(attributes.operation),
+            attributes.name,
+            attributes.namespace,
+            requester.user,
+            requester.groups,
+            None,
+            attributes.dry_run,
+            attributes.warnings,
+            ViewCache(attributes.view, self.name),
+        )
+        try:
+            changed = decide(declared, attributes.object, attributes.old, write)
+        except Refused as refusal:
+            raise attributes.forbidden(refusal_text(declared, refusal)) from refusal
+        except ApiError:
+            raise
+        except Exception as error:
+            raise failed(declared, error) from error
+        if changed is not attributes.object:
+            attributes.object = changed
+            attributes.changed(self.name)
+
+
+def decide(
+    declared: AppAdmission, new: Unstructured | None, old: Unstructured | None, write: Write
+) -> Unstructured | None:
+    """Call an admission function for a write of `new` over `old`, and return the object to store.
+
+    That is `new` itself unless the function changes it. `write` has no previous object yet. Raises what the function
+    raises, and `msgspec.ValidationError` for an object that does not fit the declared class.
+    """
+    if _passes(declared, new, old, write):
+        return new
+    fields = new if new is not None else old
+    assert fields is not None  # a write has at least one of them
+    obj = _read(declared, fields)
+    before = _plain(obj)
+    declared.function(obj, write._replace(old=None if old is None else _read(declared, old)))
+    return new if new is None or declared.validates else _changed(new, before, _plain(obj))
+
+
+def refusal_text(declared: AppAdmission, refusal: Refused) -> str:
+    """Return the message of a refusal."""
+    return str(refusal) or f"admission plugin {declared.name} refuses it"
+
+
+def failed(declared: AppAdmission, error: Exception) -> InternalError:
+    """Return the 500 for a function that raised `error`, with the place in the code; log the error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})"
+    log.error("admission function failed", plugin=declared.name, declared=declared.where, exc_info=error)
+    problem = InternalError(
+        f'Internal error occurred: admission plugin "{declared.name}" failed: {type(error).__name__}: {error}{where}'
+    )
+    problem.is_final = True
+    return problem
+
+
+def _passes(declared: AppAdmission, new: Unstructured | None, old: Unstructured | None, write: Write) -> bool:
+    """Return whether a write is an update that changes none of the fields in `on`."""
+    if not declared.on or write.operation != Verb.UPDATE or new is None or old is None:
+        return False
+    return all(_field(new, each) == _field(old, each) for each in declared.on)
+
+
+def _read(declared: AppAdmission, fields: Mapping[str, Any]) -> Any:
+    """Return fields as the declared class; the result may be changed."""
+    cls = declared.declaration.cls
+    if cls is not None:
+        return msgspec.convert(fields, cls)
+    own = copy.deepcopy(dict(fields))
+    return Untyped(msgspec.convert(own["metadata"], Metadata), own)
+
+
+def _field(fields: Any, path: str) -> Any:
+    """Return the value at a path such as `spec.replicas`; None if there is none."""
+    for part in path.split("."):
+        fields = fields.get(part) if isinstance(fields, dict) else None
+    return fields
+
+
+def _plain(obj: Any) -> Unstructured:
+    """Return an object as plain data."""
+    if isinstance(obj, Untyped):
+        rest = {key: value for key, value in obj.fields["metadata"].items() if key not in _KNOWN}
+        metadata = {**rest, **msgspec.to_builtins(obj.metadata)}
+        return copy.deepcopy({**obj.fields, "metadata": metadata})
+    plain: Unstructured = msgspec.to_builtins(obj)
+    return plain
+
+
+def _changed(fields: Unstructured, before: Unstructured, after: Unstructured) -> Unstructured:
+    """Return `fields` with the changes from `before` to `after`."""
+    if before == after:
+        return fields
+    merged: Unstructured = _merged(fields, before, after)
+    return merged
+
+
+def _merged(fields: Any, before: Any, after: Any) -> Any:
+    if before == after:
+        return fields
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return after
+    merged = dict(fields) if isinstance(fields, dict) else {}
+    for key in before.keys() - after.keys():
+        merged.pop(key, None)
+    for key, value in after.items():
+        if key not in before or before[key] != value:
+            merged[key] = _merged(merged.get(key), before.get(key), value)
+    return merged

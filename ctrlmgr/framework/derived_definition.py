@@ -1,0 +1,123 @@
+"""Derives the CustomResourceDefinition of a class, and checks whether a stored one contradicts it.
+
+Guarantees: pure functions; the manifest is valid for `kubectl apply`. A contradiction is a difference that applying the
+manifest cannot remove, or that makes stored objects unreadable: the scope, the names, the version, or a field's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ctrlmgr.framework.class_declaration import Column, Declaration, declaration_of
+from ctrlmgr.framework.class_schema import Schema, schema_of
+
+
+def definition_of(kind: type[Any]) -> dict[str, Any]:
+    """Return the definition of a kind as plain data; raises TypeError if the class is a view of an existing kind."""
+    declaration = declaration_of(kind)
+    if declaration.existing:
+        raise TypeError(f"{declaration.where}: {declaration.label} is defined elsewhere")
+    schema = schema_of(kind)
+    properties = schema["properties"]
+    version: dict[str, Any] = {
+        "name": declaration.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        **_subresources(declaration, properties),
+    }
+    if declaration.columns:
+        columns = [*(_column(each, schema) for each in declaration.columns), _AGE]
+        version["additionalPrinterColumns"] = columns
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": str(declaration.resource)},
+        "spec": {
+            "group": declaration.group,
+            "names": _names(declaration),
+            "scope": "Namespaced" if declaration.namespaced else "Cluster",
+            "versions": [version],
+        },
+    }
+
+
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def _names(declaration: Declaration) -> dict[str, Any]:
+    names: dict[str, Any] = {
+        "plural": declaration.resource.plural,
+        "singular": declaration.kind.lower(),
+        "kind": declaration.kind,
+        "listKind": f"{declaration.kind}List",
+    }
+    if declaration.short_names:
+        names["shortNames"] = list(declaration.short_names)
+    if declaration.categories:
+        names["categories"] = list(declaration.categories)
+    return names
+
+
+def _subresources(declaration: Declaration, properties: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "status" in properties:
+        found["status"] = {}
+    if (scale := declaration.scale) is not None:
+        found["scale"] = {"specReplicasPath": scale.spec, "statusReplicasPath": scale.status}
+        if scale.selector:
+            found["scale"]["labelSelectorPath"] = scale.selector
+    return {"subresources": found} if found else {}
+
+
+def _column(column: Column, schema: Schema) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": column.name, "type": column.type or _type_at(column.path, schema)}
+    if column.description:
+        found["description"] = column.description
+    if column.priority:
+        found["priority"] = column.priority
+    return {**found, "jsonPath": column.path}
+
+
+def _type_at(path: str, schema: Schema) -> str:
+    for name in path.strip(".").split("."):
+        schema = schema.get("properties", {}).get(name, {})
+    type_ = str(schema.get("type", "string"))
+    if schema.get("format") == "date-time":
+        return "date"
+    return type_ if type_ in ("integer", "number", "boolean") else "string"
+
+
+def contradiction(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """Return how a stored definition contradicts the wanted one of the same name, None if it does not."""
+    have, want = stored["spec"], wanted["spec"]
+    if have["scope"] != want["scope"]:
+        return f"its scope is {have['scope']}, not {want['scope']}"
+    if have["names"]["kind"] != want["names"]["kind"]:
+        return f"its kind is {have['names']['kind']}, not {want['names']['kind']}"
+    version = want["versions"][0]
+    versions = {each["name"]: each for each in have["versions"]}
+    if version["name"] not in versions:
+        return f"it has {', '.join(versions)} and no version {version['name']}"
+    here = (versions[version["name"]].get("schema") or {}).get("openAPIV3Schema") or {}
+    return next(_differences(here, version["schema"]["openAPIV3Schema"], ""), None)
+
+
+def _differences(have: Schema, want: Schema, path: str) -> Iterator[str]:
+    """Yield the fields with different types; a field in only one of them is no contradiction."""
+    types = have.get("type"), want.get("type")
+    if None not in types and types[0] != types[1]:
+        yield f"{path} is of type {types[0]}, not {types[1]}"
+        return
+    inside, wanted = have.get("properties") or {}, want.get("properties") or {}
+    if inside and isinstance(want.get("additionalProperties"), dict):
+        yield f"{path} has fields of its own ({', '.join(inside)}), and is no map"
+    if wanted and isinstance(have.get("additionalProperties"), dict):
+        yield f"{path} is a map, and has no fields of its own ({', '.join(wanted)})"
+    for name in inside.keys() & wanted.keys():
+        if (path, name) != ("", "metadata"):
+            yield from _differences(inside[name], wanted[name], f"{path}.{name}")
+    for keyword, mark in (("items", "[]"), ("additionalProperties", "{}")):
+        if isinstance(have.get(keyword), dict) and isinstance(want.get(keyword), dict):
+            yield from _differences(have[keyword], want[keyword], path + mark)

@@ -1,0 +1,390 @@
+"""A process that runs controllers against an API server: caches, leader election, and the controllers.
+
+Guarantees:
+
+- Problems are refused before any write: unknown names, two controllers with one name, a kind that contradicts the
+  stored definition, a controller that needs more than a cluster provides. So are admission functions that the API
+  server cannot call.
+- Of several processes with the same Lease one works at a time, and it stops if it cannot renew it.
+- It stops in order: controllers finish their reconciles, then the Lease is released, then the caches stop.
+"""
+
+from __future__ import annotations
+
+import inspect
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from random import Random
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from ctrlmgr import __version__
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import DEFINITIONS, LEASES, Key, Resource
+from ctrlmgr.client import CONTROLLER_MANAGER, Fencing, InformerState, LogState
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers import registry
+from ctrlmgr.controllers.descriptor import ControllerDescriptor
+from ctrlmgr.controllers.events.recorder import NORMAL, EventBroadcaster, Recorder
+from ctrlmgr.engine.generated_names import new_uid
+from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.errors import CtrlmgrError, SettingsError
+from ctrlmgr.eventlog import Author
+from ctrlmgr.eventlog.opening import open_sessions
+from ctrlmgr.framework.app import App
+from ctrlmgr.framework.app_loading import load_app
+from ctrlmgr.framework.class_declaration import Declaration
+from ctrlmgr.framework.controller_building import AppDescriptor, check_names, descriptors
+from ctrlmgr.framework.install import MANAGER, install
+from ctrlmgr.framework.remote.api_server_log import RemoteLog
+from ctrlmgr.framework.remote.http_client import RemoteClient
+from ctrlmgr.framework.remote.informers import RemoteInformers
+from ctrlmgr.framework.remote.remote_api import Api
+from ctrlmgr.framework.remote.status_pages import StatusPages
+from ctrlmgr.framework.remote.throttle import Throttle
+from ctrlmgr.framework.webhooks.app_webhooks import AppWebhooks
+from ctrlmgr.framework.webhooks.registering import Registration
+from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
+from ctrlmgr.framework.webhooks.webhook_configurations import left_over
+from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
+from ctrlmgr.manager import Controller, Manager, Phase, Runnable
+from ctrlmgr.settings import Settings
+from ctrlmgr.settings.kubeconfig import Access
+
+log = structlog.get_logger(__name__)
+
+BUILTIN: Final = "builtin:"
+PROGRAM: Final = "ctrlmgr-run"
+_IN_SERVE_ALONE: Final[Mapping[str, str]] = {
+    "simulated-nodes-controller": "writes in the names of its nodes",
+    "root-ca-certificate-publisher-controller": "publishes the authority of the control plane",
+    "legacy-serviceaccount-token-cleaner-controller": "writes the record of the API server",
+}
+"""The controllers that a connection to a cluster does not suffice for, beside those that need keys, and why."""
+_RETRY: Final = 1.0
+
+
+class Chosen(NamedTuple):
+    """The controllers to run."""
+
+    apps: Sequence[App]
+    builtin: Sequence[ControllerDescriptor[Any]]
+    admits: bool = True
+    """Whether the apps' admission functions are served as webhooks."""
+
+    @property
+    def has_admission(self) -> bool:
+        """Return whether there are admission functions to serve."""
+        return self.admits and any(app.admissions for app in self.apps)
+
+    @property
+    def descriptors(self) -> list[ControllerDescriptor[Any]]:
+        """Return every controller."""
+        return [*self.builtin, *(each for app in self.apps for each in descriptors(app))]
+
+    @property
+    def name(self) -> str:
+        """Return their common name, which is their Lease's name."""
+        names = [*(app.name for app in self.apps), *(each.name for each in self.builtin)]
+        return f"ctrlmgr-{'-'.join(names)}"[:63].rstrip("-")
+
+    @property
+    def versions(self) -> Mapping[Resource, str]:
+        """Return the versions in which apps read kinds; raises `SettingsError` for a kind in two of them."""
+        found: dict[Resource, Declaration] = {}
+        for kind in (kind for app in self.apps for each in app.controllers for kind in each.declared):
+            first = found.setdefault(kind.resource, kind)
+            if first.api_version != kind.api_version:
+                raise SettingsError(
+                    f"{first.where} and {kind.where} are two versions of {kind.resource}: a process reads a kind in one"
+                )
+        return {resource: kind.api_version for resource, kind in found.items()}
+
+
+def choose(names: Iterable[str], *, without_admission: bool = False) -> Chosen:
+    """Return the controllers of `module:app`, `file.py`, an installed app's name or `builtin:NAME,…`.
+
+    Raises `SettingsError`. The apps' admission functions are served too, unless `without_admission`.
+    """
+    apps: list[App] = []
+    builtin: list[ControllerDescriptor[Any]] = []
+    for name in names:
+        if name.startswith(BUILTIN):
+            builtin += builtins(name.removeprefix(BUILTIN).split(","))
+        else:
+            apps += [load_app(each, origin="run") for each in name.split(",")]
+    check_names(apps, builtin)
+    chosen = Chosen([*dict.fromkeys(apps)], builtin, not without_admission)
+    if not chosen.descriptors and not chosen.has_admission:
+        called = ", ".join(app.name for app in chosen.apps)
+        raise SettingsError(f"run: there is nothing to run, because {called} has no controller{_nor(chosen)}")
+    return chosen
+
+
+def _nor(chosen: Chosen) -> str:
+    return " and no admission function" if chosen.admits else ""
+
+
+def builtins(names: Sequence[str]) -> list[ControllerDescriptor[Any]]:
+    """Return the built-in controllers that `names` select, in the form of `--controllers`.
+
+    `*` selects those that can run outside of `serve`. Raises `SettingsError` for another one that is named.
+    """
+    found = []
+    for descriptor in registry.enabled(names).descriptors:
+        if (problem := _problem(descriptor)) is None:
+            found.append(descriptor)
+        elif {descriptor.name, *descriptor.aliases} & {*names}:
+            raise SettingsError(f"{BUILTIN}{descriptor.name} {problem}")
+        else:
+            log.info("a controller does not run outside of serve", controller=descriptor.name, reason=problem)
+    return found
+
+
+def _problem(descriptor: ControllerDescriptor[Any]) -> str | None:
+    """Return why a controller cannot run against an API server; None if it can."""
+    if reason := _IN_SERVE_ALONE.get(descriptor.name):
+        return f"{reason}, and runs in serve alone"
+    module, _, function = descriptor.builder.partition(":")
+    context = inspect.signature(getattr(import_module(module), function)).parameters["context"].annotation
+    if context not in ("ControllerContext", "context.ControllerContext"):
+        return "needs the keys of the control plane, and runs in serve alone"
+    return None
+
+
+def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) -> list[Object]:
+    """Install the definitions of apps in a cluster, and return the changed ones; raises `SettingsError`."""
+    api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
+    event_log = RemoteLog(api, clock=clock)
+    writer = RemoteClient(
+        api,
+        event_log,
+        WriteEngine(builtin_kinds(), LogState(event_log), clock=clock, random=Random(0)),
+        manager=MANAGER,
+    )
+    return install(
+        apps,
+        lambda key: event_log.get(DEFINITIONS, key),
+        lambda definition: writer.apply(definition, MANAGER, force=True),
+    )
+
+
+class _Parts(NamedTuple):
+    """The parts that controllers are built from: the `ControllerContext` of this process."""
+
+    api: Api
+    informers: RemoteInformers
+    event_log: RemoteLog
+    clock: Clock
+    random: Random
+    engine: WriteEngine
+    broadcaster: EventBroadcaster
+    fencing: Fencing | None
+
+    @property
+    def root_ca(self) -> str:
+        raise SettingsError("root-ca-certificate-publisher-controller publishes the control plane's own authority")
+
+    @property
+    def at_once(self) -> int:
+        return 1
+
+    @property
+    def recalls(self) -> bool:
+        return False
+
+    def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> RemoteClient:
+        return self.writer(_manager(descriptor), fenced=True)
+
+    def apiserver_client(self) -> RemoteClient:
+        raise SettingsError("only `serve` writes the control plane's own objects")
+
+    def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
+        client = self.writer(_manager(descriptor))
+        return self.broadcaster.recorder(descriptor.event_source, client, in_series=descriptor.tells_in_series)
+
+    def writer(self, manager: str, *, fenced: bool = False) -> RemoteClient:
+        fence = self.fencing if fenced else None
+        return RemoteClient(self.api, self.event_log, self.engine, manager=manager, fence=fence)
+
+
+def _manager(descriptor: ControllerDescriptor[Any]) -> str:
+    return descriptor.name if isinstance(descriptor, AppDescriptor) else CONTROLLER_MANAGER
+
+
+class Options(NamedTuple):
+    """Options of a process."""
+
+    qps: float = 20.0
+    """Requests per second; 0: no limit."""
+    burst: int = 30
+    defines: bool = True
+    """Whether definitions are installed."""
+    lease: Key = Key("kube-system", "")
+    """The Lease; its default name is `Chosen.name`."""
+    elects: bool = True
+    timing: Timing = Timing()
+    status: tuple[str, int] | None = None
+    """The address for metrics and health, if any."""
+    namespace: str = ""
+    """The only namespace to follow; empty for all."""
+    webhooks: WebhookOptions = WebhookOptions()
+
+
+class RemoteProcess:
+    """The whole process, before its start."""
+
+    def __init__(
+        self, access: Access, chosen: Chosen, settings: Settings, options: Options, *, clock: Clock, random: Random
+    ) -> None:
+        """Run `chosen` against the cluster of `access`; raises `SettingsError`."""
+        options.timing.check()
+        self._chosen = chosen
+        self._options = options
+        self._clock = clock
+        throttle = Throttle(options.qps, options.burst, clock=clock)
+        api = Api(access, throttle, program=PROGRAM, versions=chosen.versions)
+        event_log = RemoteLog(api, clock=clock)
+        informers = RemoteInformers(api, event_log, clock=clock, random=random, namespace=options.namespace)
+        self._sessions = open_sessions("memory:", clock=clock)
+        elector = self._elector(access, clock, random) if options.elects else None
+        self._parts = parts = _Parts(
+            api,
+            informers,
+            event_log,
+            clock,
+            random,
+            WriteEngine(builtin_kinds(), InformerState(informers, event_log), clock=clock, random=random),
+            EventBroadcaster(clock=clock, random=random, host=socket.gethostname()),
+            elector.fence if elector is not None else None,
+        )
+        self._webhooks = self._serving(access) if chosen.has_admission else None
+        controllers = [each.build(parts, settings.of(each.options)) for each in chosen.descriptors]
+        self._manager = Manager(clock=clock)
+        self._manager.add(informers, Phase.CACHES)
+        self._manager.add(parts.broadcaster, Phase.CACHES)
+        if options.status is not None:
+            self._manager.add(self._pages(options.status, elector), Phase.LOG)
+        if self._webhooks is not None:
+            self._manager.add(self._webhooks.server, Phase.SERVERS)
+        for runnable in self._led(controllers, elector):
+            self._manager.add(runnable, Phase.LEADER)
+
+    @property
+    def lease(self) -> Key:
+        """Return the Lease for leader election."""
+        return self._options.lease._replace(name=self._options.lease.name or self._chosen.name)
+
+    def _pages(self, address: tuple[str, int], elector: Elector | None) -> StatusPages:
+        informers = self._parts.informers
+        pages = StatusPages(
+            address,
+            alive=lambda: None if elector is None else elector.problem(),
+            ready=lambda: informers.problem() if informers.has_synced() else "the caches have not synced yet",
+        )
+        log.info("status pages", address=address[0], port=pages.port)
+        return pages
+
+    def _serving(self, access: Access) -> AppWebhooks:
+        """Return the webhooks of the apps; raises `SettingsError` if the API server cannot reach this process."""
+        # The API server waits for the functions' reads, so they are not throttled.
+        api = Api(access, Throttle(0, 1, clock=self._clock), program=PROGRAM, versions=self._chosen.versions)
+        return AppWebhooks(
+            self._chosen.apps,
+            self._options.webhooks,
+            RemoteLog(api, clock=self._clock),
+            self._parts.writer(MANAGER, fenced=True),
+            cluster=access.server,
+            namespace=self._options.namespace,
+            run=f"{socket.gethostname()}_{new_uid(self._parts.random)}",
+            clock=self._clock,
+        )
+
+    def _elector(self, access: Access, clock: Clock, random: Random) -> Elector:
+        # The Lease must be renewed in time, even if many requests are throttled.
+        api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
+        lock = LeaseLock(
+            RemoteLog(api, clock=clock),
+            self.lease,
+            identity=f"{socket.gethostname()}_{new_uid(random)}",
+            author=Author("leader-election", f"{PROGRAM}/{__version__}"),
+            clock=clock,
+            new_uid=lambda: new_uid(random),
+        )
+        return Elector(lock, self._sessions, self._options.timing, clock=clock)
+
+    def _registrations(self) -> Iterator[Runnable]:
+        """Yield what registers webhooks, or removes those of an earlier version of the apps."""
+        if self._webhooks is not None:
+            yield self._webhooks.registration
+        elif self._chosen.admits and self._chosen.apps:
+            yield Registration(
+                lambda: [each for app in self._chosen.apps for each in left_over(app, self._options.namespace)],
+                self._parts.event_log,
+                self._parts.writer(MANAGER, fenced=True),
+                clock=self._clock,
+            )
+
+    def _led(self, controllers: Sequence[Controller], elector: Elector | None) -> Sequence[Runnable]:
+        runnables = [*self._registrations(), *controllers]
+        if elector is None:
+            return runnables
+        leases = self._parts.informers.informer_of(LEASES, self.lease)
+        recorder = self._parts.broadcaster.recorder("leader-election", self._parts.writer("leader-election"))
+        election = Election(
+            elector,
+            leases,
+            runnables,
+            controllers,
+            clock=self._clock,
+            announce=lambda lease, message: recorder.event(lease, NORMAL, "LeaderElection", message),
+        )
+        return [election]
+
+    def run(self, stop: threading.Event) -> None:
+        """Install definitions, and work until `stop` is set; raises the errors of the manager."""
+        if self._options.defines and self._chosen.apps:
+            self._until_done(self._define, stop)
+        if (webhooks := self._webhooks) is not None:
+            self._until_done(lambda: webhooks.prepare(self._parts.writer(MANAGER)), stop)
+        log.info("running", server=self._parts.api.server, **self._shown())
+        try:
+            self._manager.run(stop)
+        except TimeoutError as error:
+            raise CtrlmgrError(f"not everything stopped in time: {error}") from error
+        finally:
+            self._sessions.close()
+
+    def _shown(self) -> Mapping[str, Sequence[str]]:
+        """Return what runs, for the log line at the start."""
+        controllers = [each.name for each in self._chosen.descriptors]
+        webhooks = self._webhooks.functions if self._webhooks is not None else []
+        found = {"controllers": controllers, "webhooks": webhooks}
+        return {name: each for name, each in found.items() if each}
+
+    def _define(self) -> None:
+        """Install the apps' definitions; raises `CtrlmgrError`."""
+        writer = self._parts.writer(MANAGER)
+        for each in install(
+            self._chosen.apps,
+            lambda key: self._parts.event_log.get(DEFINITIONS, key),
+            lambda definition: writer.apply(definition, MANAGER, force=True),
+        ):
+            log.info("definition installed", name=each.name)
+
+    def _until_done(self, act: Callable[[], None], stop: threading.Event) -> None:
+        """Call `act` until it succeeds, or until `stop`; raises its errors that a retry cannot solve."""
+        while not stop.is_set():
+            try:
+                act()
+            except CtrlmgrError as error:
+                if not error.retryable:
+                    raise
+                log.warning("the cluster does not respond, trying again", error=str(error), retry_in=_RETRY)
+                stop.wait(_RETRY)
+            else:
+                return

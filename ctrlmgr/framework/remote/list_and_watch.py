@@ -1,0 +1,230 @@
+"""Lists and watches one resource of a cluster, like the other half of client-go's `Reflector`.
+
+Guarantees:
+
+- A watch that breaks continues from its last revision, as does one if the server is too busy. After any other refusal
+  (410, a revision that the server does not know yet) the stream lists all objects again.
+- Lists are streamed (WatchList) if the server supports it. If the server refuses, or ends the stream before the list is
+  complete, the stream requests pages instead, now and later.
+- Failures are retried after a delay, which doubles up to half a minute. This includes a kind that is not defined yet,
+  or no longer; then it has no objects.
+- Messages are put on one queue, in the server's order.
+"""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+from random import Random
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+import structlog
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import (
+    ApiError,
+    BadRequest,
+    CtrlmgrError,
+    InternalError,
+    NotFound,
+    ServiceUnavailable,
+    TooManyRequests,
+)
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.framework.remote.remote_api import Api, error_of
+from ctrlmgr.recording.capture.cluster_client import Served
+from ctrlmgr.recording.watch_event import CHANGES, decode_line
+
+log = structlog.get_logger(__name__)
+
+FIRST_DELAY: Final = 0.8
+LONGEST_DELAY: Final = 30.0
+"""Seconds between retries, doubled each time (client-go's reflector)."""
+_SHORTEST_WATCH: Final = 300
+"""Minimum seconds of a watch; the maximum is twice that, so that they do not all end together."""
+_LONGEST_LIST: Final = 60
+"""Maximum seconds of a streamed list: some servers never send the bookmark that completes it.
+
+The server ends the watch after this time; if the list was complete, an ordinary watch follows.
+"""
+_END_OF_LIST: Final = "k8s.io/initial-events-end"
+_GOES_ON: Final = (ServiceUnavailable, TooManyRequests, InternalError)
+"""Errors after which a watch continues from its last revision."""
+
+
+class Listed(NamedTuple):
+    """All objects of a resource at a revision."""
+
+    resource: Resource
+    revision: Revision
+    objects: list[Object]
+
+
+class Changed(NamedTuple):
+    """A change of one object."""
+
+    resource: Resource
+    type: EventType
+    object: Object
+
+
+class Progressed(NamedTuple):
+    """There are no further changes up to this revision."""
+
+    resource: Resource
+    revision: Revision
+
+
+Message: TypeAlias = Listed | Changed | Progressed
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _Metadata
+
+
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+
+
+class Stream:
+    """Lists and watches one resource; one thread calls `run`."""
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        queue: SimpleQueue[Message],
+        *,
+        clock: Clock,
+        random: Random,
+        only: Key | None = None,
+        namespace: str = "",
+    ) -> None:
+        """Follow `resource`, in one namespace or ("") all, or `only` one object; put messages on `queue`."""
+        self._api = api
+        self._resource = resource
+        self._queue = queue
+        self._clock = clock
+        self._random = random
+        self._namespace = only.namespace if only is not None else namespace
+        self._selection = {"fieldSelector": f"metadata.name={only.name}"} if only is not None else {}
+        self._served: Served | None = None
+        self._streams_lists = True
+        self._revision: Revision = 0  # everything up to here was put on the queue; 0: list first
+        self._empty = False  # whether an empty list was put on the queue, because the kind is not served
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow until `stop` is set."""
+        delay = FIRST_DELAY
+        while not stop.is_set():
+            before = self._revision
+            try:
+                self._follow(stop)
+                delay = FIRST_DELAY
+                continue
+            except NotFound as error:
+                if not self._empty:  # later attempts add nothing new
+                    log.warning("waiting for a definition", resource=str(self._resource), error=str(error))
+                self._tell_of_nothing()
+            except _GOES_ON as error:
+                log.warning("trying again", resource=str(self._resource), error=str(error), delay=delay)
+            except CtrlmgrError as error:
+                log.info("listing again", resource=str(self._resource), error=str(error), delay=delay)
+                self._revision = 0
+            if self._revision > before:
+                delay = FIRST_DELAY
+            stop.wait(delay * (1 + self._random.random()))
+            delay = min(2 * delay, LONGEST_DELAY)
+
+    def _tell_of_nothing(self) -> None:
+        self._served, self._revision = None, 0
+        if not self._empty:
+            self._empty = True
+            self._queue.put(Listed(self._resource, 0, []))
+
+    def _follow(self, stop: threading.Event) -> None:
+        """Follow one watch to its end, after listing if necessary."""
+        if self._served is None:
+            self._served = self._api.find(self._resource)
+        if not self._revision and self._streams_lists:
+            try:
+                self._watch(stop, _LONGEST_LIST, starts=True)
+                return
+            except (TooManyRequests, NotFound):
+                raise
+            except CtrlmgrError as error:
+                if self._revision:  # the list was complete, and the watch after it has ended
+                    raise
+                log.info("requesting pages instead of a streamed list", resource=str(self._resource), error=str(error))
+                self._streams_lists = False
+        if not self._revision:
+            self._list()
+        self._watch(stop, _SHORTEST_WATCH + self._random.randrange(_SHORTEST_WATCH), starts=False)
+
+    def _list(self) -> None:
+        assert self._served is not None, "it was looked up"
+        revision, objects = self._api.list(self._served, self._namespace)
+        name = self._selection.get("fieldSelector", "").removeprefix("metadata.name=")
+        self._listed(revision, [each for each in objects if not name or each.name == name])
+
+    def _listed(self, revision: Revision, objects: list[Object]) -> None:
+        self._empty = False
+        self._revision = revision
+        self._queue.put(Listed(self._resource, revision, [self._ours(each) for each in objects]))
+
+    def _watch(self, stop: threading.Event, seconds: int, *, starts: bool) -> None:
+        assert self._served is not None, "it was looked up"
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"} if starts else {}
+        first: list[Object] | None = [] if starts else None
+        query |= {} if starts else {"resourceVersion": str(self._revision)}
+        for data in self._api.lines(self._served, self._namespace, {**query, **self._selection}, seconds):
+            if stop.is_set():
+                return
+            first = self._take(data, first)
+        if first is not None:
+            raise ServiceUnavailable(f"the list of {self._resource} ended before it was whole")
+
+    def _take(self, data: bytes, first: list[Object] | None) -> list[Object] | None:
+        """Process a line; return the first list as received so far, None once it is complete."""
+        try:
+            line = decode_line(data)
+            if line.type == "BOOKMARK":
+                return self._bookmark(_decode_bookmark(line.object).metadata, first)
+            is_error = line.type == "ERROR"
+            said = self._error(bytes(line.object)) if is_error else self._ours(Object.from_wire(line.object))
+        except (msgspec.MsgspecError, BadRequest) as error:
+            raise ServiceUnavailable(f"the watch of {self._resource} sent an invalid event: {error}") from error
+        if isinstance(said, ApiError):
+            raise said
+        if first is not None:
+            first.append(said)
+            return first
+        self._revision = said.revision
+        self._queue.put(Changed(self._resource, CHANGES[line.type], said))
+        return None
+
+    def _bookmark(self, metadata: _Metadata, first: list[Object] | None) -> list[Object] | None:
+        revision = int(metadata.resource_version)
+        if first is None:
+            self._revision = revision
+            self._queue.put(Progressed(self._resource, revision))
+            return None
+        if (metadata.annotations or {}).get(_END_OF_LIST) != "true":
+            return first
+        self._listed(revision, first)
+        return None
+
+    def _error(self, status: bytes) -> ApiError:
+        code = msgspec.json.decode(status).get("code", 500)
+        return error_of(code, status, f"watch of {self._resource}")
+
+    def _ours(self, obj: Object) -> Object:
+        """Return an object under the requested resource, whose plural may be irregular."""
+        return obj if obj.resource == self._resource else Object(self._resource, obj.body, obj.revision)

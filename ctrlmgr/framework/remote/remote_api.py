@@ -1,0 +1,183 @@
+"""An API server over HTTP, for controllers: reads, writes, lists and watches.
+
+Guarantees:
+
+- A refusal raises the same error as inside the control plane, with its reason, message and causes.
+- A write without a response raises `OutcomeUnknown`, a failed read `ServiceUnavailable`.
+- Requests, but not watches, keep to the given rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import urllib3
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource
+from ctrlmgr.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Expired,
+    Forbidden,
+    InternalError,
+    Invalid,
+    MethodNotAllowed,
+    NamespaceTerminating,
+    NotFound,
+    OutcomeUnknown,
+    RequestTimeout,
+    ServiceUnavailable,
+    StatusCause,
+    StatusDetails,
+    TooManyRequests,
+    Unauthorized,
+    UnsupportedMediaType,
+)
+from ctrlmgr.framework.remote.throttle import Throttle
+from ctrlmgr.recording.capture.cluster_client import Cluster, Served
+from ctrlmgr.settings.kubeconfig import Access
+
+_TIMEOUT: Final = urllib3.Timeout(connect=10, read=34)
+_REASONS: Final[Mapping[str, type[ApiError]]] = {
+    each.reason: each
+    for each in (
+        AlreadyExists,
+        BadRequest,
+        Conflict,
+        Forbidden,
+        InternalError,
+        Invalid,
+        MethodNotAllowed,
+        NotFound,
+        RequestTimeout,
+        ServiceUnavailable,
+        TooManyRequests,
+        Unauthorized,
+        UnsupportedMediaType,
+    )
+}
+_CODES: Final[Mapping[int, type[ApiError]]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    405: MethodNotAllowed,
+    409: Conflict,
+    415: UnsupportedMediaType,
+    422: Invalid,
+    429: TooManyRequests,
+    500: InternalError,
+}
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class _Details(msgspec.Struct):
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: list[_Cause] = []  # msgspec copies it
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+    details: _Details | None = None
+
+
+_decode_status = msgspec.json.Decoder(_Status).decode
+
+
+class Api(Cluster):
+    """One API server; thread-safe."""
+
+    def __init__(
+        self, access: Access, throttle: Throttle, *, program: str, versions: Mapping[Resource, str] | None = None
+    ) -> None:
+        """Use `access`, and the name `program`; no request is sent yet.
+
+        `versions` are the API versions (`example.com/v1`) in which resources are read, if that matters.
+        """
+        super().__init__(access, program=program)
+        self._throttle = throttle
+        self._versions = versions or {}
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        media_type: str = "application/json",
+    ) -> bytes:
+        """Send a request and return the response's body; raises `ApiError`, and for a write `OutcomeUnknown`."""
+        self._throttle.wait()
+        headers = {} if body is None else {"content-type": media_type}
+        try:
+            return self._read(path, self._send(path, query or {}, headers, _TIMEOUT, method, body))
+        except ServiceUnavailable as error:
+            if method == "GET" or isinstance(error, _Refused):
+                raise
+            raise OutcomeUnknown(str(error)) from error
+
+    def object(self, method: str, path: str, body: bytes | None = None, **options: Any) -> Object:
+        """Send a request whose response is an object, and return that."""
+        return Object.from_wire(self.call(method, path, body, **options))
+
+    def find(self, resource: Resource) -> Served:
+        """Return where a resource is served, in its version or its group's preferred one; raises `NotFound`."""
+        path = "/api/v1"
+        if resource.group and (version := self._versions.get(resource)):
+            path = f"/apis/{version}"
+        elif resource.group:
+            group = msgspec.json.decode(self.call("GET", f"/apis/{resource.group}"))
+            path = f"/apis/{group['preferredVersion']['groupVersion']}"
+        for each in self._served_by(path, resource.group):
+            if each.resource == resource:
+                return each
+        raise NotFound(f"the server does not serve {resource}")
+
+    def _refusal(self, code: int, body: bytes, what: str) -> ApiError:
+        return error_of(code, body, what)
+
+
+class _Refused(ServiceUnavailable):
+    """The server itself responded that it did nothing."""
+
+    reason = "ServiceUnavailable"
+
+
+def error_of(code: int, body: bytes, what: str) -> ApiError:
+    """Return the error of a response; `what` is the request, for a response without a message."""
+    try:
+        status = _decode_status(body)
+    except msgspec.MsgspecError:
+        status = _Status(f"{what}: {body[:200].decode(errors='replace').strip() or code}")
+    message = status.message or f"{what}: {code}"
+    if code == 410:
+        return Expired(0, 0, message)
+    found = status.details or _Details()
+    causes = tuple(StatusCause(each.reason, each.message, each.field) for each in found.causes)
+    details = StatusDetails(found.name, found.group, found.kind, found.uid, causes)
+    if any(each.reason == "NamespaceTerminating" for each in causes):
+        return NamespaceTerminating(message, details=details)
+    kind = _REASONS.get(status.reason) or _CODES.get(code) or ServiceUnavailable
+    return (_Refused if kind is ServiceUnavailable else kind)(message, details=details)
+
+
+def path_of(api_version: str, plural: str, namespace: str, name: str = "", subresource: str = "") -> str:
+    """Return the path of an object, or (without `name`) of the objects of its kind."""
+    prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    place = f"/namespaces/{namespace}" if namespace else ""
+    return "/".join(part for part in (f"{prefix}{place}", plural, name, subresource) if part)

@@ -1,0 +1,200 @@
+"""Kinds as typed classes: a subclass of `Kind` is a kind of the Kubernetes API, with the object's fields.
+
+Guarantees:
+
+- The class statement's keywords (`api_version`, `columns` and so on) are checked when the class is created.
+- Fields are camelCase in JSON and snake_case here. Fields that the class does not declare are ignored but not lost,
+  because objects are written field by field (server-side apply), never as a whole.
+- Decoding an object as a class checks its constraints; a violation raises `msgspec.ValidationError`.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final, Literal
+
+import msgspec
+
+from ctrlmgr.api.object import OwnerReference
+from ctrlmgr.framework.class_declaration import Column, Declaration, Scale, declare
+from ctrlmgr.framework.options_checks import check_list
+
+NAMESPACED: Final = "Namespaced"
+
+
+class ModelMeta(msgspec.StructMeta):
+    """Allows a struct as the default of a field: each object gets a copy."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+        """Create the class."""
+        for field, value in namespace.items():
+            if isinstance(value, msgspec.Struct):
+                namespace[field] = msgspec.field(default_factory=partial(copy.deepcopy, value))
+        return super().__new__(mcls, name, bases, namespace, **config)
+
+
+class Model(msgspec.Struct, rename="camel", omit_defaults=True, metaclass=ModelMeta):
+    """A part of an object: a struct whose fields are camelCase in JSON.
+
+    Fields with their default are not written, because the definition has the same default.
+    """
+
+
+class Metadata(Model, kw_only=True):
+    """The metadata of every object (meta/v1 ObjectMeta), as far as controllers use it. Times are RFC 3339 texts."""
+
+    name: str = ""
+    namespace: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    finalizers: list[str] = []
+    owner_references: list[OwnerReference] = []
+
+
+class Condition(Model, kw_only=True):
+    """One condition of an object (meta/v1 Condition); `status` is `True`, `False` or `Unknown`."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+    observed_generation: int | None = None
+
+
+class Status(Model, kw_only=True, omit_defaults=False):
+    """A status with the usual fields; subclass it, and give each of your own fields a default."""
+
+    observed_generation: int | None = None
+    """The generation that the controller has observed; the framework sets it."""
+    conditions: list[Condition] = []
+
+
+class KindMeta(ModelMeta):
+    """Reads the keywords of a kind's class statement."""
+
+    declaration: Declaration
+
+    def __new__(
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        api_version: str = "",
+        kind: str = "",
+        plural: str = "",
+        scope: Literal["Namespaced", "Cluster"] = "Namespaced",
+        short_names: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        columns: Sequence[Column] = (),
+        scale: Scale | None = None,
+        existing: bool = False,
+        **config: Any,
+    ) -> KindMeta:
+        """Create the class; raises TypeError if it is not a valid kind."""
+        _check_keywords(name, config)
+        check_list("short_names", short_names, f"[{short_names!r}]")
+        check_list("categories", categories, f"[{categories!r}]")
+        check_list("columns", columns, '[Column("Size", ".spec.size")]', of=Column)
+        if scope not in (NAMESPACED, "Cluster"):
+            raise TypeError(f"{name}: scope={scope!r} is neither Namespaced nor Cluster")
+        cls: KindMeta = super().__new__(mcls, name, bases, namespace, **config)
+        if api_version:
+            cls.declaration = declare(
+                cls,
+                api_version,
+                kind or name,
+                plural=plural,
+                namespaced=scope == NAMESPACED,
+                short_names=tuple(short_names),
+                categories=tuple(categories),
+                columns=tuple(columns),
+                scale=scale,
+                existing=existing,
+            )
+        return cls
+
+
+_KEYWORDS: Final = (
+    *("api_version", "kind", "plural", "scope", "short_names", "categories", "columns", "scale", "existing"),
+    *("tag", "tag_field", "omit_defaults", "forbid_unknown_fields", "frozen", "eq", "order", "kw_only", "dict", "gc"),
+    *("repr_omit_defaults", "array_like", "weakref", "cache_hash", "rename"),
+)
+"""The keywords of class statements: those of kinds, then those of structs."""
+
+
+def _check_keywords(name: str, config: Mapping[str, Any]) -> None:
+    """Raise TypeError for a keyword that no class statement takes, with the one that is probably meant."""
+    unknown = next((each for each in config if each not in _KEYWORDS), None)
+    if unknown is not None:
+        near = difflib.get_close_matches(unknown, _KEYWORDS, 1)
+        meant = f"did you mean {near[0]}=?" if near else f"there are {', '.join(_KEYWORDS[:9])}"
+        raise TypeError(f"{name}: a kind has no {unknown}=; {meant}")
+
+
+class Described:
+    """Shortcuts to an object's metadata."""
+
+    __slots__ = ()
+
+    metadata: Metadata
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """Return its namespace; empty for cluster-scoped objects."""
+        return self.metadata.namespace
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return its labels."""
+        return self.metadata.labels
+
+    @property
+    def is_terminating(self) -> bool:
+        """Return whether its deletion was requested."""
+        return self.metadata.deletion_timestamp is not None
+
+
+class Kind(Described, msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, metaclass=KindMeta):
+    """An object of the API. `class Shop(Kind, api_version="example.com/v1"): spec: ShopSpec` declares a kind.
+
+    Class keywords: `kind` (by default the class's name), `plural`, `scope` (`Namespaced` or `Cluster`), `short_names`,
+    `categories`, `columns`, `scale`; `existing` for a view of a kind that is defined elsewhere, as are those of
+    Kubernetes' own groups. A field `status` gives the kind the status subresource.
+    """
+
+    declaration: ClassVar[Declaration]
+
+    metadata: Metadata = Metadata()
+
+    def __init_subclass__(cls, **declared: Any) -> None:
+        """Accept the keywords of `KindMeta`, for type checkers."""
+
+
+class Untyped(Described, msgspec.Struct):
+    """An object of a kind without a class, for example `v1/ConfigMap`: its fields as plain data."""
+
+    metadata: Metadata
+    fields: dict[str, Any]
+
+    def __getitem__(self, field: str) -> Any:
+        """Return a top-level field (`data`, `spec`); raises KeyError."""
+        return self.fields[field]
+
+    def get(self, field: str, default: Any = None) -> Any:
+        """Return a top-level field, or `default`."""
+        return self.fields.get(field, default)

@@ -1,0 +1,30 @@
+"""A new TLS connection: selects its HTTP version from the handshake.
+
+Guarantees: the protocol is the one that the handshake negotiated (ALPN, RFC 7301), or HTTP/1 if it negotiated none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ctrlmgr.http.http1_connection import Connection
+from ctrlmgr.http.http2.http2_connection import Http2Connection
+from ctrlmgr.http.server_context import ServerContext
+from ctrlmgr.http.serving_context import HTTP2
+
+
+class Newcomer(asyncio.BufferedProtocol):
+    """The protocol of a transport until its handshake ends. A `Connection` or an `Http2Connection` then replaces it."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: ServerContext) -> None:
+        """Create connections with `context`."""
+        self._context = context
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
+        """Replace this protocol with the negotiated one."""
+        negotiated = transport.get_extra_info("ssl_object").selected_alpn_protocol()
+        connection = Http2Connection(self._context) if negotiated == HTTP2 else Connection(self._context)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)

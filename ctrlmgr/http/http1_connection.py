@@ -1,0 +1,216 @@
+"""An HTTP/1.1 connection: answers requests one by one, and limits the client.
+
+Guarantees:
+- Requests are answered in order, one at a time. No request starts while the client does not read.
+- A client is disconnected if it does not complete a head within `Bounds.head_timeout` seconds after it connected or
+  began the request. The same limit holds for other data between requests: blank lines, or the rest of a body whose
+  request has been answered.
+- Malformed input is answered with 400, 431, 417 or 505, and never reaches the application. Earlier requests are
+  answered first. Then the connection closes, and further input is ignored.
+- If the answer is sent before a body that the client has held back (`Expect: 100-continue`), the connection closes,
+  because the next bytes could be that body or a request.
+- The server never upgrades: an upgrade request is answered like any other, and the connection closes.
+- A stopping server marks its next answer on each connection as the last (`leave`). It does not wait for clients that
+  are idle or have read their answer.
+- When a client certificate expires, streams are aborted, and no further request is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from ctrlmgr.http.base_connection import Transported
+from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.head import TOO_LARGE, Head, Malformed
+from ctrlmgr.http.line_answers import LineAnswers
+from ctrlmgr.http.parser import RequestParser
+from ctrlmgr.http.server_context import ServerContext
+
+_UNREAD = 128 * 1024
+"""Size of the write buffer in bytes from which the client counts as not reading.
+
+With TLS, uvloop's default is 512 KiB.
+"""
+
+
+class Connection(Transported, LineAnswers):
+    """An HTTP/1.1 connection: the `Wire` of its requests, the `Sink` of its parser, the protocol of its transport."""
+
+    __slots__ = (
+        "_current",
+        "_is_last",
+        "_parser",
+        "_queue",
+        "_receiving",
+        "_refusal",
+    )
+
+    def __init__(self, context: ServerContext) -> None:
+        """Start with nothing received."""
+        super().__init__(context)
+        self._parser = RequestParser(self, context.bounds)
+        self._current: Exchange | None = None  # the request that is being answered
+        self._queue: deque[Exchange] = deque()  # requests that wait for their turn
+        self._receiving: Exchange | None = None  # the request whose body is incomplete
+        self._refusal: Malformed | None = None  # the final error answer, after which input is ignored
+        self._is_last = False  # whether the next answer is the last one, because the server is stopping
+
+    # Methods that the transport calls.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
+        """Wait for the first request."""
+        self._made(transport, _UNREAD)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Mark all requests as lost."""
+        self._refusal = self._refusal or Malformed("")
+        for exchange in (self._current, *self._queue):
+            if exchange is not None:
+                exchange.lose()
+        self._queue.clear()
+        self._current = self._receiving = None
+        self._parser.close()
+        self._lost()
+
+    def _reads_again(self) -> None:
+        """Resume the stream, or start the next request."""
+        if self._current is None:
+            self._go_on()
+        elif self._current.stream is not None:
+            self._current.stream.wake()
+
+    # Input.
+
+    def receive(self, data: bytes) -> None:
+        """Parse received bytes, and start the next request."""
+        if self._refusal is not None or self._transport.is_closing():
+            return
+        self._idleness.cancel()
+        try:
+            self._parser.feed(data)
+        except Malformed as error:
+            self._refuse(error)
+        self._go_on()
+        self._bound()
+
+    def on_head(self, head: Head) -> None:
+        """Add a request to the queue."""
+        self._forget_head_timer()
+        self._idleness.cancel()
+        exchange = Exchange(head, self, self.bounds)
+        if not exchange.hold_head(head):
+            raise Malformed(TOO_LARGE)
+        if self._is_last:
+            exchange.keep_alive = False
+        self._receiving = exchange
+        self._queue.append(exchange)
+
+    def on_body(self, piece: bytes) -> None:
+        """Add a part of the current request's body."""
+        if self._receiving is not None:
+            self._receiving.receive(piece)
+
+    def on_end(self) -> None:
+        """Complete the current request. If it was answered before, the timeout for the next head restarts."""
+        if self._receiving is not None:
+            self._receiving.end()
+            self._receiving = None
+        if self._head_timer is not None:
+            self._forget_head_timer()
+            self._idleness.start()
+
+    def _bound(self) -> None:
+        """Start the timeout of the head if one is expected."""
+        if self._refusal is not None or self._head_timer is not None:
+            return
+        parser = self._parser
+        if parser.in_head or not (parser.has_ended or self._current or self._queue):
+            self._time_head()
+        # Otherwise a request is being answered, which has no timeout here.
+
+    def _refuse(self, malformed: Malformed) -> None:
+        """Answer malformed input after the earlier requests, and ignore further input."""
+        self._refusal = malformed
+        malformed.__traceback__ = malformed.__cause__ = malformed.__context__ = None  # its frames refer to this object
+        self._forget_head_timer()
+        broken, self._receiving = self._receiving, None
+        if broken is not None:
+            broken.lose()  # its body is incomplete
+            if broken in self._queue:
+                self._queue.remove(broken)
+            elif broken is self._current:
+                self._current = None
+        if self._current is None and not self._queue:
+            self._say_refusal(malformed, is_told=broken is None or not broken.is_begun)
+        # Otherwise earlier requests are answered first.
+
+    def _say_refusal(self, malformed: Malformed, *, is_told: bool = True) -> None:
+        if is_told and not self._transport.is_closing():
+            status = malformed.status
+            head = f"HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
+            self._transport.write(f"{head}content-length: {len(status)}\r\n\r\n{status}".encode())
+        self._close()
+
+    # Output.
+
+    def _go_on(self) -> None:
+        """Start the next request if no other is being answered."""
+        if not self._queue or self._transport.is_closing():
+            return
+        if self._current is not None or self.is_paused:
+            self.pause_reading()
+            return
+        self._current = exchange = self._queue.popleft()
+        if not self._queue:
+            self.resume_reading()
+        self._start(exchange)
+
+    def finished(self, *, keep_alive: bool) -> None:
+        """Start the next request, or close the connection."""
+        self._current = None
+        if self._transport.is_closing():
+            return
+        if not keep_alive:
+            self._transport.close()
+            if self._is_leaving:
+                self._drop_soon()
+        elif self._queue:
+            self.loop.call_soon(self._go_on)  # other tasks run in between
+        elif self._refusal is not None:
+            self._say_refusal(self._refusal)
+        else:
+            self.resume_reading()
+            self._idleness.start()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or buffer them while the client does not read."""
+        self._transport.write(data)
+
+    # The end of the connection.
+
+    def leave(self) -> None:
+        """Mark the next answer as the last, because the server is stopping.
+
+        An idle connection stays open until `shutdown`: a client that is sending at this moment would lose its request.
+        """
+        self._is_last = True
+        for exchange in (self._current, *self._queue):
+            if exchange is not None:
+                exchange.keep_alive = False
+
+    def shutdown(self) -> None:
+        """Close the connection now if it is idle, otherwise after the current requests."""
+        if self._is_leaving:
+            return
+        self._is_leaving = True
+        self.leave()
+        if self._current is None and not self._queue:
+            self._close()
+
+    def _cut_off(self) -> None:
+        """Abort the current stream; otherwise close after the current requests."""
+        if self._current is not None and self._current.stream is not None:
+            self._current.stream.abort()
+        else:
+            self.shutdown()

@@ -1,0 +1,209 @@
+"""The HTTP server: runs one event loop, and blocks until it is stopped.
+
+Guarantees:
+- The constructor binds the address, so a port in use is an error before anything else has started.
+- Stopping follows kube-apiserver's order. For `delay` seconds, requests are served as before while `/readyz` fails.
+  Then new connections are refused, watches end, and running requests finish within `GRACE` seconds.
+- No request is lost. A connected client is served for `FAREWELL` more seconds, and its answer says that the connection
+  closes. Connections of clients that have sent nothing for so long, counted from
+  their last answer, close without notice.
+- A long turn of the event loop is logged and measured (`turn_watch`).
+- TCP keepalive detects vanished peers within a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from email.utils import formatdate
+from typing import Protocol
+
+import structlog
+import uvloop
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.http.alpn import Newcomer
+from ctrlmgr.http.bounds import DEFAULT, Bounds
+from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.http1_connection import Connection
+from ctrlmgr.http.loop_monitor import TurnWatch
+from ctrlmgr.http.server_context import ServerContext
+
+log = structlog.get_logger(__name__)
+
+GRACE = 20.0
+"""Seconds for running requests after the server stops."""
+
+FAREWELL = 0.5
+"""Seconds for which connected clients are served after new connections are refused."""
+
+_BACKLOG = 2048
+_TICK = 0.1
+"""Seconds between checks of the stop event."""
+
+_HOUSEKEEPING = 10
+"""Ticks between calls of `housekeeping`."""
+
+_SWEEP = 0.05
+"""Seconds between checks for connected clients while the server stops."""
+
+_SHUTDOWN = 5.0
+"""Seconds in which a client must end its TLS session."""
+
+_PROBING = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
+
+
+class Application(Protocol):
+    """The application that a server serves."""
+
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answer one request."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Run on the current event loop. Requests are answered only within this context."""
+
+    def drain(self) -> None:
+        """End long-running requests, because the server is stopping."""
+
+
+class HttpServer:
+    """A Runnable that serves `app` at an address."""
+
+    name = "http server"
+
+    def __init__(
+        self,
+        app: Application,
+        address: tuple[str, int],
+        *,
+        clock: Clock,
+        tls: ssl.SSLContext | None = None,
+        delay: float = 0.0,
+        housekeeping: Sequence[Callable[[], object]] = (),
+        bounds: Bounds = DEFAULT,
+    ) -> None:
+        """Bind to `address` (host, port; port 0: any free one); raises `SettingsError` if that fails.
+
+        `housekeeping` functions are called about once a second on the event loop, for example to check files for
+        changes.
+        """
+        self._app = app
+        self._clock = clock
+        self._tls = tls
+        self._delay = delay
+        self._housekeeping = housekeeping
+        self._bounds = bounds
+        self._socket = _bind(*address)
+
+    @property
+    def url(self) -> str:
+        """The server's URL with its actual port."""
+        scheme = "http" if self._tls is None else "https"
+        host, port = self._socket.getsockname()[:2]
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    @property
+    def port(self) -> int:
+        """The actual port."""
+        return int(self._socket.getsockname()[1])
+
+    def run(self, stop: threading.Event) -> None:
+        """Serve until stopped."""
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve(stop))
+
+    def close(self) -> None:
+        """Release the address, if the server never ran."""
+        self._socket.close()
+
+    async def _serve(self, stop: threading.Event) -> None:
+        loop = asyncio.get_running_loop()
+        context = ServerContext(self._app, self._bounds, loop, self._clock)
+        async with TurnWatch(self._clock).watching(), self._app.running():
+            listening = await self._listen(loop, context)
+            try:
+                await self._until(stop, context)
+                self._app.drain()
+                listening.close()
+                await self._take_leave(context)
+            finally:  # still open if an error interrupted the server
+                listening.close()
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop, context: ServerContext) -> asyncio.Server:
+        context.date = self._date()
+        return await loop.create_server(
+            lambda: Connection(context) if self._tls is None else Newcomer(context),
+            sock=self._socket,
+            backlog=_BACKLOG,
+            ssl=self._tls,
+            ssl_handshake_timeout=self._bounds.head_timeout if self._tls is not None else None,
+            ssl_shutdown_timeout=_SHUTDOWN if self._tls is not None else None,
+        )
+
+    async def _until(self, stop: threading.Event, context: ServerContext) -> None:
+        """Call `housekeeping` until the server must stop and its delay has passed."""
+        ticks = 0
+        while not stop.is_set():
+            if ticks % _HOUSEKEEPING == 0:
+                context.date = self._date()
+                for each in self._housekeeping:
+                    each()
+            ticks += 1
+            await asyncio.sleep(_TICK)
+        leaves_at = self._clock.monotonic() + self._delay
+        while (left := leaves_at - self._clock.monotonic()) > 0:
+            context.date = self._date()
+            await asyncio.sleep(min(left, 1.0))
+
+    async def _take_leave(self, context: ServerContext) -> None:
+        """Serve connected clients once more, then wait for the running requests."""
+        closes_at = self._clock.monotonic() + FAREWELL
+        while context.connections and self._clock.monotonic() < closes_at:
+            for connection in list(context.connections):
+                connection.leave()
+                if connection.idle_for >= FAREWELL:
+                    connection.shutdown()
+            await asyncio.sleep(_SWEEP)
+        ends_at = self._clock.monotonic() + GRACE
+        while (context.connections or context.tasks) and self._clock.monotonic() < ends_at:
+            for connection in list(context.connections):  # includes connections whose TLS handshake began earlier
+                connection.shutdown()
+            await asyncio.sleep(_SWEEP)
+        if context.tasks:
+            log.warning("requests under way are abandoned", requests=len(context.tasks), seconds=GRACE)
+        for task in list(context.tasks):
+            task.cancel()
+        for connection in list(context.connections):
+            connection.abort()
+        if context.tasks:
+            await asyncio.wait(context.tasks, timeout=1.0)
+
+    def _date(self) -> tuple[bytes, bytes]:
+        return b"date", formatdate(self._clock.now() / 1_000_000, usegmt=True).encode()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise SettingsError(f"server.listen: {host} is not an address of this machine: {error.strerror}") from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections inherit these
+        for option, value in _PROBING.items():
+            listening.setsockopt(socket.IPPROTO_TCP, option, value)
+        listening.bind(address)
+        listening.listen()  # reserves the port; otherwise two servers could bind it, and one would fail later
+    except OSError as error:
+        listening.close()
+        raise SettingsError(
+            f"server.listen: cannot listen on {host}:{port}: {error.strerror}; choose another address "
+            "with --listen HOST:PORT"
+        ) from error
+    return listening

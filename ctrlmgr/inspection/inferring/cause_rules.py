@@ -1,0 +1,50 @@
+"""The rules of each kind.
+
+Guarantee: the first rule with a result wins; the most certain ones are first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ctrlmgr.inspection.inferring import cluster_causes, deletions, endpoint_causes, owner_causes
+from ctrlmgr.inspection.inferring.counted import COUNTINGS, infer_status
+from ctrlmgr.inspection.inferring.inference import Inference, Rule, is_cluster
+from ctrlmgr.inspection.inferring.object_history import Past, Step
+
+RULES: Final[Mapping[str, Sequence[Rule]]] = {
+    "endpoints": (endpoint_causes.infer_endpoints, deletions.infer_deletion),
+    "endpointslices.discovery.k8s.io": (deletions.infer_deletion, endpoint_causes.infer_slices),
+    "pods": (
+        deletions.infer_deletion,
+        owner_causes.infer_creation,
+        cluster_causes.infer_binding,
+        cluster_causes.infer_pod_status,
+    ),
+    "nodes": (cluster_causes.infer_node,),
+    "namespaces": (cluster_causes.infer_namespace, deletions.infer_deletion),
+    "replicasets.apps": (
+        deletions.infer_deletion,
+        owner_causes.infer_creation,
+        owner_causes.infer_replica_set,
+        infer_status,
+    ),
+    "deployments.apps": (deletions.infer_deletion, infer_status, owner_causes.infer_deployment),
+}
+"""By kind; others have `_ANY` and `infer_status`."""
+
+_ANY: Final[Sequence[Rule]] = (
+    deletions.infer_deletion,
+    cluster_causes.infer_namespace_content,
+    owner_causes.infer_creation,
+)
+
+
+def infer(step: Step, past: Past) -> Inference | None:
+    """Return the inference for a change, None if there is none."""
+    if not is_cluster(step):
+        return None
+    kind = str(step.resource)
+    rules = RULES.get(kind) or (*_ANY, *((infer_status,) if kind in COUNTINGS else ()))
+    return next((found for rule in rules if (found := rule(step, past)) is not None), None)

@@ -1,0 +1,117 @@
+"""Claims: the objects in the log that record which Service owns an address or a node port.
+
+Guarantees:
+- The name of a claim is the claimed value in canonical form, so the log itself refuses a second claim.
+- An address is claimed by a networking.k8s.io/v1 `IPAddress`, as in Kubernetes (`ipallocator.k8s.io`). A port is
+  claimed by a `NodePort` of an internal group, which is in the log and in SQL but not in the API.
+- Only its owner releases a claim.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from ctrlmgr.api.object import Object, ObjectMeta
+from ctrlmgr.api.resource import INTERNAL_API_VERSION, Key, Resource
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.generated_names import new_uid
+from ctrlmgr.engine.strategy import Context, View
+from ctrlmgr.engine.validation.ip_validation import is_ipv6
+from ctrlmgr.eventlog.event import EventType, Proposal
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, IPV4, IPV6, NODE_PORTS
+
+LABEL_FAMILY = "ipaddress.kubernetes.io/ip-family"
+LABEL_MANAGED_BY = "ipaddress.kubernetes.io/managed-by"
+ALLOCATOR = "ipallocator.k8s.io"
+"""The value of `LABEL_MANAGED_BY` on addresses that this server allocates."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ParentReference(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The owner of a claim; for claims made here, a Service."""
+
+    group: str = ""
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    parent_ref: ParentReference | None = None
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """The fields of a claim with its owner; `object.view(Claim)` reads it."""
+
+    spec: _Spec = _Spec()
+
+    @property
+    def parent(self) -> ParentReference | None:
+        """The owner; None if the object does not name one."""
+        return self.spec.parent_ref
+
+
+class Holdings(NamedTuple):
+    """The claims of a Service: addresses in canonical form, and node ports."""
+
+    addresses: frozenset[str]
+    ports: frozenset[int]
+
+
+NOTHING = Holdings(frozenset(), frozenset())
+
+
+def service_parent(service: Unstructured) -> ParentReference:
+    """Return the reference to a Service."""
+    metadata = service["metadata"]
+    return parent_of(Key(metadata.get("namespace") or "", metadata.get("name") or ""))
+
+
+def parent_of(key: Key) -> ParentReference:
+    """Return the reference to the Service of a key."""
+    return ParentReference("", "services", key.namespace, key.name)
+
+
+def is_claimed(view: View, resource: Resource, name: str) -> bool:
+    """Return whether the value `name` is claimed."""
+    return view.get(resource, Key("", name)) is not None
+
+
+def exchange(ctx: Context, parent: ParentReference, before: Holdings, after: Holdings) -> None:
+    """Add the proposals that change the claims from `before` to `after` to the write's companions."""
+    companions = ctx.companions
+    for address in sorted(after.addresses - before.addresses):
+        companions.append(Proposal(EventType.ADDED, _claim_address(ctx, parent, address), 0))
+    for port in sorted(after.ports - before.ports):
+        companions.append(Proposal(EventType.ADDED, _claim_port(ctx, parent, port), 0))
+    for address in sorted(before.addresses - after.addresses):
+        companions += _released(ctx.view, parent, IP_ADDRESSES, address)
+    for port in sorted(before.ports - after.ports):
+        companions += _released(ctx.view, parent, NODE_PORTS, str(port))
+
+
+def _released(view: View, parent: ParentReference, resource: Resource, name: str) -> list[Proposal]:
+    claim = view.get(resource, Key("", name))
+    if claim is None or claim.view(Claim).parent != parent:
+        return []
+    return [Proposal(EventType.DELETED, claim, claim.revision)]
+
+
+def _claim_address(ctx: Context, parent: ParentReference, address: str) -> Object:
+    labels = {LABEL_FAMILY: IPV6 if is_ipv6(address) else IPV4, LABEL_MANAGED_BY: ALLOCATOR}
+    metadata = ObjectMeta(name=address, uid=new_uid(ctx.random), creation_timestamp=ctx.now, labels=labels)
+    return _claim(IP_ADDRESSES, "IPAddress", "networking.k8s.io/v1", metadata, parent)
+
+
+def _claim_port(ctx: Context, parent: ParentReference, port: int) -> Object:
+    metadata = ObjectMeta(name=str(port), uid=new_uid(ctx.random), creation_timestamp=ctx.now)
+    return _claim(NODE_PORTS, "NodePort", INTERNAL_API_VERSION, metadata, parent)
+
+
+def _claim(resource: Resource, kind: str, api_version: str, metadata: ObjectMeta, parent: ParentReference) -> Object:
+    spec = {"parentRef": parent}
+    body = _encode({"kind": kind, "apiVersion": api_version, "metadata": metadata, "spec": spec})
+    return Object(resource, body, 0, metadata)

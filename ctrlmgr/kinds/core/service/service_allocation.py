@@ -1,0 +1,202 @@
+"""Allocates the addresses and node ports of Services, and releases unused ones.
+
+Guarantees:
+
+- The append that stores a Service also stores the claims on its new addresses and ports, and ends the claims on those
+  that it released. An update without such changes affects no claim.
+- Refusals have Kubernetes' messages and codes: 422 for a value that was requested, 500 for a full range.
+
+The order of steps is that of `pkg/registry/core/service/storage/alloc.go`. The claims are computed as the difference
+between the old and the new Service, so that none can leak or be shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctrlmgr.api.field import Path, errors_of, invalid, refuse
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.validation.name_formats import path_segment_name
+from ctrlmgr.errors import ApiError, InternalError, StatusCause, StatusDetails
+from ctrlmgr.kinds.allocators.allocation import FULL, Allocator
+from ctrlmgr.kinds.allocators.allocation_claims import NOTHING, exchange, service_parent
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES
+from ctrlmgr.kinds.core.service.families import init_families, keeps_dual_stack
+from ctrlmgr.kinds.core.service.spec import (
+    EXTERNAL_NAME,
+    NONE,
+    allocates_node_ports,
+    has_address,
+    has_node_ports,
+    holdings,
+    items,
+    needs_health_check,
+    node_ports,
+)
+from ctrlmgr.kinds.networking.ip_address import validate_parent
+
+_ADDRESSES = Path("spec.clusterIPs")
+_PORTS = Path("spec.ports")
+
+
+def allocate_for_create(ctx: Context, service: Unstructured, allocator: Allocator) -> None:
+    """Set the allocated fields of a new Service; raises an `ApiError` if the allocation fails."""
+    _Request(ctx, service, None, allocator).fill()
+
+
+def allocate_for_update(ctx: Context, new: Unstructured, old: Unstructured, allocator: Allocator) -> None:
+    """Set the allocated fields of a changed Service, and release its unused ones; raises an `ApiError`."""
+    _Request(ctx, new, old, allocator).fill()
+
+
+def release_all(ctx: Context, service: Unstructured) -> None:
+    """Release all addresses and ports of a deleted Service."""
+    exchange(ctx, service_parent(service), holdings(service), NOTHING)
+
+
+class _Request:
+    """A create or update; `old` is None for a create."""
+
+    def __init__(self, ctx: Context, service: Unstructured, old: Unstructured | None, allocator: Allocator) -> None:
+        self.ctx = ctx
+        self.service = service
+        self.spec: Unstructured = service["spec"]
+        self.old = old
+        self.was: Unstructured | None = None if old is None else old["spec"]
+        self.families = allocator.ranges.families
+        self.allocation = allocator.begin(ctx)
+        self.parent = service_parent(service)
+
+    def fill(self) -> None:
+        """Determine the families first, because everything else depends on them."""
+        if errors := errors_of(lambda: init_families(self.spec, self.was, self.families)):
+            raise refuse("Service", "", self.parent.name, errors)
+        self.fill_addresses()
+        self.fill_ports()
+        self.fill_health_check_port()
+        if not self.ctx.dry_run:
+            before = NOTHING if self.old is None else holdings(self.old)
+            exchange(self.ctx, self.parent, before, holdings(self.service))
+
+    def fill_addresses(self) -> None:
+        """Allocate all addresses of a Service without any, and the second one of a Service that becomes dual-stack."""
+        spec, was = self.spec, self.was
+        if spec.get("type") == EXTERNAL_NAME or items(spec, "clusterIPs")[:1] == [NONE]:
+            return
+        if was is None or not has_address(was):
+            self.allocate_addresses(0)
+        elif items(was, "clusterIPs")[:1] == [NONE] or keeps_dual_stack(spec, was):
+            return
+        elif len(items(was, "ipFamilies")) == 1 and len(items(spec, "ipFamilies")) == 2:
+            self.allocate_addresses(1)
+
+    def allocate_addresses(self, first: int) -> None:
+        """Allocate the requested address, or any address, for each family from the `first` one on."""
+        families = self.spec["ipFamilies"]
+        addresses = list(items(self.spec, "clusterIPs"))
+        addresses += [""] * (len(families) - len(addresses))
+        for index in range(first, len(families)):
+            addresses[index] = self.allocate_address(families[index], addresses[index], addresses)
+        self.spec["clusterIPs"] = addresses
+        self.spec["clusterIP"] = addresses[0]
+
+    def allocate_address(self, family: str, asked: str, addresses: Sequence[str]) -> str:
+        """Return `asked`, or any free address if it is empty; the error shows `addresses`."""
+        if asked:
+            problem = self.allocation.address_problem(family, asked)
+            address: str | None = asked
+        else:
+            problem, address = "", self.allocation.next_address(family)
+        if address is None:
+            raise _no_address()
+        problem = problem or self.claim_problem(address)
+        if problem:
+            what = f"IP {asked}" if asked else "IP"
+            raise self.refuse(_ADDRESSES, list(addresses), f"failed to allocate {what}: {problem}")
+        return address
+
+    def claim_problem(self, address: str) -> str:
+        """Return why this Service cannot have claims: it has no name, or one that references cannot contain."""
+        name = self.parent.name
+        if self.ctx.dry_run or (name and not path_segment_name(name)):
+            return ""
+        return str(refuse("IPAddress", IP_ADDRESSES.group, address, validate_parent(self.parent)))
+
+    def fill_ports(self) -> None:
+        """Allocate node ports.
+
+        On creation, ports with the same number share one, such as TCP and UDP of one service.
+        """
+        if not has_node_ports(self.spec):
+            return
+        kept = set(node_ports(self.was)) if self.was is not None and has_node_ports(self.was) else set()
+        shared: dict[int, int] = {}
+        for index, port in enumerate(items(self.spec, "ports")):
+            if port.get("nodePort") or allocates_node_ports(self.spec):
+                if self.was is None:
+                    self.share_port(index, port, shared)
+                else:
+                    self.change_port(index, port, kept)
+
+    def share_port(self, index: int, port: Unstructured, shared: dict[int, int]) -> None:
+        """Allocate on creation (`initNodePorts`): the node port that a port of this number requests, or any."""
+        number, asked = port.get("port") or 0, port.get("nodePort") or 0
+        if known := shared.get(number):
+            if asked and asked != known:
+                self.take_port(index, asked)
+            port["nodePort"] = asked or known
+            return
+        ports = items(self.spec, "ports")
+        wanted = next((each["nodePort"] for each in ports if each.get("nodePort") and each.get("port") == number), 0)
+        if wanted:
+            self.take_port(index, wanted)
+        port["nodePort"] = shared[number] = wanted or self.next_port()
+
+    def change_port(self, index: int, port: Unstructured, kept: set[int]) -> None:
+        """Allocate on update (`updateNodePorts`); `kept` are the node ports that the Service already has."""
+        asked = port.get("nodePort")
+        if not asked:
+            asked = port["nodePort"] = self.next_port()
+        elif asked not in kept:
+            self.take_port(index, asked)
+        kept.add(asked)
+
+    def take_port(self, index: int, port: int) -> None:
+        """Claim the requested node port for the port at `index`, or raise an `ApiError`."""
+        if problem := self.allocation.claim_port(port):
+            raise self.refuse(_PORTS.at(index).child("nodePort"), port, problem)
+
+    def next_port(self) -> int:
+        """Allocate any node port."""
+        port = self.allocation.next_port()
+        if port is None:
+            raise _internal_error(f"failed to allocate a nodePort: {FULL}")
+        return port
+
+    def fill_health_check_port(self) -> None:
+        """Allocate the port for health checks if the Service now needs one."""
+        if not needs_health_check(self.spec) or (self.was is not None and needs_health_check(self.was)):
+            return
+        if asked := self.spec.get("healthCheckNodePort"):
+            if problem := self.allocation.claim_port(asked):
+                raise _internal_error(f"failed to allocate requested HealthCheck NodePort {asked}: {problem}")
+        elif (port := self.allocation.next_port()) is not None:
+            self.spec["healthCheckNodePort"] = port
+        else:
+            raise _internal_error(f"failed to allocate a HealthCheck NodePort 0: {FULL}")
+
+    def refuse(self, path: Path, value: object, detail: str) -> ApiError:
+        """Return the 422 for one value."""
+        return refuse("Service", "", self.parent.name, [invalid(path, value, detail)])
+
+
+def _no_address() -> InternalError:
+    return _internal_error(f"failed to allocate a serviceIP: {FULL}")
+
+
+def _internal_error(problem: str) -> InternalError:
+    """Return the error for problems without a specific code (`errors.NewInternalError`)."""
+    return InternalError(
+        f"Internal error occurred: {problem}", details=StatusDetails(causes=(StatusCause(message=problem),))
+    )

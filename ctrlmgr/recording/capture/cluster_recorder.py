@@ -1,0 +1,236 @@
+"""Records a cluster: one thread per resource, and one that merges, redacts and writes the changes.
+
+Guarantees: the recording has every change of the chosen resources exactly once, from the initial state to the revision
+at which it was stopped. An interrupted recording leaves a readable file. If all resources are recorded, custom kinds
+are followed as their definitions are created and deleted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from random import Random
+from typing import NamedTuple
+
+import structlog
+
+from ctrlmgr import threads
+from ctrlmgr.api.resource import DEFINITIONS, Key, Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import CtrlmgrError, NotFound, SettingsError
+from ctrlmgr.recording.capture.cluster_client import Cluster, Served
+from ctrlmgr.recording.capture.continuing import Ending
+from ctrlmgr.recording.capture.custom_kind_capture import Begun, CustomKinds, Ended, Moved, Step
+from ctrlmgr.recording.capture.merge import Merger
+from ctrlmgr.recording.capture.redaction import Redaction
+from ctrlmgr.recording.capture.rotation import Files
+from ctrlmgr.recording.capture.streams import Changed, Failed, Listed, Message, Missing, Progressed, Stream
+
+log = structlog.get_logger(__name__)
+
+_LOOK_UP = 0.2
+"""Seconds without a change until the recorder flushes, and checks whether to stop."""
+
+_LAST_WORDS = 15.0
+"""Seconds at the end for watches to deliver all changes up to the end."""
+
+
+class State(NamedTuple):
+    """The progress of a recording."""
+
+    changes: int
+    revision: Revision
+    waiting: int
+    """Changes that wait for a slower watch."""
+    size: int
+    """Bytes of the current file."""
+
+
+class Recorder:
+    """Records some resources of a cluster; `run` may be called once."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        served: Sequence[Served],
+        files: Files,
+        *,
+        clock: Clock,
+        random: Random,
+        namespace: str = "",
+        redaction: Redaction | None = None,
+        follows: bool = False,
+        ending: Ending | None = None,
+    ) -> None:
+        """Record `served`, of one namespace or ("") all, into `files`; `ending` is the end of a continued recording.
+
+        With `follows` custom kinds that are created later are recorded too; `served` must contain definitions then.
+        """
+        self._cluster = cluster
+        self._files = files
+        self._clock = clock
+        self._random = random
+        self._namespace = namespace
+        self._redaction = redaction or Redaction(())
+        self._queue: SimpleQueue[Message] = SimpleQueue()
+        self._merger = Merger([each.resource for each in served])
+        if ending is not None:
+            self._merger.resume(ending)
+        self._kinds = CustomKinds(namespace) if follows else None
+        self._streams = {each.resource: self._stream(each) for each in served}
+        self._ended: dict[Resource, Revision] = {}  # deleted definitions whose kind's watch may still deliver changes
+        self._leave = threading.Event()
+        if self._kinds is not None:
+            for each in served:
+                self._kinds.known(each)
+
+    @property
+    def state(self) -> State:
+        """The progress."""
+        return State(self._files.changes, self._files.revision, self._merger.waiting, self._files.size)
+
+    def run(
+        self, stop: threading.Event, period: float | None = None, tell: Callable[[State], None] | None = None
+    ) -> list[Resource]:
+        """Record until `stop` is set, or for `period` seconds after everything was listed.
+
+        Return the resources whose last changes the cluster did not deliver in time. `tell` is called about five times a
+        second. Raises the error of a resource that cannot be recorded.
+        """
+        for stream in self._streams.values():
+            threads.start(f"record {stream.served.resource}", partial(stream.run, self._leave))
+        try:
+            told, end = self._clock.monotonic(), None
+            while not stop.is_set() and (end is None or self._clock.monotonic() < end):
+                self._take()
+                if end is None and period is not None and self._merger.complete:
+                    end = self._clock.monotonic() + period
+                if tell and self._clock.monotonic() - told >= _LOOK_UP:
+                    told = self._clock.monotonic()
+                    tell(self.state)
+            return self._wait_for_watches()
+        finally:
+            self._leave.set()
+
+    def _stream(self, served: Served, begin: Revision | None = None) -> Stream:
+        clock, random = self._clock, self._random
+        return Stream(self._cluster, served, self._namespace, self._queue, clock=clock, random=random, begin=begin)
+
+    def _take(self) -> None:
+        """Process the queue, waiting briefly if it is empty, and write the changes that are ready."""
+        try:
+            self._accept(self._queue.get(timeout=_LOOK_UP))
+            while not self._queue.empty():
+                self._accept(self._queue.get())
+        except Empty:
+            pass
+        for change in self._merger.ready():
+            self._files.write(change._replace(object=self._redaction.applied(change.object)))
+        self._files.tick()
+
+    def _accept(self, message: Message) -> None:
+        if isinstance(message, Failed):
+            raise message.error
+        if message.resource not in self._streams:  # of a kind that has ended
+            return
+        match message:
+            case Changed(resource, type_, obj, at):
+                self._merger.changed(resource, type_, obj, at)
+                if self._kinds is not None and resource == DEFINITIONS:
+                    self._follow(self._kinds.changed(type_, obj))
+            case Listed(resource, revision, objects, at):
+                self._merger.listed(resource, revision, objects, at)
+                if self._kinds is not None and resource == DEFINITIONS:
+                    self._follow(self._kinds.listed(self._merger.objects(resource), revision))
+            case Progressed(resource, revision):
+                self._merger.progressed(resource, revision)
+            case Missing(resource):
+                self._end(resource, self._ended.get(resource, 0))
+
+    def _follow(self, steps: Iterable[Step]) -> None:
+        """Start and stop the watches of custom kinds."""
+        for step in steps:
+            match step:
+                case Begun(served, revision) if served.resource not in self._streams:
+                    self._merger.begin(served.resource, revision)
+                    stream = self._streams[served.resource] = self._stream(served, revision)
+                    threads.start(f"record {served.resource}", partial(stream.run, self._leave))
+                case Begun(served, _) | Moved(served):  # a stopped kind continues with its watch
+                    self._ended.pop(served.resource, None)
+                    self._streams[served.resource].served = served
+                case Ended(resource, revision):
+                    self._ended[resource] = revision
+                    if not self._merger.objects(resource):
+                        self._end(resource, revision)
+
+    def _end(self, resource: Resource, revision: Revision) -> None:
+        """Stop following a kind that is no longer served; `revision` is 0 if its definition may still exist.
+
+        Such a kind is served again later. If definitions are not watched, its recording ends.
+        """
+        if not revision and self._kinds is not None:
+            return
+        if not revision:
+            log.warning("it is no longer served, and its recording ends", resource=str(resource))
+        self._ended.pop(resource, None)
+        self._streams.pop(resource).leave.set()
+        self._merger.end(resource, revision, self._clock.now())
+
+    def _wait_for_watches(self) -> list[Resource]:
+        """Wait until every watch has delivered the current state; bookmarks may take a minute.
+
+        Definitions are first, because they start and stop kinds. A watch has delivered everything up to a revision if
+        its objects equal the objects that exist at that revision.
+        """
+        deadline = self._clock.monotonic() + _LAST_WORDS
+        first = [DEFINITIONS] if self._kinds is not None and DEFINITIONS in self._streams else []
+        late = self._level(first, deadline) if first else []
+        return late or self._level([*self._streams], deadline)
+
+    def _level(self, resources: Sequence[Resource], deadline: float) -> list[Resource]:
+        """Wait for some watches, and return those that have not delivered everything by the deadline."""
+        truths = {}
+        try:
+            for each in resources:
+                with suppress(NotFound):  # a kind whose definition is being deleted
+                    truths[each] = self._cluster.versions(self._streams[each].served, self._namespace)
+        except CtrlmgrError:  # the cluster is unavailable
+            return [*resources]
+        while True:
+            self._take()
+            late = [
+                resource
+                for resource, truth in truths.items()
+                if resource in self._streams and not self._is_level(resource, *truth)
+            ]
+            for resource, (revision, _) in truths.items():
+                if resource in self._streams and resource not in late:
+                    self._merger.progressed(resource, revision)
+            if not late or self._clock.monotonic() > deadline:
+                self._take()
+                return late
+
+    def _is_level(self, resource: Resource, revision: Revision, versions: Mapping[Key, Revision]) -> bool:
+        if self._merger.progress(resource) >= revision:
+            return True
+        return {key: obj.revision for key, obj in self._merger.objects(resource).items()} == versions
+
+
+def choose(served: Sequence[Served], names: Sequence[str]) -> list[Served]:
+    """Return the resources with these names: plural, `plural.group` or short; `*` is all of them.
+
+    `events` is core's unless its group is given, because both groups have the same objects. Raises `SettingsError`.
+    """
+    if "*" in names:
+        return [each for each in served if str(each.resource) != "events.events.k8s.io"]
+    chosen: dict[Resource, Served] = {}
+    for name in names:
+        found = [each for each in served if name in (str(each.resource), each.resource.plural, *each.short_names)]
+        if not found:
+            raise SettingsError(f"--resources: the cluster serves no {name!r} that can be listed and watched")
+        first = min(found, key=lambda each: (str(each.resource) != name, each.resource.group != ""))
+        chosen[first.resource] = first
+    return list(chosen.values())

@@ -1,0 +1,91 @@
+"""Follows the CustomResourceDefinitions of a cluster, and says when to start and stop recording each custom kind.
+
+Guarantees: a kind is started once, at the revision at which it was established, and stopped once, at the revision of
+its definition's deletion. A kind that is defined again before it was stopped continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.extensions.definition import Definition
+from ctrlmgr.recording.capture.cluster_client import Served
+
+
+class Begun(NamedTuple):
+    """A kind is served from a revision on; 0: it may have existed earlier, so it must be listed."""
+
+    served: Served
+    revision: Revision
+
+
+class Moved(NamedTuple):
+    """The recorded version of a kind is no longer served, but another one is."""
+
+    served: Served
+
+
+class Ended(NamedTuple):
+    """A definition was deleted, and with it all objects of its kind."""
+
+    resource: Resource
+    revision: Revision
+
+
+Step: TypeAlias = Begun | Moved | Ended
+
+
+class CustomKinds:
+    """The served custom kinds; for one thread."""
+
+    def __init__(self, namespace: str = "") -> None:
+        """Start without kinds; with a namespace only namespaced kinds are followed."""
+        self._namespace = namespace
+        self._served: dict[Resource, Served] = {}
+        self._defined: set[Resource] = set()
+
+    def known(self, served: Served) -> None:
+        """Add a kind that is recorded from the beginning."""
+        self._served[served.resource] = served
+
+    def changed(self, type: EventType, obj: Object) -> Iterator[Step]:
+        """Process a definition's change, and yield the resulting steps."""
+        definition = Definition(obj.to_dict())
+        if type is EventType.DELETED:
+            yield from self._gone(Resource(definition.group, definition.names.plural), obj.revision)
+        else:
+            yield from self._shown(definition, obj.revision)
+
+    def listed(self, objects: Mapping[Key, Object], revision: Revision) -> Iterator[Step]:
+        """Process all definitions that exist at a revision, and yield the resulting steps."""
+        definitions = [Definition(obj.to_dict()) for obj in objects.values()]
+        there = {Resource(each.group, each.names.plural) for each in definitions}
+        for resource in self._defined - there:
+            yield from self._gone(resource, revision)
+        for each in definitions:
+            yield from self._shown(each, 0)
+
+    def _gone(self, resource: Resource, revision: Revision) -> Iterator[Step]:
+        self._defined.discard(resource)
+        if self._served.pop(resource, None) is not None:
+            yield Ended(resource, revision)
+
+    def _shown(self, definition: Definition, revision: Revision) -> Iterator[Step]:
+        resource = Resource(definition.group, definition.names.plural)
+        self._defined.add(resource)
+        paths = [f"/apis/{definition.group}/{version.name}" for version in definition.served]
+        if not paths or not definition.has_condition("Established"):
+            return
+        if self._namespace and not definition.namespaced:
+            return
+        before = self._served.get(resource)
+        if before is None:
+            self._served[resource] = Served(resource, paths[0], definition.namespaced)
+            yield Begun(self._served[resource], revision)
+        elif before.path not in paths:
+            self._served[resource] = before._replace(path=paths[0])
+            yield Moved(self._served[resource])

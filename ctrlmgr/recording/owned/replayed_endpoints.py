@@ -1,0 +1,172 @@
+"""Endpoints in a replay: the recorded controller's writes are expected, other clients' writes are inputs.
+
+When our controller acts. It could act after every input, but its result only matters at a checkpoint, and before it
+becomes history that later results depend on. So ours acts on an object, if its watches have triggered it,
+
+1. before an input changes that object: a client edited the controller's last result, and the edit stays until a later
+   trigger;
+2. when the recorded controller created or deleted it, because a deletion also removes clients' edits;
+3. before its parent (the Service) changes or is deleted, if the recorded controller has written it since ours acted: a
+   Service that loses its selector keeps its last Endpoints. If the recorded controller has not written, it had not
+   acted on the triggers that ours has, so ours must not act either;
+4. at a checkpoint, after virtual time has passed until no retry or delay is left.
+
+One hint is taken from the recorded writes. If the recorded controller overwrote a client's edit that is in our log, the
+two writes crossed: it was triggered before the edit and acted after it, while ours acted before (1). Then ours acts on
+that object without a trigger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Revision
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change as StoreChange
+from ctrlmgr.recording.divergence import comparable
+from ctrlmgr.recording.every_write import WriteTracker, Written, whole
+from ctrlmgr.recording.expectation import Expectation, Ownership
+from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.replay_stage import Stage
+from ctrlmgr.recording.report import Unjudged
+
+
+class OwnedEndpoints:
+    """The recorded and our Endpoints."""
+
+    is_shared = False
+    expects_others = False
+
+    def __init__(self, stage: Stage, ownership: Ownership) -> None:
+        """Follow our controller's writes on `stage`; call it before the stage starts."""
+        informer = stage.informer(ownership.resource)
+        self.resource = ownership.resource
+        self._stage = stage
+        self._ownership = ownership
+        self._expectation = Expectation(ownership)
+        self._lister = informer.lister
+        self._changed: set[Key] = set()  # in our log, since the last checkpoint
+        self._edits: dict[Key, bytes] = {}  # the last client's edit of each object, until the next write
+        self._behind: set[Key] = set()  # the objects that the recorded controller has written since ours acted on them
+        self._tracker: WriteTracker | None = None
+        informer.add_handler(self._on_change)
+
+    @property
+    def ownership(self) -> Ownership:
+        """The ownership of this kind."""
+        return self._ownership
+
+    @property
+    def expected(self) -> int:
+        """The number of changes by the recorded controller."""
+        return self._expectation.expected
+
+    def track(self, tracker: WriteTracker) -> Collection[str]:
+        """Report each write to `tracker` from now on."""
+        self._tracker = tracker
+        tracker.follow(self.resource, whole(comparable))
+        return (self._ownership.controller,)
+
+    def act_on(self, subject: Key) -> None:
+        """Let our controller act on an object, if it is triggered."""
+        self._stage.act(self._ownership.controller, subject)
+
+    def _on_change(self, change: StoreChange) -> None:
+        self._changed.add(change.object.key)
+
+    @property
+    def subjects(self) -> Collection[Key]:
+        """The objects of both sides."""
+        return self._expectation.objects.keys() | {obj.key for obj in self._lister.list()}
+
+    @property
+    def changed(self) -> Iterable[Key]:
+        """The objects that have changed since the last checkpoint."""
+        return self._changed | self._expectation.changed
+
+    def compare(self, subject: Key) -> tuple[Any, Any]:
+        """Return both objects, without the fields that differ between clusters."""
+        recorded, ours = self._expectation.objects.get(subject), self._lister.get(subject)
+        return recorded and comparable(recorded), ours and comparable(ours)
+
+    def observe(self, change: Change) -> None:
+        """Let our controller act before a Service changes, if the recorded one had."""
+        self._expectation.observe(change)
+        if change.object.resource == self._ownership.parent and change.object.key in self._behind:
+            self._act(change.object.key)
+
+    def expects(self, change: Change) -> bool:
+        """Return False: changes of other kinds are inputs."""
+        return False
+
+    def take(self, change: Change) -> bool:
+        """Append a client's change to our object; let our controller act if the recorded one wrote."""
+        if self._expectation.take(change):
+            self._edit(change)
+        else:
+            self._follow_suit(change)
+            self._track(change)
+        return True
+
+    def take_past(self, change: Change) -> bool:
+        """Record Endpoints of the past."""
+        self._expectation.take_past(change)
+        return False
+
+    def _track(self, change: Change) -> None:
+        if self._tracker is not None:
+            obj = change.object
+            state = None if change.type is EventType.DELETED else comparable(obj)
+            self._tracker.recorded((self.resource, obj.key), Written(obj.revision, change.line, state))
+
+    def prepare(self) -> None:
+        """Do nothing: checkpoints need no preparation."""
+
+    def passed(self, revision: Revision) -> None:
+        """Reset the state after a checkpoint."""
+        self._changed.clear()
+        self._behind.clear()
+        self._expectation.checkpoint(revision)
+
+    def unjudged(self) -> Iterable[Unjudged]:
+        """Return nothing: everything can be compared."""
+        return ()
+
+    def _edit(self, change: Change) -> None:
+        """Append another client's change of an owned object as an input, applied to our object if it exists."""
+        key = change.object.key
+        self._act(key)
+        ours = self._lister.get(key)
+        self._edits.pop(key, None)
+        if change.type is EventType.DELETED:
+            if ours is not None:
+                self._stage.append(EventType.DELETED, ours)
+            return
+        edited = _as_incarnation_of(ours, change.object)
+        self._edits[key] = edited.body
+        self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, edited)
+
+    def _follow_suit(self, change: Change) -> None:
+        """Let our controller act when the recorded one did, at once if that matters; see the module's docstring."""
+        key = change.object.key
+        edit = self._edits.pop(key, None)
+        if change.type is EventType.MODIFIED and edit is None:
+            self._behind.add(key)
+            return
+        self._act(key)
+        ours = self._lister.get(key)
+        if edit is not None and ours is not None and ours.body == edit:
+            self._stage.act(self._ownership.controller, key, unasked=True)
+
+    def _act(self, key: Key) -> None:
+        self._behind.discard(key)
+        self._stage.act(self._ownership.controller, key)
+
+
+def _as_incarnation_of(ours: Object | None, recorded: Object) -> Object:
+    """Return `recorded` with the uid and creation time of our object in its place."""
+    if ours is None or ours.uid == recorded.uid:
+        return recorded
+    return recorded.with_metadata(uid=ours.uid, creation_timestamp=ours.metadata.creation_timestamp)

@@ -1,0 +1,347 @@
+"""Namespaces in a replay: compares their deletion, and the remaining content of terminating ones.
+
+Clients' writes to a namespace (creation, labels, deletion requests, finalizers) are inputs. The namespace controller's
+writes are expected: the conditions, the removal of the finalizer `kubernetes`, and the namespace's deletion. From five
+seconds after the deletion request on, deletions of its content, and of the addresses claimed for its Services, are
+expected too. Before that the recorded controller waits, so deletions are clients'. Deletions of objects that were
+terminating already are always clients': they released finalizers, or acted as the kubelet.
+
+The whole namespace is compared, except the times of its conditions, and which objects remain in a terminating one: of
+the recorded kinds, without EndpointSlices, whose names are random.
+
+A namespace may be held by objects of unrecorded kinds, which only the recorded conditions mention. Then an object of
+such a kind with such a finalizer is added to our log as a stand-in, so that the namespace stays. It is removed when the
+conditions no longer mention it. From then on the conditions about remaining content are not compared, because they
+depend on the stand-ins. This is counted; the rest is compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, NAMESPACES, Key, Resource, Revision
+from ctrlmgr.clock import parse_time
+from ctrlmgr.controllers.namespace import Options
+from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.extensions.definition import Definition
+from ctrlmgr.informer import Change as StoreChange
+from ctrlmgr.informer import Informer, Lister
+from ctrlmgr.kinds.allocators.allocation_claims import Claim
+from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES
+from ctrlmgr.recording.divergence import comparable
+from ctrlmgr.recording.every_write import WriteTracker
+from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.replay_stage import Stage
+from ctrlmgr.recording.report import Unjudged
+
+_LEFT = re.compile(r"(\S+) has (\d+) resource instances")
+_HELD = re.compile(r"(\S+) in (\d+) resource instances")
+_CONTENT, _FINALIZERS = "NamespaceContentRemaining", "NamespaceFinalizersRemaining"
+_UNJUDGED = "what is left in it is of kinds that the recording does not show"
+_ATTEMPTS = 5
+"""How often our controller is run to finish a namespace that the recording creates again."""
+
+
+class OwnedNamespaces:
+    """The recorded and our namespaces and their content."""
+
+    resource = NAMESPACES
+    is_shared = False
+    expects_others = True
+
+    def __init__(self, stage: Stage, kinds: Kinds) -> None:
+        """Follow our controller's writes on `stage`; call it before the stage starts."""
+        informer = stage.informer(NAMESPACES)
+        informer.add_handler(self._on_change)
+        self._stage = stage
+        self._ours = informer.lister
+        self._content: dict[Resource, Lister] = {
+            kind.storage: stage.informer(kind.storage).lister
+            for kind in kinds
+            if kind.namespaced and kind.storage == kind.resource and "delete" in kind.verbs
+        }
+        self._addresses = stage.informer(IP_ADDRESSES).lister
+        self._api_versions = {kind.storage: (kind.gvk.kind, kind.gvk.api_version) for kind in kinds}
+        stage.follow_definitions(self)
+        self._recorded: dict[Key, Object] = {}
+        self._ending: dict[str, int] = {}  # when recorded namespaces were first terminating, in microseconds
+        self._there: dict[str, set[tuple[Resource, str]]] = {}  # the recorded content of each namespace
+        self._shown: set[Resource] = set()
+        self._stand_ins: dict[str, list[Object]] = {}
+        self._guessed: set[str] = set()  # namespaces that have had stand-ins
+        self._uncompared: Counter[str] = Counter()
+        self.held: dict[str, Sequence[Object]] = {}
+        """The first stand-ins of each namespace, by its name."""
+        self.known_held: Mapping[str, Sequence[Object]] = {}
+        """The same, if an earlier replay of the recording has found them."""
+        self._is_prompt = False  # whether our controller acts when the recorded one did, and not only at the end
+        self._changed: set[Key] = set()
+
+    def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
+        """Add the instances of a definition to the content of namespaces, if they are namespaced."""
+        if definition.namespaced:
+            self._content[resource] = instances.lister
+            version = f"{definition.group}/{definition.storage.name}"
+            self._api_versions[resource] = (definition.accepted.kind, version)
+
+    def end(self, definition: Definition, resource: Resource) -> None:
+        """Do nothing: the instances of a deleted definition are deleted too."""
+
+    def _on_change(self, change: StoreChange) -> None:
+        self._changed.add(change.object.key)
+
+    @property
+    def subjects(self) -> Collection[Key]:
+        """The namespaces of both sides."""
+        return self._recorded.keys() | {obj.key for obj in self._ours.list()}
+
+    @property
+    def changed(self) -> Iterable[Key]:
+        """The namespaces that have changed or are terminating."""
+        return self._changed | {Key("", name) for name in self._ending}
+
+    def compare(self, subject: Key) -> tuple[Any, Any]:
+        """Return both namespaces, with their content if they are terminating or deleted."""
+        recorded, ours = self._recorded.get(subject), self._ours.get(subject)
+        theirs, mine = _comparable(recorded), _comparable(ours)
+        if subject.name in self._guessed:
+            self._uncompared[subject.name] += 1
+            theirs, mine = _without_left(theirs), _without_left(mine)
+        if recorded is None or recorded.is_terminating:
+            theirs |= _content(self._recorded_content(subject.name))
+            mine |= _content(self._our_content(subject.name))
+        return theirs or None, mine or None
+
+    def observe(self, change: Change) -> None:
+        """Record the content of namespaces."""
+        obj, resource = change.object, change.object.resource
+        self._shown.add(resource)
+        if resource == ENDPOINT_SLICES and change.type is EventType.DELETED and self._is_emptying(change):
+            self._act_at_once(obj.namespace)
+        if change.type is EventType.MODIFIED or resource == ENDPOINT_SLICES or resource not in self._content:
+            return  # a modified object existed before
+        if namespace := obj.namespace:
+            there = self._there.setdefault(namespace, set())
+            (there.discard if change.type is EventType.DELETED else there.add)((resource, obj.name))
+
+    def expects(self, change: Change) -> bool:
+        """Return whether a change of content in a terminating namespace is expected from our controller."""
+        if not self._ending:
+            return False
+        obj = change.object
+        lister = self._addresses if obj.resource == IP_ADDRESSES else self._content.get(obj.resource)
+        since = self._ending.get(_holder(obj))
+        if since is None or lister is None or change.type is EventType.ADDED:
+            return False
+        self._stage.follow()
+        ours = lister.get(obj.key)
+        if ours is None:
+            return True  # our controller has deleted it already
+        if not self._is_emptying(change):
+            return False
+        gone = change.type is EventType.DELETED
+        is_expected = not obj.is_terminating if gone else obj.is_terminating and not ours.is_terminating
+        if is_expected:
+            self._act_at_once(_holder(obj))
+        return is_expected
+
+    def _is_emptying(self, change: Change) -> bool:
+        """Return whether the recorded controller may have started to delete the content of the namespace."""
+        since = self._ending.get(_holder(change.object))
+        return since is not None and change.recorded_at - since >= Options.namespace_deletion_grace * 1_000_000
+
+    def _act_at_once(self, name: str) -> None:
+        """Let our controller act on a namespace when the recorded one did."""
+        if self._is_prompt:
+            self._stage.act(CONTROLLER_NAME, Key("", name), unasked=True)
+
+    def take(self, change: Change) -> bool:
+        """Append a client's change of a namespace; leave other changes to our controller."""
+        obj = change.object
+        self._changed.add(obj.key)
+        old = self._recorded.pop(obj.key, None)
+        if change.type is EventType.DELETED:
+            self._end(obj, held=bool(old and old.metadata.finalizers))
+            return True
+        self._recorded[obj.key] = obj
+        if old is None:
+            self._begin(obj)
+        elif _is_controllers(old, obj):
+            self._stand_in(obj)
+        else:
+            self._edit(obj)
+        if obj.is_terminating and obj.name not in self._ending:
+            self._ending[obj.name] = change.recorded_at
+            for each in self.known_held.get(obj.name, ()):
+                self._stage.append(EventType.ADDED, each)
+                self._stand_ins.setdefault(obj.name, []).append(each)
+            self._stage.act(CONTROLLER_NAME, obj.key)  # this starts its grace period
+        return True
+
+    def take_past(self, change: Change) -> bool:
+        """Record a namespace of the past; a terminating one has been so since its deletion."""
+        obj = change.object
+        self._changed.add(obj.key)
+        self._ending.pop(obj.name, None)
+        if change.type is EventType.DELETED:
+            self._recorded.pop(obj.key, None)
+            return False
+        self._recorded[obj.key] = obj
+        if obj.is_terminating:
+            self._ending[obj.name] = parse_time(obj.metadata.deletion_timestamp or "")
+        return False
+
+    def prepare(self) -> None:
+        """Do nothing: checkpoints need no preparation."""
+
+    def passed(self, revision: Revision) -> None:
+        """Reset the state after a checkpoint."""
+        self._changed.clear()
+
+    def track(self, tracker: WriteTracker) -> Collection[str]:
+        """Act when the recorded controller did, from now on. Single writes are not reported: see `_left_in`."""
+        self._is_prompt = True
+        return ()
+
+    def act_on(self, subject: Key) -> None:
+        """Do nothing: no single write is tracked."""
+
+    def unjudged(self) -> Iterable[Unjudged]:
+        """Return at how many checkpoints the remaining content of a namespace could not be compared."""
+        for name, count in sorted(self._uncompared.items()):
+            yield Unjudged(str(NAMESPACES), "", name, _UNJUDGED, count)
+
+    def _begin(self, obj: Object) -> None:
+        """Append a namespace; one of the same name that is terminating in our log must be deleted first."""
+        self._urge(obj.key, lambda ours: ours is None)
+        ours = self._ours.get(obj.key)
+        self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, obj)
+
+    def _urge(self, key: Key, is_done: Callable[[Object | None], bool]) -> None:
+        """Run our controller on a namespace repeatedly until it is done, because the recorded one was."""
+        self._stage.follow()
+        for _ in range(_ATTEMPTS):
+            if is_done(self._ours.get(key)):
+                break
+            self._stage.act(CONTROLLER_NAME, key, unasked=True)
+            self._stage.follow()
+
+    def _edit(self, obj: Object) -> None:
+        """Append a client's change, with the fields that our controller has written."""
+        self._stage.follow()
+        ours = self._ours.get(obj.key)
+        if ours is None:
+            return  # our controller was done too early, which the comparison reports
+        fields, written = obj.to_dict(), ours.to_dict()
+        status = {key: value for key, value in fields.get("status", {}).items() if key != "conditions"}
+        if conditions := written.get("status", {}).get("conditions"):
+            status["conditions"] = conditions
+        fields |= {"status": status, "spec": written.get("spec", {})}
+        edited = Object.from_dict(fields)
+        self._stage.append(EventType.MODIFIED, edited.with_metadata(uid=ours.uid))
+
+    def _end(self, obj: Object, *, held: bool) -> None:
+        """Record that a namespace was deleted, by its controller or because a client released it."""
+        self._ending.pop(obj.name, None)
+        self._remove_stand_ins(obj.name)
+        if not held:
+            return
+        self._urge(obj.key, _is_emptied)
+        ours = self._ours.get(obj.key)
+        if ours is not None:
+            self._stage.append(EventType.DELETED, ours)
+
+    def _stand_in(self, namespace: Object) -> None:
+        """Add stand-ins of unrecorded kinds, as many as the conditions report."""
+        left, held = _left_in(namespace)
+        unseen = {resource: count for resource, count in left.items() if resource not in self._shown}
+        self._remove_stand_ins(namespace.name)
+        finalizers = sorted(held)
+        for resource, count in unseen.items():
+            for number in range(count):
+                kind, version = self._api_versions.get(resource, ("", ""))
+                metadata = {"name": f"stand-in-{number}", "namespace": namespace.name, "finalizers": finalizers}
+                obj = Object.from_dict({"kind": kind, "apiVersion": version, "metadata": metadata})
+                self._stage.append(EventType.ADDED, obj)
+                self._stand_ins.setdefault(namespace.name, []).append(obj)
+                self._guessed.add(namespace.name)
+        self.held.setdefault(namespace.name, tuple(self._stand_ins.get(namespace.name, ())))
+
+    def _remove_stand_ins(self, namespace: str) -> None:
+        self._stage.follow()
+        for obj in self._stand_ins.pop(namespace, ()):
+            ours = self._content[obj.resource].get(obj.key)
+            if ours is not None:
+                self._stage.append(EventType.DELETED, ours)
+
+    def _recorded_content(self, namespace: str) -> list[str]:
+        return sorted(f"{resource} {name}" for resource, name in self._there.get(namespace, ()))
+
+    def _our_content(self, namespace: str) -> list[str]:
+        resources = self._shown - {ENDPOINT_SLICES}
+        return sorted(
+            f"{resource} {obj.name}"
+            for resource, lister in self._content.items()
+            if resource in resources
+            for obj in lister.list(namespace)
+        )
+
+
+def _is_controllers(old: Object, new: Object) -> bool:
+    """Return whether the namespace controller made a change: only it writes conditions and removes its finalizer."""
+    before, after = old.to_dict(), new.to_dict()
+    return (
+        _conditions(before) != _conditions(after)
+        or (before.get("spec") or {}).get("finalizers") != (after.get("spec") or {}).get("finalizers")
+    ) and new.is_terminating
+
+
+def _holder(obj: Object) -> str:
+    """Return the namespace that an object belongs to; for an IPAddress, that of its Service."""
+    parent = obj.view(Claim).parent if obj.resource == IP_ADDRESSES else None
+    return obj.namespace if parent is None else parent.namespace
+
+
+def _is_emptied(namespace: Object | None) -> bool:
+    """Return whether the namespace controller has finished with a namespace."""
+    return namespace is None or not (namespace.to_dict().get("spec") or {}).get("finalizers")
+
+
+def _conditions(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return (fields.get("status") or {}).get("conditions") or []
+
+
+def _content(left: list[str]) -> dict[str, Any]:
+    return {"content": left} if left else {}
+
+
+def _comparable(namespace: Object | None) -> dict[str, Any]:
+    if namespace is None:
+        return {}
+    fields = comparable(namespace)
+    for condition in _conditions(fields):
+        condition.pop("lastTransitionTime", None)
+    return fields
+
+
+def _without_left(namespace: dict[str, Any]) -> dict[str, Any]:
+    """Return the comparable fields of a namespace without the conditions about remaining content."""
+    status = namespace.get("status") or {}
+    conditions = [each for each in _conditions(namespace) if each["type"] not in (_CONTENT, _FINALIZERS)]
+    return {**namespace, "status": {**status, "conditions": conditions}} if namespace else namespace
+
+
+def _left_in(namespace: Object) -> tuple[dict[Resource, int], set[str]]:
+    """Return the remaining content in a namespace's conditions, by resource, and the finalizers that hold it."""
+    messages = {each["type"]: each["message"] for each in _conditions(namespace.to_dict())}
+    left = {}
+    for name, count in _LEFT.findall(messages.get(_CONTENT, "")):
+        plural, _, group = name.partition(".")
+        left[Resource(group, plural)] = int(count)
+    return left, {finalizer for finalizer, _ in _HELD.findall(messages.get(_FINALIZERS, ""))}

@@ -1,0 +1,327 @@
+"""Replay: appends a recording's inputs to our log, runs our controllers, and compares the results at every checkpoint.
+
+Guarantees:
+
+- **Deterministic.** One thread, a clock that the recording drives, and injected randomness: each replay of a file, into
+  any kind of log, gives the same events and the same chain hash.
+- **Independent.** The recorded controllers' writes are never inputs; see `expectation`. Objects that existed when the
+  recording began are inputs: see `opening`.
+- **Complete.** If the recording is damaged, all entries before the fault are in the log.
+- **Terminating.** If controllers never become quiescent, that is a divergence, not a hang.
+
+Each owned kind decides when our controllers act: see `owned.endpoints`, `owned.slices` and `owned.shared`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Resource, Revision
+from ctrlmgr.clock import parse_time
+from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPACE_CONTROLLER
+from ctrlmgr.errors import RecordingError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.interpreter import collector_paused
+from ctrlmgr.recording.divergence import Divergence, Verdict
+from ctrlmgr.recording.every_write import Moments, Plan, WriteTracker
+from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
+from ctrlmgr.recording.format import Change, Checkpoint, RecordingReader
+from ctrlmgr.recording.initial_entries import Placed, placed
+from ctrlmgr.recording.judged.autoscalers import JudgedAutoscalers
+from ctrlmgr.recording.owned.ownership import Owned, divergence_at
+from ctrlmgr.recording.owned.replayed_endpoints import OwnedEndpoints
+from ctrlmgr.recording.owned.replayed_namespaces import OwnedNamespaces
+from ctrlmgr.recording.owned.replayed_slices import MANAGERS, OwnedSlices
+from ctrlmgr.recording.owned.shared import SHARED, SharedKinds
+from ctrlmgr.recording.replay_stage import Restless, Stage
+from ctrlmgr.recording.replayed_controllers import CONTROLLERS, ControllerBuilder
+from ctrlmgr.recording.report import Findings, Report, Unjudged
+from ctrlmgr.recording.virtual_clock import ReplayClock
+
+JUDGED = ("horizontal-pod-autoscaler-controller",)
+"""The controllers that do not run, but repeat the recorded decisions."""
+
+_TELL_AFTER = 500
+"""Entries between progress reports."""
+
+_AHEAD = 1_000
+"""Maximum entries that are read ahead, to find the names for objects that ours create."""
+
+
+class Progress(NamedTuple):
+    """The progress of a replay: at `line`, with `position` of the file's `size` bytes read."""
+
+    line: int
+    position: int
+    size: int
+
+
+class Replay:
+    """Replays one recording into one log; for one thread."""
+
+    _namespaces: OwnedNamespaces | None = None
+    _slices: OwnedSlices | None = None
+
+    def __init__(
+        self,
+        log: EventLog,
+        clock: ReplayClock,
+        *,
+        controllers: Mapping[str, ControllerBuilder] = CONTROLLERS,
+        caches: Iterable[Resource] = (),
+        owns: Iterable[Ownership] = (),
+        shares: Mapping[str, Sequence[Resource]] | None = None,
+        judges: Collection[str] = JUDGED,
+        tracks: bool = False,
+        plan: Plan | None = None,
+    ) -> None:
+        """Replay into an empty log of `open_replay_log`; raises `SettingsError` if it has events.
+
+        Without controllers the whole recording is input: it is loaded, and nothing is compared. `caches` are kept in
+        addition to the controllers' ones. `owns` says which kinds other controllers own, and their field managers in
+        the recording. `shares` says which kinds such controllers share with clients; their names are the field
+        managers. `judges` are controllers that only repeat the recorded decisions. With `tracks`, each single write is
+        compared, and our controllers act after every input, or when `plan` says: see `every_write`.
+        """
+        self._stage = Stage(log, clock, controllers)
+        for resource in caches:
+            self._stage.informer(resource)
+        shared = {name: kinds for name, kinds in {**SHARED, **(shares or {})}.items() if name in controllers}
+        self._shared = SharedKinds(self._stage, shared) if shared else None
+        self._given: list[OwnedEndpoints] = []  # from `owns`, for the running controllers
+        self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
+        self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # notified of other kinds
+        self._expecting = [each for each in self._watching if each.expects_others]
+        self._autoscalers = self._judging() if controllers and judges else None
+        self._findings = Findings()
+        self._moments: Moments = plan.moments if plan is not None else {}
+        self._tracker = WriteTracker() if tracks else None
+        self._prompt: tuple[str, ...] = ()  # the controllers that act after each input
+        if self._tracker is not None:
+            self._stage.writings.append(self._tracker)
+            every = [name for owned in self._owned.values() for name in owned.track(self._tracker)]
+            self._prompt = tuple(dict.fromkeys(every)) if plan is None else ()
+        if plan is not None and self._namespaces is not None:
+            self._namespaces.known_held = plan.held
+        self._past = 0  # entries of the past that were read ahead and not played
+        self._file = ""
+        self._seconds = 0.0
+        self._line = self._events = self._checkpoints = self._compared = 0
+
+    def _own(self, controllers: Iterable[str], owns: Iterable[Ownership]) -> Iterator[Owned]:
+        """Yield the owned kinds of controllers with these names."""
+        given = tuple(owns)
+        for ownership in ownerships_of(controllers, (*OWNERSHIPS, *given)):
+            owned = OwnedEndpoints(self._stage, ownership)
+            if ownership in given:
+                self._given.append(owned)
+            yield owned
+        if keepers := [name for name in controllers if name in MANAGERS]:
+            self._slices = OwnedSlices(self._stage, keepers)
+            yield self._slices
+        if NAMESPACE_CONTROLLER in controllers:
+            self._namespaces = OwnedNamespaces(self._stage, self._stage.kinds)
+            yield self._namespaces
+        if self._shared is not None:
+            yield from self._shared.kinds
+
+    def _judging(self) -> JudgedAutoscalers:
+        shared, pods = self._shared, self._stage.informer(PODS).lister
+
+        def recorded(namespace: str) -> list[Object]:
+            found = shared.recorded(PODS, namespace) if shared is not None else None
+            if found is not None:
+                return found
+            self._stage.follow()  # all of them are inputs
+            return list(pods.list(namespace))
+
+        return JudgedAutoscalers(lambda: self._stage.kinds, recorded)
+
+    def run(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Report:
+        """Replay all entries of `reader` and return the report.
+
+        Raises `RecordingError` and other errors of the reader, after all entries before the fault were appended;
+        `report` then returns the result so far. `on_progress` is called every few hundred lines.
+        """
+        self._file = reader.path
+        began = time.perf_counter()  # real time is only used for the report's rate
+        try:
+            with collector_paused(freeze=True):  # a log in memory has hundreds of thousands of objects
+                self._stage.start()
+                self._play(reader, on_progress)
+        except Restless as restless:
+            self._find_restless(str(restless))
+        finally:
+            self._stage.follow()
+            self._stage.log.flush()
+            self._seconds = time.perf_counter() - began
+        return self.report()
+
+    def report(self) -> Report:
+        """Return the result so far."""
+        head = self._stage.log.head()
+        return Report(
+            file=self._file,
+            events=self._events,
+            inputs=self._stage.inputs,
+            reconciles=self._stage.reconciles,
+            writes=head.revision - self._stage.inputs,
+            checkpoints=self._checkpoints,
+            objects_compared=self._compared,
+            decisions_compared=0 if self._autoscalers is None else self._autoscalers.judged,
+            divergences=self._divergences(),
+            paired=() if self._tracker is None else self._tracker.paired(),
+            unjudged=tuple(self._unjudged()),
+            revision=head.revision,
+            hash=head.hash.hex(),
+            seconds=self._seconds,
+        )
+
+    def unmatched(self) -> Sequence[Ownership]:
+        """Return those of `owns` without a matching write in the recording."""
+        return [owned.ownership for owned in self._given if not owned.expected]
+
+    def plan(self) -> Plan:
+        """Return the plan with which another replay acts at the recorded moments."""
+        held = self._namespaces.held if self._namespaces is not None else {}
+        return Plan({} if self._tracker is None else self._tracker.moments(), held)
+
+    def _divergences(self) -> tuple[Divergence, ...]:
+        found = self._findings.all()
+        if self._tracker is None:
+            return found
+        return tuple(sorted((*found, *self._tracker.divergences()), key=lambda each: (each.line, each.subject)))
+
+    def _unjudged(self) -> Iterator[Unjudged]:
+        if self._autoscalers is not None:
+            yield from self._autoscalers.unjudged()
+        for owned in self._owned.values():
+            yield from owned.unjudged()
+
+    def _play(self, reader: RecordingReader, on_progress: Callable[[Progress], None] | None) -> None:
+        next_telling = 0
+        for entry, is_past in self._ahead(reader):
+            self._line = entry.line
+            if isinstance(entry, Checkpoint):
+                self._check(entry)
+            elif is_past:
+                self._take_past(entry)
+            else:
+                self._take(entry)
+            if on_progress and entry.line >= next_telling:
+                next_telling = entry.line + _TELL_AFTER
+                on_progress(Progress(entry.line, reader.position, reader.size))
+        if not self._checkpoints:  # a plain watch has no checkpoints, so its end is used
+            self._check(Checkpoint(reader.line, "end of the recording", reader.revision))
+
+    def _ahead(self, reader: RecordingReader) -> Iterator[Placed]:
+        """Yield the entries of a recording, each after a number of later ones was read ahead.
+
+        A fault in the recording is raised after all entries before it.
+        """
+        shared = self._shared
+        entries = placed(reader)
+        if shared is None:
+            yield from entries
+            return
+        waiting: deque[Placed] = deque()
+        fault: RecordingError | None = None
+        while True:
+            try:
+                found = next(entries, None)
+            except RecordingError as error:
+                fault, found = error, None
+            if found is None:
+                break
+            if isinstance(found.entry, Change):
+                self._past += found.is_past
+                shared.foresee(found.entry, is_past=found.is_past)
+                if self._tracker is not None and self._slices is not None:
+                    self._slices.foresee(found.entry)
+            waiting.append(found)
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft()
+        yield from waiting
+        if fault is not None:
+            raise fault
+
+    def _take_past(self, change: Change) -> None:
+        """Append a change of the past; our controllers act after all of the past is appended."""
+        self._events += 1
+        self._past -= 1
+        self._stage.advance_to(_moment(change))
+        if self._autoscalers is not None:
+            self._autoscalers.observe(change)
+        for each in self._watching:
+            each.observe(change)
+        owned = self._owned.get(change.object.resource)
+        if owned is not None and owned.is_shared:
+            owned.observe(change)
+        if owned is None or not owned.take_past(change):
+            self._stage.append(change.type, change.object)
+
+    def _take(self, change: Change) -> None:
+        self._events += 1
+        moment = _moment(change)
+        if self._shared is not None and self._past <= 0:
+            self._shared.before(moment, change.object.revision)
+        if self._tracker is not None:
+            self._tracker.position = change.object.revision
+        self._stage.advance_to(moment)
+        if self._autoscalers is not None and (found := self._autoscalers.observe(change)) is not None:
+            self._findings.add_final(found)
+        owned = self._owned.get(change.object.resource)
+        is_shared = owned is not None and owned.is_shared
+        expected = (owned is None or is_shared) and self._is_expected(change)
+        for each in self._watching:
+            each.observe(change)
+        if owned is not None and is_shared:
+            owned.observe(change)
+        if not expected and (owned is None or not owned.take(change)):
+            self._stage.append(change.type, change.object)
+        self._answer(change.object.revision)
+
+    def _answer(self, revision: Revision) -> None:
+        """Let our controllers act if every write is compared: after each input, or when the recorded ones acted."""
+        if self._prompt:
+            self._stage.answer(self._prompt)
+        for resource, subject in self._moments.get(revision, ()):
+            self._owned[resource].act_on(subject)
+
+    def _is_expected(self, change: Change) -> bool:
+        """Return whether a change of another kind is expected from our controllers."""
+        return any(each.expects(change) for each in self._expecting)
+
+    def _check(self, checkpoint: Checkpoint) -> None:
+        for owned in self._owned.values():
+            owned.prepare()
+        self._stage.settle()
+        if self._shared is not None and self._stage.has_reasons():
+            self._shared.at_checkpoint()  # the other controllers' last writes affect them
+        self._checkpoints += 1
+        for resource, owned in self._owned.items():
+            # Objects that have changed on neither side are still equal.
+            for subject in sorted({*owned.changed, *self._findings.open_keys(resource)}):
+                self._findings.add(resource, subject, divergence_at(checkpoint, owned, subject))
+            self._compared += len(owned.subjects)
+            owned.passed(checkpoint.revision)
+
+    def _find_restless(self, controller: str) -> None:
+        place = f"line {self._line}"
+        self._findings.add_final(
+            Divergence(place, self._line, Verdict.RESTLESS, "controller", "", controller, differences=())
+        )
+
+
+def _moment(change: Change) -> int:
+    """Return when a change was recorded, or else its object's creation time."""
+    if change.recorded_at:
+        return change.recorded_at
+    try:
+        return parse_time(change.object.metadata.creation_timestamp or "")
+    except ValueError:
+        return 0  # the clock does not move

@@ -1,0 +1,212 @@
+"""Compares what two versions of our controllers wrote in replays of one recording.
+
+Both replays had the same inputs, so the controllers' writes between them are compared. For each object this is its
+state at the end of each stretch without inputs: several writes in a row count as one. Slices are compared by Service,
+as in `owned.slices`, because their names are random. If the states after the same input differ, the versions differ. If
+they are equal after different inputs, the write has moved.
+
+Inputs may differ slightly: deletions in a terminating namespace are inputs only until our controller has made them. The
+common inputs are aligned.
+
+Guarantee: each log is only read, once, from beginning to end.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, NAMESPACES, Key, Resource, Revision
+from ctrlmgr.eventlog.event import Event, EventType
+from ctrlmgr.recording.divergence import Difference, comparable, differences
+from ctrlmgr.recording.owned.replayed_slices import said, service_of
+from ctrlmgr.recording.replay_stage import RECORDING
+
+Subject: TypeAlias = tuple[Resource, Key]
+_Token: TypeAlias = tuple[int, str, str, str]
+
+
+class Departure(enum.Enum):
+    """The kind of difference between the versions' writes."""
+
+    DIFFERS = "differs"
+    """Both wrote it after the same input, with different results."""
+    MISSING = "missing"
+    """Only the other version wrote it."""
+    EXTRA = "extra"
+    """Only this version wrote it."""
+    MOVED = "moved"
+    """Both wrote the same, after different inputs."""
+
+
+class WriteDifference(msgspec.Struct, frozen=True, rename="camel"):
+    """One write in which the versions differ.
+
+    `input` is the number of inputs before it, in the log of the version that wrote it (this one's, if both did).
+    `revision` and `other_revision` are its revisions in the logs, 0 if there is none. In `differences`, the side
+    `recorded` is the other version's.
+    """
+
+    verdict: Departure
+    resource: str
+    namespace: str
+    name: str
+    input: int
+    revision: Revision
+    other_revision: Revision
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """The written object in kubectl's form: `endpoints shop/web`."""
+        return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
+
+
+class Comparison(msgspec.Struct, frozen=True, rename="camel"):
+    """The result of a comparison: the numbers compared, and all differences, sorted by input and object."""
+
+    inputs: int
+    other_inputs: int
+    writes: int
+    other_writes: int
+    same: int
+    differences: tuple[WriteDifference, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the comparison as plain JSON values."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        for each in fields["differences"]:
+            for told in each["differences"]:
+                told["other"] = told.pop("recorded")
+        return fields
+
+
+class Scannable(Protocol):
+    """A log that can be scanned."""
+
+    def scan(self, *, start: Revision = 1) -> Iterator[Event]:
+        """Yield every event."""
+
+
+class _Written(NamedTuple):
+    """The state of an object after a stretch without inputs; None if it was deleted."""
+
+    revision: Revision
+    state: Any
+
+
+class _Story(NamedTuple):
+    """The contents of a replay's log: its inputs, and the writes by the number of inputs before them."""
+
+    inputs: Sequence[_Token]
+    written: Mapping[Subject, dict[int, _Written]]
+
+    @property
+    def writes(self) -> int:
+        return sum(map(len, self.written.values()))
+
+
+def compare(ours: Scannable, others: Scannable) -> Comparison:
+    """Compare the logs of two replays of one recording, ours and another version's."""
+    mine, theirs = _read(ours), _read(others)
+    place = _aligned(mine.inputs, theirs.inputs)
+    found: list[WriteDifference] = []
+    same = 0
+    for subject in mine.written.keys() | theirs.written.keys():
+        other = _moved_to(place, theirs.written.get(subject, {}))
+        equal, different = _compare_one(subject, mine.written.get(subject, {}), other)
+        same += equal
+        found += different
+    found.sort(key=lambda each: (each.input, each.resource, each.namespace, each.name))
+    return Comparison(len(mine.inputs), len(theirs.inputs), mine.writes, theirs.writes, same, tuple(found))
+
+
+def _read(log: Scannable) -> _Story:
+    inputs: list[_Token] = []
+    written: dict[Subject, dict[int, _Written]] = {}
+    slices: dict[Key, dict[Key, Object]] = {}
+    for event in log.scan():
+        obj = event.object
+        if event.actor == RECORDING.actor:
+            inputs.append((event.type, str(obj.resource), obj.namespace, obj.name))
+        if obj.resource == ENDPOINT_SLICES:
+            subject, state = (obj.resource, service_of(obj)), _slices_after(slices, event)
+        else:
+            subject, state = (obj.resource, obj.key), _state(event)
+        if event.actor != RECORDING.actor:
+            written.setdefault(subject, {})[len(inputs)] = _Written(event.revision, state)
+    return _Story(inputs, written)
+
+
+def _slices_after(slices: dict[Key, dict[Key, Object]], event: Event) -> Any:
+    """Return the endpoints of all slices of a Service after `event`, which is one of them."""
+    kept = slices.setdefault(service_of(event.object), {})
+    if event.type is EventType.DELETED:
+        kept.pop(event.key, None)
+    else:
+        kept[event.key] = event.object
+    return said(kept.values())
+
+
+def _state(event: Event) -> Any:
+    if event.type is EventType.DELETED:
+        return None
+    fields = comparable(event.object)
+    if event.resource == NAMESPACES:
+        for condition in (fields.get("status") or {}).get("conditions") or ():
+            condition.pop("lastTransitionTime", None)
+    return fields
+
+
+def _aligned(mine: Sequence[_Token], theirs: Sequence[_Token]) -> list[int]:
+    """Return, for each number of their inputs (0, 1, …), the corresponding number of ours."""
+    if mine == theirs:
+        return list(range(len(mine) + 1))
+    most = min(len(mine), len(theirs))
+    start = next((index for index in range(most) if mine[index] != theirs[index]), most)
+    matcher = difflib.SequenceMatcher(None, mine[start:], theirs[start:], autojunk=False)
+    place = list(range(start + 1)) + [0] * (len(theirs) - start)
+    for left, right, size in matcher.get_matching_blocks():
+        for offset in range(size):
+            place[start + right + offset + 1] = start + left + offset + 1
+    for index in range(1, len(place)):  # an input of theirs alone does not advance
+        place[index] = max(place[index], place[index - 1])
+    return place
+
+
+def _moved_to(place: Sequence[int], written: Mapping[int, _Written]) -> dict[int, _Written]:
+    return {place[inputs]: each for inputs, each in written.items()}
+
+
+def _compare_one(
+    subject: Subject, mine: Mapping[int, _Written], theirs: Mapping[int, _Written]
+) -> tuple[int, list[WriteDifference]]:
+    """Return the number of equal writes of one object, and the differing ones."""
+    both = mine.keys() & theirs.keys()
+    unequal = [at for at in both if mine[at].state != theirs[at].state]
+    found = [_difference(subject, Departure.DIFFERS, at, mine[at], theirs[at]) for at in unequal]
+    later = {at: theirs[at] for at in sorted(theirs.keys() - both)}
+    for at in sorted(mine.keys() - both):
+        twin = next((other for other, each in later.items() if each.state == mine[at].state), None)
+        if twin is None:
+            found.append(_difference(subject, Departure.EXTRA, at, mine[at], None))
+        else:
+            found.append(_difference(subject, Departure.MOVED, at, mine[at], later.pop(twin)))
+    found += [_difference(subject, Departure.MISSING, at, None, each) for at, each in later.items()]
+    return len(both) - len(unequal), found
+
+
+def _difference(
+    subject: Subject, verdict: Departure, at: int, mine: _Written | None, theirs: _Written | None
+) -> WriteDifference:
+    resource, key = subject
+    told: Iterable[Difference] = ()
+    if verdict is Departure.DIFFERS and mine and theirs:
+        told = differences(theirs.state, mine.state)
+    revisions = (mine.revision if mine else 0, theirs.revision if theirs else 0)
+    return WriteDifference(verdict, str(resource), key.namespace, key.name, at, *revisions, tuple(told))

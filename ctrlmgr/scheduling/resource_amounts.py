@@ -1,0 +1,90 @@
+"""Requests of pods and resources of nodes, as integers: thousandths of CPUs, and units of everything else.
+
+Guarantees, those of Kubernetes' `component-helpers/resource` (`PodRequests`): a pod's request is the sum of its
+containers, or an init container with the sidecars started before it, if that is more. Requests of the whole pod replace
+it, and the overhead is added. Fractions are rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+from ctrlmgr.api.quantity import MILLI, WHOLE, parse
+from ctrlmgr.scheduling.scheduling_view import ContainerView, PodSpecView
+
+Amounts: TypeAlias = "dict[str, int]"
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+PODS: Final = "pods"
+DEFAULT_CPU: Final = 100
+"""Thousandths of a CPU for scoring a container without request."""
+DEFAULT_MEMORY: Final = 200 * 1024 * 1024
+"""Bytes of memory, likewise."""
+
+
+def amounts(texts: Mapping[str, str] | None) -> Amounts:
+    """Return a list of resources as integers."""
+    return {name: -(-parse(text) // (MILLI if name == CPU else WHOLE)) for name, text in (texts or {}).items()}
+
+
+def _add(total: Amounts, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _asked(container: ContainerView, defaults: Mapping[str, int]) -> Amounts:
+    return {**defaults, **amounts(container.resources.requests)}
+
+
+def pod_requests(spec: PodSpecView, *, defaulted: bool = False) -> Amounts:
+    """Return a pod's requests; with `defaulted`, containers without requests of CPU or memory get small ones."""
+    defaults = {CPU: DEFAULT_CPU, MEMORY: DEFAULT_MEMORY} if defaulted else {}
+    total: Amounts = {}
+    for container in spec.containers or ():
+        _add(total, _asked(container, defaults))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.init_containers or ():
+        asked = _asked(container, defaults)
+        if container.restart_policy == "Always":
+            _add(total, asked)
+            _add(sidecars, asked)
+            asked = dict(sidecars)
+        else:
+            _add(asked, sidecars)
+        _raise(peak, asked)
+    _raise(total, peak)
+    if spec.resources is not None and spec.resources.requests:
+        total |= amounts(spec.resources.requests)
+    _add(total, amounts(spec.overhead))
+    return total
+
+
+def _raise(total: Amounts, at_least: Mapping[str, int]) -> None:
+    for name, amount in at_least.items():
+        if amount > total.get(name, 0):
+            total[name] = amount
+
+
+def shortages(
+    asked: Mapping[str, int], allocatable: Mapping[str, int], used: Mapping[str, int], pods: int
+) -> tuple[list[str], bool]:
+    """Return why a pod does not fit beside `pods` others, and whether it does not even on an empty node."""
+    reasons, hopeless = [], False
+    if pods + 1 > allocatable.get(PODS, 0):
+        reasons.append("Too many pods")
+    for name in _in_order(asked):
+        amount = asked[name]
+        if amount > 0 and amount > allocatable.get(name, 0) - used.get(name, 0):
+            reasons.append(f"Insufficient {name}")
+            hopeless = hopeless or amount > allocatable.get(name, 0)
+    return reasons, hopeless
+
+
+_FIRST: Final = (CPU, MEMORY, "ephemeral-storage")
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))

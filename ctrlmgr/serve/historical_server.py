@@ -1,0 +1,171 @@
+"""A process that serves the API read-only, as it was at one revision of a log.
+
+Guarantees:
+- The served objects are those at that revision, with the history before it. Later events are never visible. A revision
+  that was compacted, or that is before the log's beginning, is an error before anything starts.
+- Nothing is written to the database. It is opened for reading, without migration, while other processes may write it.
+  Every write request is denied, and no controller runs.
+- Its kubeconfig is a separate file in the data directory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import NamedTuple
+
+import structlog
+
+from ctrlmgr import interpreter
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.clock import Clock, OtherTime, SystemClock, format_time
+from ctrlmgr.errors import BadRequest, Expired, SettingsError
+from ctrlmgr.eventlog import EventLog
+from ctrlmgr.eventlog.historical_view import PastLog
+from ctrlmgr.eventlog.opening import open_log_for_reading
+from ctrlmgr.informer import WatchCache
+from ctrlmgr.inspection import moments
+from ctrlmgr.inspection.database import Database, open_database
+from ctrlmgr.kinds.allocators.service_ranges import Ranges
+from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.manager import Phase
+from ctrlmgr.metrics import REGISTRY
+from ctrlmgr.randomness import PooledRandom
+from ctrlmgr.serve.authorization import ServingAuthorization
+from ctrlmgr.serve.followed import Followed
+from ctrlmgr.serve.front import Front
+from ctrlmgr.serve.fronted import Fronted
+from ctrlmgr.serve.signals import run_until_signalled
+from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
+from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.pages.health import PING
+from ctrlmgr.server.playing.read_only import ReadOnly
+from ctrlmgr.settings import Settings
+from ctrlmgr.ui import Process, Reader, Site
+
+log = structlog.get_logger(__name__)
+
+
+class Moment(NamedTuple):
+    """A revision that can be served."""
+
+    revision: Revision
+    recorded_at: int
+    """When its newest event was recorded, in microseconds since 1970."""
+    lost: Collection[str]
+    """Resources that were compacted separately beyond this revision, whose objects are unknown."""
+    known: Collection[Resource] | None
+    """Resources with known objects; None if none are lost."""
+
+
+def find_moment(database: Database, text: str, *, now: int) -> Moment:
+    """Return the moment for `text` (a revision, a time or an age); `now` is in microseconds since 1970.
+
+    Raises `BadRequest` if it is malformed, after the log's end or before its beginning; `Expired` if it was compacted.
+    """
+    revision = moments.resolve(database, text, now=now)
+    floors = moments.floors_above(database, revision)
+    if moments.EVERYTHING in floors:
+        raise Expired(revision, floors[moments.EVERYTHING])
+    first = database.query("SELECT min(revision) FROM event").rows[0][0]
+    if first is None:
+        raise BadRequest("the log is empty")
+    if revision < first:
+        begins = format_time(moments.recorded_at(database, first))
+        raise BadRequest(f"{text} is before the log begins, which is at revision {first} ({begins})")
+    known = None
+    if floors:
+        rows = database.query("SELECT DISTINCT resource FROM object").rows
+        known = [Resource.parse(name) for (name,) in rows if name not in floors]
+    return Moment(revision, moments.recorded_at(database, revision), sorted(floors), known)
+
+
+class PastApplication(Fronted):
+    """A process that serves a past revision, wired and not yet started."""
+
+    def __init__(
+        self, settings: Settings, event_log: EventLog, moment: Moment, *, clock: Clock, random: Random
+    ) -> None:
+        """Wire the parts on an open log; raises `SettingsError` for wrong settings or an address in use."""
+        self.moment = moment
+        stored = Followed()
+        front = Front(settings, stored.find, clock=clock, random=random, kubeconfig=f"kubeconfig-at-{moment.revision}")
+        super().__init__(front, clock=clock)
+        authorization = ServingAuthorization(settings.authorization, clock=clock)
+        authorizer = ReadOnly(authorization.authorizer, _reason(moment))
+        feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
+        ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
+        backend = Backend(
+            event_log,
+            feed,
+            builtin_kinds(ranges),
+            Reviews(front.authenticator, authorizer),
+            clock=clock,
+            random=random,
+            window=settings.watch_cache.capacity,
+            shown_at=OtherTime(lambda: moment.recorded_at, clock),
+        )
+        stored.follow(backend)
+        authorization.follow(backend.engine.cacher)
+        probe = LogProbe(event_log, clock=clock)
+        checks = [PING, Check("log", probe.problem), self._stops]
+        health = [Health("healthz", [PING]), Health("livez", [PING]), Health("readyz", checks)]
+        reader = Reader(settings.database_url, until=moment.revision)
+        page = Site(reader, Process(reader, health, clock=clock, role="past"), authorizer, clock=clock)
+        pages = Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page})
+        self.server = front.server(backend, pages, authorizer, housekeeping=authorization.reloads)
+        self.manager.add(probe, Phase.LOG)
+        self.manager.add(reader, Phase.CACHES)  # stops after the server that uses it
+        self.manager.add(self.server, Phase.SERVERS)
+
+
+def _reason(moment: Moment) -> str:
+    when = f" ({format_time(moment.recorded_at)})" if moment.recorded_at else ""
+    return f"the cluster is served as it was at revision {moment.revision}{when}; it is read-only"
+
+
+def serve_past(
+    settings: Settings, text: str, *, started: Callable[[PastApplication], None] = lambda application: None
+) -> None:
+    """Serve the log of the settings as it was at a moment, until a signal.
+
+    `started` receives the application before it runs. Call this on the main thread, which receives signals. Raises the
+    errors of `find_moment`, `SettingsError` and `LogError`.
+    """
+    interpreter.tune()
+    clock, random = SystemClock(), PooledRandom()
+    with open_database(settings.database_url) as database:
+        moment = find_moment(database, text, now=clock.now())
+    with _opened(settings, moment, clock, random) as event_log:
+        application = PastApplication(settings, event_log, moment, clock=clock, random=random)
+
+        def run(stop: threading.Event) -> None:
+            application.announce()
+            started(application)
+            log.info(
+                "serving the past",
+                url=application.server.url,
+                database=settings.database_url,
+                revision=moment.revision,
+                kubeconfig=str(application.kubeconfig),
+            )
+            application.run(stop)
+
+        run_until_signalled(run)
+        log.info("stopped", revision=moment.revision)
+
+
+@contextmanager
+def _opened(settings: Settings, moment: Moment, clock: Clock, random: Random) -> Iterator[EventLog]:
+    try:
+        settings.data_path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"data_dir: {settings.data_path} cannot be made: {error.strerror}") from error
+    whole = open_log_for_reading(settings.database_url, clock=clock, random=random)
+    event_log = PastLog(whole, moment.revision, clock=clock, resources=moment.known)
+    try:
+        yield event_log
+    finally:
+        event_log.close()

@@ -1,0 +1,81 @@
+"""Reads the issuer of JSON web tokens from the settings (`--oidc-…`).
+
+Rules: Kubernetes' `pkg/kubeapiserver/options/authentication.go` (`OIDCAuthenticationOptions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Map
+from pathlib import Path
+from typing import Final
+
+from ctrlmgr.authentication.jwt_configuration import discovery_of, url_problem
+from ctrlmgr.authentication.trusted_issuer import Mapping, TrustedIssuer
+from ctrlmgr.authentication.x509_verification import read_certificates
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.settings import Settings
+from ctrlmgr.settings.authentication_settings import OpenIdSettings
+
+_ALGORITHMS: Final = frozenset(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512))
+
+
+def issuer_of(settings: Settings) -> TrustedIssuer | None:
+    """Return the issuer in the settings, None if there is none; raises `SettingsError`."""
+    said = settings.oidc
+    if said == OpenIdSettings():
+        return None
+    if settings.authentication.config:
+        raise SettingsError("oidc: these settings and authentication.config exclude each other")
+    if not said.issuer_url or not said.client_id:
+        raise SettingsError("oidc.issuer_url and oidc.client_id are required if any other oidc setting is set")
+    if problem := url_problem(said.issuer_url):
+        raise SettingsError(f"oidc.issuer_url: {problem}")
+    if said.issuer_url in settings.service_accounts.issuer:
+        raise SettingsError("oidc.issuer_url: this is the issuer of the server's own tokens")
+    if not said.username_claim:
+        raise SettingsError("oidc.username_claim: the claim with the user's name is required")
+    if said.groups_prefix and not said.groups_claim:
+        raise SettingsError("oidc.groups_prefix needs oidc.groups_claim")
+    if unknown := sorted(set(said.signing_algs) - _ALGORITHMS):
+        raise SettingsError(f"oidc.signing_algs: there is no {', '.join(unknown)}")
+    return TrustedIssuer(
+        said.issuer_url,
+        discovery_of(said.issuer_url),
+        _authorities(said.ca_file),
+        (said.client_id,),
+        Mapping(said.username_claim, _username_prefix(said)),
+        Mapping(said.groups_claim, said.groups_prefix),
+        required=tuple(_required(said).items()),
+        algorithms=said.signing_algs,
+    )
+
+
+def _username_prefix(said: OpenIdSettings) -> str:
+    """Return the prefix of user names. Without one, a claim other than the email could equal another user's name."""
+    if said.username_prefix == "-":
+        return ""
+    if not said.username_prefix and said.username_claim != "email":
+        return f"{said.issuer_url}#"
+    return said.username_prefix
+
+
+def _required(said: OpenIdSettings) -> Map[str, str]:
+    required = {}
+    for each in said.required_claim:
+        claim, equals, value = each.partition("=")
+        if not claim or not equals:
+            raise SettingsError(f"oidc.required_claim: write CLAIM=VALUE, not {each!r}")
+        required[claim] = value
+    return required
+
+
+def _authorities(file: str) -> str:
+    if not file:
+        return ""
+    try:
+        text = Path(file).expanduser().read_bytes()
+        read_certificates(text)
+        return text.decode()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise SettingsError(f"oidc.ca_file: {file} cannot be used: {why}") from error

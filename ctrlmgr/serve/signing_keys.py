@@ -1,0 +1,37 @@
+"""The signing keys and authorization checks of the identity controllers."""
+
+from __future__ import annotations
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.authorization.authorizer import Authorizer
+from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import CSRS
+from ctrlmgr.controllers.cluster_authentication.controller import new_cluster_authentication_publisher
+from ctrlmgr.controllers.issuer_dependencies import Identity
+from ctrlmgr.manager import Controller
+from ctrlmgr.serve.controllers import Parts
+from ctrlmgr.serve.front import Front
+from ctrlmgr.server import Backend
+
+
+def identity_of(front: Front, backend: Backend, authorizer: Authorizer) -> Identity:
+    """Return the identity of one process's controllers; `authorizer` is asked on the event loop of `backend`."""
+
+    def may_ask(user: User, subresource: str) -> bool:
+        attributes = Attributes("create", "", CSRS.group, "*", CSRS.plural, subresource)
+        return backend.wait_for(authorizer.ask(user, attributes)).allows
+
+    keys, files = front.authentication.keys, front.files
+    return Identity(keys.kept, files.authority, files.authority_key, may_ask)
+
+
+def cluster_authentication(parts: Parts, front: Front) -> Controller:
+    """Return the controller that publishes this server's authentication of clients; every serving process runs it."""
+    return new_cluster_authentication_publisher(
+        parts.informers,
+        parts.apiserver_client(),
+        parts.event_log,
+        own=front.authentication.published,
+        clock=parts.clock,
+        random=parts.random,
+    )

@@ -1,0 +1,97 @@
+"""The settings of authorization, under kube-apiserver's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from ctrlmgr.settings.setting_declaration import Setting
+from ctrlmgr.settings.setting_types import DURATION, LIST, SWITCH, TEXT, Kind, one_of
+
+MODES: Final = ("Node", "RBAC", "Webhook", "AlwaysAllow", "AlwaysDeny")
+"""The authorizers."""
+
+_read_list: Callable[[Any], tuple[str, ...]] = LIST.read
+
+
+def _read_modes(value: Any) -> tuple[str, ...]:
+    modes = _read_list(value)
+    if not modes or not set(modes) <= set(MODES) or len(set(modes)) != len(modes):
+        raise ValueError(value)
+    return modes
+
+
+_MODES = Kind(f'each of them once at most, of {", ".join(MODES)}: a list such as ["Node", "RBAC"]', _read_modes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuthorizationSettings:
+    """The authorizers of requests, and their configuration."""
+
+    mode: Annotated[
+        tuple[str, ...],
+        _MODES,
+        Setting(
+            "The authorizers of requests, in this order; the first that allows or denies a request decides. "
+            '"RBAC": roles and bindings; "Node": the rights of kubelets; "Webhook": another server; "AlwaysAllow"'
+            ' and "AlwaysDeny": all or no requests. Members of system:masters may do everything.',
+            flag="--authorization-mode",
+            metavar="LIST",
+        ),
+    ] = ("Node", "RBAC")
+    end_watches: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether a watch ends within a minute after its user lost the right to start it. If not, the server "
+            "checks the right only at the start, as in Kubernetes, and the watch lasts until its timeout."
+        ),
+    ] = True
+    config: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A file (YAML or JSON, AuthorizationConfiguration of apiserver.config.k8s.io/v1) that lists the "
+            "authorizers instead of `mode` and the settings of its webhook. Several webhooks are possible. The "
+            "server reloads the file when it changes.",
+            flag="--authorization-config",
+            metavar="FILE",
+        ),
+    ] = ""
+    webhook_config_file: Annotated[
+        str,
+        TEXT,
+        Setting(
+            "A kubeconfig whose current context names the server that mode Webhook calls (SubjectAccessReview).",
+            flag="--authorization-webhook-config-file",
+            metavar="FILE",
+        ),
+    ] = ""
+    webhook_version: Annotated[
+        str,
+        one_of("v1", "v1beta1"),
+        Setting(
+            "The version of authorization.k8s.io in requests to that server.",
+            flag="--authorization-webhook-version",
+            metavar="VERSION",
+        ),
+    ] = "v1beta1"
+    webhook_cache_authorized_ttl: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long its approvals are cached.",
+            flag="--authorization-webhook-cache-authorized-ttl",
+            metavar="DURATION",
+        ),
+    ] = 300.0
+    webhook_cache_unauthorized_ttl: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "How long its denials are cached.",
+            flag="--authorization-webhook-cache-unauthorized-ttl",
+            metavar="DURATION",
+        ),
+    ] = 30.0

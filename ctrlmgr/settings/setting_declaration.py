@@ -1,0 +1,96 @@
+"""Declarations of settings: kind, default and description, beside the field with the value.
+
+A field of a settings class is `Annotated[TYPE, KIND, Setting("what it does", flag="--name", metavar="WHAT")]`. The
+command line, the settings file, the environment, `settings.toml` and docs/settings.md all use this declaration.
+
+Packages above this layer can add settings. A controller's options are a frozen dataclass in its own package, named by
+its descriptor. `declare` makes its fields keys of a section, as if `Settings` had them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any, NamedTuple, get_type_hints
+
+from ctrlmgr.settings.setting_types import Kind
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The description of one setting, and its command-line flag, if there is one."""
+
+    text: str
+    """Full sentences; the first one is the flag's help."""
+    flag: str = ""
+    """`--name`; empty if only files and variables can set it."""
+    metavar: str = ""
+    formerly: str = ""
+    """The former key of this setting; it still works, with a warning."""
+
+    @property
+    def help(self) -> str:
+        """The first sentence of the description."""
+        head, stop, _ = self.text.partition(". ")
+        return head + "." if stop else self.text
+
+
+class Declaration(NamedTuple):
+    """One setting with its dotted key."""
+
+    key: str
+    kind: Kind
+    setting: Setting
+    default: Any
+
+
+_KNOWN: dict[type[Any], dict[str, Declaration]] = {}
+
+
+def declarations_of(section: type[Any]) -> dict[str, Declaration]:
+    """Return the settings of a class and its nested classes, by dotted key, in order."""
+    if section not in _KNOWN:
+        _KNOWN[section] = _read(section)
+    return _KNOWN[section]
+
+
+def _read(section: type[Any]) -> dict[str, Declaration]:
+    found: dict[str, Declaration] = {}
+    hints = get_type_hints(section, include_extras=True)
+    for each in fields(section):
+        hint = hints[each.name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            inner = declarations_of(hint).items()
+            found |= {f"{each.name}.{key}": it._replace(key=f"{each.name}.{key}") for key, it in inner}
+        elif hasattr(hint, "__metadata__"):
+            kind, *said = hint.__metadata__
+            default = each.default_factory() if each.default_factory is not MISSING else each.default
+            found[each.name] = Declaration(each.name, kind, said[0] if said else Setting(""), default)
+    return found
+
+
+def kinds_of(section: type[Any]) -> dict[str, Kind]:
+    """Return the kinds of values of a settings class, by dotted key, in order."""
+    return {key: each.kind for key, each in declarations_of(section).items()}
+
+
+_DECLARED: dict[type[Any], str] = {}
+
+
+def declare(options: type[Any], section: str) -> None:
+    """Make the fields of a frozen dataclass keys of `section`; do nothing if it was declared before.
+
+    Raises ValueError for a key that another class has declared.
+    """
+    if options in _DECLARED:
+        return
+    taken = {f"{place}.{key}" for other, place in _DECLARED.items() for key in declarations_of(other)}
+    if twice := taken & {f"{section}.{key}" for key in declarations_of(options)}:
+        raise ValueError(f"declared twice: {', '.join(sorted(twice))}")
+    _DECLARED[options] = section
+
+
+def declared() -> Iterator[tuple[str, type[Any]]]:
+    """Yield the declared classes as (section, class), in order."""
+    for options, section in _DECLARED.items():
+        yield section, options

@@ -1,0 +1,296 @@
+"""Simulated files: a container's root and its mounted volumes, at each moment.
+
+Guarantees: other containers see a write to a volume from the time of the write. A container's root is empty at the
+start of each run. An emptyDir volume lives as long as its pod, a hostPath volume as long as its node, and a claim as
+long as the claim. Other pods can write to the latter two (`Shared`). A `downwardAPI` volume shows fields of its pod.
+The content of other volumes (ConfigMaps, Secrets, …) is not simulated: every file exists and is empty.
+
+Times are seconds of the pod's life.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from copy import copy
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol
+
+from ctrlmgr.simulation.pod_fields import files_of
+
+OTHERS: Final = ""
+"""The author of changes by other pods, and of a volume's initial content."""
+
+
+class Entry(NamedTuple):
+    """A change of a file by a container: written, or removed (no text)."""
+
+    at: float
+    author: str
+    text: str | None
+
+
+class Shared(Protocol):
+    """The changes of other pods in volumes that they share with this one."""
+
+    def of(self, place: str) -> Iterable[tuple[str, float, str | None]]:
+        """Return the changes of files at a place: path, time and text (None: removed)."""
+
+
+class Journal:
+    """The files of a volume or of a container's root, with all their changes."""
+
+    def __init__(self, *, is_opaque: bool = False) -> None:
+        """Start empty; if `is_opaque`, every file exists and is empty."""
+        self._default = "" if is_opaque else None
+        self._entries: dict[str, list[Entry]] = {}
+
+    def read(self, path: str, now: float) -> str | None:
+        """Return the content of a file at a moment, None if it does not exist."""
+        entries = self._entries.get(path, ())
+        found = bisect_right(entries, now, key=attrgetter("at"))
+        return entries[found - 1].text if found else self._default
+
+    def write(self, path: str, entry: Entry) -> None:
+        """Record a change; of two changes at the same time, the later call applies."""
+        entries = self._entries.setdefault(path, [])
+        entries.insert(bisect_right(entries, entry.at, key=attrgetter("at")), entry)
+
+    def keep(self, author: str, until: float) -> None:
+        """Remove an author's changes after a moment, because the author had ended by then."""
+        for path, entries in self._entries.items():
+            self._entries[path] = [each for each in entries if each.author != author or each.at <= until]
+
+    def paths(self, now: float) -> Iterator[str]:
+        """Yield the existing files at a moment."""
+        return (path for path in self._entries if self.read(path, now) is not None)
+
+    def entries(self) -> Iterator[tuple[str, Entry]]:
+        """Yield all changes."""
+        return ((path, each) for path, entries in self._entries.items() for each in entries)
+
+
+class Volume(NamedTuple):
+    """The files of a volume: a folder within a journal."""
+
+    journal: Journal
+    folder: str = ""
+    is_shared: bool = False
+    """Whether other pods see it as well."""
+
+
+class Mount(NamedTuple):
+    """A volume mounted in a container, at a path without a final slash."""
+
+    path: str
+    volume: Volume
+    is_read_only: bool = False
+
+
+class Volumes:
+    """The volumes of a pod."""
+
+    def __init__(self, pod: Mapping[str, Any], shared: Shared | None, now: float) -> None:
+        """Read the volumes of a pod; `shared` has the changes of other pods up to `now`, None if there are none."""
+        self._pod = pod
+        self._declared = {each["name"]: each for each in pod["spec"].get("volumes") or ()}
+        self._shared = shared
+        self._found: dict[str, Volume] = {}
+        self._places: dict[str, Journal] = {}
+        self.known_until = now
+        self.next_look: float | None = None
+        """The next time at which a shared file is read, which other pods may have changed by then."""
+
+    def mounts(self, container: Mapping[str, Any], variables: Mapping[str, str]) -> list[Mount]:
+        """Return the mounts of a container, the deepest paths first."""
+        found = []
+        for each in container.get("volumeMounts") or ():
+            volume = self._volume(each["name"])
+            path = each.get("subPath") or substituted(each.get("subPathExpr") or "", variables)
+            if path:
+                volume = volume._replace(folder=posixpath.normpath(f"{volume.folder}/{path}").lstrip("/"))
+            found.append(Mount(each["mountPath"].rstrip("/"), volume, bool(each.get("readOnly"))))
+        return sorted(found, key=lambda mount: -len(mount.path))
+
+    def note_look(self, at: float) -> None:
+        """Record a read of a shared file."""
+        if at > self.known_until:
+            self.next_look = at if self.next_look is None else min(at, self.next_look)
+
+    def keep(self, author: str, until: float = -1.0) -> None:
+        """Remove a container's changes after a moment, by default all."""
+        for journal in self._journals():
+            journal.keep(author, until)
+
+    def written(self) -> dict[int, list[tuple[str, Entry]]]:
+        """Return all changes, for comparisons."""
+        return {number: [*journal.entries()] for number, journal in enumerate(self._journals())}
+
+    def told(self) -> list[tuple[str, str, Entry]]:
+        """Return this pod's changes in shared volumes: place, path and change."""
+        found = ((place, path, each) for place, journal in self._places.items() for path, each in journal.entries())
+        return [each for each in found if each[2].author != OTHERS]
+
+    def _journals(self) -> list[Journal]:
+        own = [volume.journal for volume in self._found.values() if not volume.is_shared]
+        return [*own, *self._places.values()]
+
+    def _volume(self, name: str) -> Volume:
+        if name not in self._found:
+            place, folder = place_of(self._pod, self._declared.get(name) or {"name": name, "emptyDir": {}})
+            self._found[name] = Volume(self._place(place), folder, is_shared=True) if place else self._own(name)
+        return self._found[name]
+
+    def _own(self, name: str) -> Volume:
+        declared = self._declared.get(name) or {"emptyDir": {}}
+        journal = Journal(is_opaque="emptyDir" not in declared)
+        for path, text in files_of(self._pod, declared):
+            journal.write(path, Entry(0.0, OTHERS, text))
+        return Volume(journal)
+
+    def _place(self, place: str) -> Journal:
+        if place not in self._places:
+            journal = self._places[place] = Journal()
+            for path, at, text in self._shared.of(place) if self._shared is not None else ():
+                journal.write(path, Entry(at, OTHERS, text))
+        return self._places[place]
+
+
+def place_of(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the shared place of a volume's files ("" if they are private), and the folder within it."""
+    namespace, claim = pod["metadata"].get("namespace", ""), volume.get("persistentVolumeClaim")
+    if volume.get("hostPath"):
+        return f"node/{pod['spec'].get('nodeName', '')}", volume["hostPath"]["path"].strip("/")
+    if claim:
+        return f"claim/{namespace}/{claim['claimName']}", ""
+    if volume.get("ephemeral"):
+        return f"claim/{namespace}/{pod['metadata']['name']}-{volume['name']}", ""
+    return "", ""
+
+
+def is_sharing(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod has volumes that other pods may see."""
+    return any(place_of(pod, each)[0] for each in pod["spec"].get("volumes") or ())
+
+
+def substituted(text: str, variables: Mapping[str, str]) -> str:
+    """Return a text with variables `$(NAME)` replaced by their values."""
+    for name, value in variables.items():
+        text = text.replace(f"$({name})", value)
+    return text
+
+
+class ReadOnly(Exception):
+    """The file cannot be written; the argument is its path."""
+
+
+class Files(MutableMapping[str, str]):
+    """The files that one run of a container sees, by absolute path; `now` is the time of reading."""
+
+    def __init__(
+        self,
+        author: str = "c",
+        start: float = 0.0,
+        mounts: Sequence[Mount] = (),
+        volumes: Volumes | None = None,
+        *,
+        is_read_only: bool = False,
+    ) -> None:
+        """Begin a run of the container `author`; `is_read_only` is about its root."""
+        self.start = self.now = start
+        self._author = author
+        self._mounts = [*mounts, Mount("", Volume(Journal()), is_read_only)]
+        self._volumes = volumes
+        self.writes = 0
+        """Number of writes."""
+        # Changes in a copy by path; None means removed.
+        self._changed: dict[str, str | None] | None = None
+
+    def at(self, now: float) -> dict[str, str]:
+        """Return the files at a moment."""
+        self.now = now
+        return dict(self)
+
+    def copied(self, now: float) -> Files:
+        """Return a copy of the files at a moment, whose changes have no effect on these."""
+        found = copy(self)
+        found.start = found.now = now
+        found._changed = {}
+        return found
+
+    def changes(self) -> list[float]:
+        """Return the times of changes after the start."""
+        found = (each.at for mount in self._mounts for _, each in mount.volume.journal.entries())
+        return sorted({each for each in found if each > self.start})
+
+    def next_change(self, after: float) -> float | None:
+        """Return when files may change after a moment, None if never.
+
+        Shared files may change as soon as the changes of other pods are unknown.
+        """
+        found = [each for each in self.changes() if each > after]
+        if self._volumes is not None and any(each.volume.is_shared for each in self._mounts):
+            found += [each for each in (self._volumes.known_until,) if each > after]
+        return min(found, default=None)
+
+    def is_folder(self, path: str) -> bool:
+        """Return whether the folder exists."""
+        below = f"{path.rstrip('/')}/"
+        return any(f"{mount.path}/".startswith(below) for mount in self._mounts) or any(
+            each.startswith(below) for each in self
+        )
+
+    def __getitem__(self, path: str) -> str:
+        mount, inner = self._find(path)
+        found = mount.volume.journal.read(inner, self.now)
+        if self._changed is not None:
+            found = self._changed.get(path, found)
+        if found is None:
+            raise KeyError(path)
+        return found
+
+    def __setitem__(self, path: str, text: str) -> None:
+        self._write(path, text)
+
+    def __delitem__(self, path: str) -> None:
+        self._write(path, None)
+
+    def __iter__(self) -> Iterator[str]:
+        changed = self._changed or {}
+        yield from (path for path, text in changed.items() if text is not None)
+        yield from (path for path in self._stored() if path not in changed)
+
+    def _stored(self) -> Iterator[str]:
+        for mount in self._mounts:
+            folder = f"{mount.volume.folder}/" if mount.volume.folder else ""
+            self._note(mount)
+            for each in [*mount.volume.journal.paths(self.now)]:
+                path = f"{mount.path}/{each[len(folder) :]}"
+                if each.startswith(folder) and self._find(path)[0] is mount:
+                    yield path
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _find(self, path: str) -> tuple[Mount, str]:
+        for mount in self._mounts:
+            if path == mount.path or path.startswith(f"{mount.path}/"):
+                self._note(mount)
+                inner = path[len(mount.path) :].strip("/")
+                return mount, "/".join(each for each in (mount.volume.folder, inner) if each)
+        raise KeyError(path)
+
+    def _note(self, mount: Mount) -> None:
+        if mount.volume.is_shared and self._volumes is not None:
+            self._volumes.note_look(self.now)
+
+    def _write(self, path: str, text: str | None) -> None:
+        mount, inner = self._find(path)
+        if mount.is_read_only and not path.startswith("/dev/"):
+            raise ReadOnly(path)
+        self.writes += 1
+        if self._changed is not None:
+            self._changed[path] = text
+            return
+        mount.volume.journal.write(inner, Entry(self.now, self._author, text))

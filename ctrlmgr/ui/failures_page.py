@@ -1,0 +1,74 @@
+"""The failures of a log, as far as one user may see them.
+
+Guarantees: a user with the right to list all objects is shown every failure. Other users are shown those of the objects
+that they may see, without error and traceback, which may name other objects.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.errors import NotFound
+from ctrlmgr.eventlog import Failure
+from ctrlmgr.inspection import moments, resource_lookup
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.failing_reconciles import as_json, failures
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+from ctrlmgr.ui.visibility import Visibility
+
+UNTOLD: Final = "(only users who may list everything are shown the error)"
+
+
+class Failures:
+    """Tells of one log."""
+
+    def __init__(self, reader: Reader) -> None:
+        """Tell what `reader` reads."""
+        self._reader = reader
+
+    def failures(self, parameters: Parameters) -> dict[str, Any]:
+        """Return what fails now, or failed at the revision `at`, the newest failure first."""
+        at = parameters.number("at", 0)
+
+        def answer(database: Database) -> dict[str, Any]:
+            moment = moments.recorded_at(database, at) if at else None
+            found = seen_failures(database, parameters.visibility, at=moment)
+            return {"failures": [_told(database, each) for each in found]}
+
+        return self._reader.ask(answer)
+
+
+def seen_failures(
+    database: Database, visibility: Visibility, *, at: int | None = None, ended: bool = False
+) -> list[Failure]:
+    """Return the failures as far as a user may see them; `at` and `ended` as in `inspection.failing_reconciles`."""
+    found = failures(database, at=at, ended=ended)
+    if not visibility.limit:
+        return found
+    return [
+        msgspec.structs.replace(each, error=UNTOLD, traceback="")
+        for each in found
+        if _is_seen(database, visibility, each)
+    ]
+
+
+def _is_seen(database: Database, visibility: Visibility, failure: Failure) -> bool:
+    resource = _resource_of(database, failure.kind)
+    return resource is not None and visibility.sees(resource, Key.parse(failure.key))
+
+
+def _resource_of(database: Database, kind: str) -> Resource | None:
+    """Return the resource of a kind; None if the log does not know it."""
+    try:
+        return resource_lookup.find(database, kind).resource if kind else None
+    except NotFound:
+        return None
+
+
+def _told(database: Database, failure: Failure) -> dict[str, Any]:
+    resource = _resource_of(database, failure.kind)
+    return {**as_json([failure])[0], "resource": str(resource) if resource else ""}

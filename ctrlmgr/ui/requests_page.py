@@ -1,0 +1,62 @@
+"""The newest audited requests, including refused ones and reads.
+
+Guarantees: at most `_MOST` requests are returned, without their bodies. Requests for objects or paths that the user may
+not see are omitted. If no requests are stored, the answer says so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.clock import parse_time
+from ctrlmgr.inspection.audited_requests import requests_if_kept
+from ctrlmgr.inspection.questions import audit_questions
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.visibility import Visibility
+
+_MOST: Final = 200
+_LOOKED_AT: Final = 2000
+"""Number of stored requests that are searched for visible ones."""
+_FILTERS: Final = ("user", "verb", "resource", "namespace", "name")
+_COLUMNS: Final = (
+    *("receivedAt", "user", "verb", "what", "namespace", "name", "code", "why", "milliseconds", "source", "id"),
+)
+"""The page's names for the columns of the query `audit`."""
+
+
+class Requests:
+    """Reads the requests that a process with this data_dir stores."""
+
+    def __init__(self, data_path: Path | None) -> None:
+        """Read the store below `data_path`; None means that nothing is stored."""
+        self._data_path = data_path
+
+    def newest(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the newest requests, filtered by user, verb, resource, object or refusal."""
+        if self._data_path is None:
+            return {"kept": False, "requests": []}
+        given = {name: parameters.text(name, "") or "-" for name in _FILTERS}
+        given["refused"] = parameters.choice("refused", ("no", "yes"))
+        question = audit_questions()["audit"]
+        with requests_if_kept(self._data_path) as database:
+            if database is None:
+                return {"kept": False, "requests": []}
+            values = question.bind({**given, "limit": str(_LOOKED_AT)}, int)
+            rows = database.query(question.statement, values).rows
+        told = [each for row in rows if _is_seen(each := _told(row), parameters.visibility)]
+        return {"kept": True, "requests": told[:_MOST]}
+
+
+def _is_seen(request: dict[str, Any], visibility: Visibility) -> bool:
+    """Return whether the user may see the object of a request."""
+    what: str = request["what"]
+    if what.startswith("/"):
+        return visibility.reads(what.partition("?")[0])
+    return visibility.sees(Resource.parse(what.partition("/")[0]), Key(request["namespace"], request["name"]))
+
+
+def _told(row: tuple[Any, ...]) -> dict[str, Any]:
+    fields = dict(zip(_COLUMNS, row, strict=True))
+    return {**fields, "receivedAt": parse_time(fields["receivedAt"])}

@@ -1,0 +1,48 @@
+"""A rollout for the page: the result of `ctrlmgr rollout`, for users that may see its pods.
+
+Guarantees: it is the rollout that was running at the requested revision, or the last one before. If the object has no
+rollouts, or the history was compacted, `why` says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctrlmgr.api.resource import PODS
+from ctrlmgr.errors import BadRequest, Expired, Forbidden, NotFound
+from ctrlmgr.inspection import rollout_timeline
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.ui.object_page import place_of, plain
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+
+_NONE = (BadRequest, Expired, Forbidden, NotFound)
+
+
+class Rollouts:
+    """Reads rollouts from one log."""
+
+    def __init__(self, reader: Reader) -> None:
+        """Query with `reader`."""
+        self._reader = reader
+
+    def rollout(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the rollout of the object at the revision `at`; without `steps` if there is none."""
+
+        def answer(database: Database) -> dict[str, Any]:
+            resource, key = place_of(parameters)
+            parameters.visibility.check(resource, key)
+            try:
+                for told_of in (PODS, rollout_timeline.REPLICA_SETS):
+                    parameters.visibility.check_list(told_of, key.namespace)
+                at = self._reader.moment(database, parameters)
+                found = rollout_timeline.rollout(database, resource, key, until=at)
+                past = parameters.visibility.past(database)
+                told = (resource, PODS, rollout_timeline.REPLICA_SETS)
+                if found.began.revision <= max(past.hidden_until(each, key.namespace) for each in told):
+                    raise NotFound(f'{resource} "{key}" never had a template')
+            except _NONE as error:
+                return {"why": str(error)}
+            return {**rollout_timeline.as_json(found), "edits": [plain(each) for each in found.edits]}
+
+        return self._reader.ask(answer)

@@ -1,0 +1,170 @@
+"""The objects at a revision: the kinds with their counts, and the objects of one kind in Kubernetes' columns.
+
+Guarantees: a table has at most `_ROWS` rows, with the total number and the start of the next page. A compacted revision
+raises `Expired`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.clock import Clock
+from ctrlmgr.engine.kind import GroupVersionKind
+from ctrlmgr.engine.kind_registry import Kinds
+from ctrlmgr.inspection import moments
+from ctrlmgr.inspection.database import Database
+from ctrlmgr.inspection.historical_custom_kinds import CustomKindsAt
+from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.ui.parameters import Parameters
+from ctrlmgr.ui.reader import Reader
+
+_ROWS = 500
+_GONE = 50
+_NEAR = 20
+"""Default number of revisions before the requested one whose deletions are shown."""
+
+_KINDS = """
+SELECT o.resource, o.namespace, count(*) FROM objects_at(:at) AS o GROUP BY o.resource, o.namespace ORDER BY 1, 2"""
+
+_NAMESPACES = "SELECT DISTINCT namespace FROM object WHERE resource = :resource ORDER BY namespace"
+
+_DELETED = """
+SELECT o.namespace, o.name, max(e.revision) FROM event AS e JOIN object AS o ON o.id = e.object_id
+WHERE e.revision > :after AND e.revision <= :at AND e.type = 3 AND {where}
+GROUP BY o.namespace, o.name ORDER BY 3 DESC LIMIT :most"""
+
+
+class Tables:
+    """Reads tables from one log."""
+
+    def __init__(self, reader: Reader, *, clock: Clock) -> None:
+        """Query with `reader`."""
+        self._reader = reader
+        self._clock = clock
+
+    def kinds(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the number of objects of each resource in each namespace at the revision `at`."""
+
+        def answer(database: Database) -> dict[str, Any]:
+            at = self._reader.moment(database, parameters)
+            visibility = parameters.visibility.past(database)
+            counted: dict[str, dict[str, int]] = {}
+            for resource, namespace, number in database.query(_KINDS, {"at": at}).rows:
+                if visibility.lists(Resource.parse(resource), namespace, at):
+                    counted.setdefault(resource, {})[namespace] = number
+            lost = moments.floors_above(database, at)
+            kinds = [{"resource": resource, "namespaces": counts} for resource, counts in counted.items()]
+            return {"at": at, "kinds": kinds, "compacted": lost}
+
+        return self._reader.ask(answer)
+
+    def objects(self, parameters: Parameters) -> dict[str, Any]:
+        """Return the objects of a `resource` at the revision `at`, by `namespace` (empty: all) and name (`q`).
+
+        They continue `after` a place, `NAMESPACE/NAME`. Objects deleted within `near` revisions before `at` are
+        included.
+        """
+        limit = parameters.number("limit", 200, low=1, high=_ROWS)
+        near = parameters.number("near", _NEAR)
+
+        def answer(database: Database) -> dict[str, Any]:
+            head, at = self._reader.head(database), self._reader.moment(database, parameters)
+            resource = Resource.parse(parameters.text("resource"))
+            visibility = parameters.visibility.past(database)
+            where, wanted = _where(database, resource, parameters, at)
+            found = _page(database, at, where, wanted, parameters.text("after", ""), limit + 1)
+            counted = f"SELECT count(*) FROM objects_at(:at) AS o WHERE {where}"
+            total = database.query(counted, {**wanted, "at": at}).rows[0][0]
+            gone = {**wanted, "at": at, "after": at - near, "most": _GONE}
+            rows = database.query(_DELETED.format(where=where), gone).rows if near else []
+            deleted = [row for row in rows if visibility.lists(resource, row[0], row[2])]
+            moments.refuse_expired(database, at, resource)
+            objects = [Object(resource, body.encode(), revision) for revision, body in found]
+            now = self._clock.now() if at == head else moments.recorded_at(database, at)
+            custom = CustomKindsAt(database, at)
+            return {"at": at, "head": head, "total": total} | _table(objects, deleted, now, limit, custom)
+
+        return self._reader.ask(answer)
+
+
+def _where(database: Database, resource: Resource, parameters: Parameters, at: Revision) -> tuple[str, dict[str, Any]]:
+    """Return the SQL condition for the requested visible objects; raises `Forbidden` if there can be none."""
+    where, wanted = "o.resource = :resource", {"resource": str(resource)}
+    namespaces = _namespaces(database, resource, parameters)
+    if namespaces is not None:
+        visibility = parameters.visibility.past(database)
+        seen = [name for name in namespaces if at > visibility.hidden_until(resource, name)]
+        names = {f"namespace{number}": name for number, name in enumerate(seen)}
+        where += f" AND o.namespace IN ({', '.join(f':{name}' for name in names) or 'NULL'})"
+        wanted |= names
+    if text := parameters.text("q", "").strip():
+        where += " AND o.namespace || '/' || o.name LIKE :like ESCAPE '!'"
+        escaped = text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        wanted["like"] = f"%{escaped}%"
+    return where, wanted
+
+
+def _namespaces(database: Database, resource: Resource, parameters: Parameters) -> Sequence[str] | None:
+    """Return the requested namespace, or all visible ones; None if all namespaces are visible."""
+    visibility, namespace = parameters.visibility, parameters.text("namespace", "")
+    if not namespace and not visibility.lists(resource, ""):
+        rows = database.query(_NAMESPACES, {"resource": str(resource)}).rows
+        if found := [name for (name,) in rows if name and visibility.lists(resource, name)]:
+            return found
+    visibility.check_list(resource, namespace)
+    return [namespace] if namespace else None
+
+
+def _page(
+    database: Database, at: Revision, where: str, wanted: dict[str, Any], after: str, limit: int
+) -> Sequence[tuple[Revision, str]]:
+    parameters: dict[str, Any] = {**wanted, "at": at, "limit": limit}
+    if after:
+        where += " AND (o.namespace > :place OR (o.namespace = :place AND o.name > :last))"
+        parameters["place"], _, parameters["last"] = after.partition("/")
+    statement = (
+        f"SELECT o.revision, o.body FROM objects_at(:at) AS o WHERE {where} ORDER BY o.resource, o.namespace, o.name"
+    )
+    return database.query(f"{statement} LIMIT :limit", parameters).rows
+
+
+@cache
+def _kinds() -> Kinds:
+    return builtin_kinds()
+
+
+def _table(
+    objects: list[Object], deleted: Sequence[tuple[str, str, int]], now: int, limit: int, custom: CustomKindsAt
+) -> dict[str, Any]:
+    shown = objects[:limit]
+    gvk = _gvk(shown[0]) if shown else GroupVersionKind("", "v1", "")
+    table = _kinds().printer_of(gvk)
+    if shown and _kinds().by_gvk(gvk) is None and (kind := custom.kind_of(shown[0])) is not None:
+        table, shown = kind.printer, [custom.shown(obj) for obj in shown]
+    there = {(obj.namespace, obj.name) for obj in objects}
+    last = shown[-1] if len(objects) > limit else None
+    return {
+        "kind": gvk.kind,
+        "apiVersion": gvk.api_version,
+        "columns": [{"name": each.name, "type": each.type, "wide": each.priority > 0} for each in table.columns],
+        "rows": [
+            {"namespace": obj.namespace, "name": obj.name, "revision": obj.revision, "cells": table.cells(obj, now)}
+            for obj in shown
+        ],
+        "deleted": [
+            {"namespace": namespace, "name": name, "revision": revision}
+            for namespace, name, revision in deleted
+            if (namespace, name) not in there
+        ],
+        "next": f"{last.namespace}/{last.name}" if last else "",
+    }
+
+
+def _gvk(obj: Object) -> GroupVersionKind:
+    fields = obj.to_dict()
+    group, _, version = fields["apiVersion"].rpartition("/")
+    return GroupVersionKind(group, version, fields["kind"])

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.controllers.events.event_correlation import (
+    BURST,
+    INTERVAL,
+    REFILL,
+    REMEMBERED,
+    SIMILAR,
+    Correlator,
+    Occurrence,
+    Sighting,
+)
+
+MANY = 1e9
+"""Seconds after which everybody may tell everything again."""
+
+
+def an_occurrence(message: str = "it failed", at: int = 0, **changes: str) -> Occurrence:
+    subject = ObjectReference("Service", "a", changes.pop("subject", "web"), "uid", "v1", changes.pop("version", "1"))
+    fields = {"type": "Warning", "reason": "Failed", "component": "tester", "action": "", **changes}
+    type_, reason, component, action = (fields[each] for each in ("type", "reason", "component", "action"))
+    return Occurrence(subject, type_, reason, message, component, action, at, f"web.{at:x}")
+
+
+def told(correlator: Correlator, occurrence: Occurrence, now: float = 0.0) -> Sighting:
+    sighting = correlator.correlate(occurrence, now)
+    assert sighting is not None
+    return sighting
+
+
+def test_the_same_again_is_the_same_event_counted_once_more() -> None:
+    correlator = Correlator()
+    told(correlator, an_occurrence(at=1))
+    assert told(correlator, an_occurrence(at=5, version="2")) == Sighting(
+        an_occurrence(at=5, version="2"), name="web.1", first=1, times=2
+    )
+
+
+def test_whatever_else_differs_makes_it_another_event() -> None:
+    correlator = Correlator()
+    told(correlator, an_occurrence(at=1))
+    others = [
+        an_occurrence("it failed again", at=2),
+        an_occurrence(at=3, type="Normal"),
+        an_occurrence(at=4, reason="Other"),
+        an_occurrence(at=5, component="somebody"),
+        an_occurrence(at=6, subject="db"),
+    ]
+    assert [told(correlator, each).name for each in others] == ["web.2", "web.3", "web.4", "web.5", "web.6"]
+
+
+def test_the_tenth_message_and_all_after_it_are_one_event() -> None:
+    correlator = Correlator()
+    sightings = [told(correlator, an_occurrence(f"failure {number}", at=number)) for number in range(SIMILAR + 3)]
+    assert [each.times for each in sightings] == [1] * SIMILAR + [2, 3, 4]
+    assert {each.name for each in sightings[SIMILAR - 1 :]} == {"web.9"}
+    assert sightings[SIMILAR - 2].told.message == "failure 8"
+    assert [each.told.message for each in sightings[SIMILAR - 1 :]] == [
+        f"(combined from similar events): failure {number}" for number in range(SIMILAR - 1, SIMILAR + 3)
+    ]
+
+
+def test_a_message_that_was_told_before_is_no_other_one() -> None:
+    correlator = Correlator()
+    for number in range(SIMILAR - 1):
+        told(correlator, an_occurrence(f"failure {number}", at=number))
+    assert told(correlator, an_occurrence("failure 0", at=50)) == Sighting(
+        an_occurrence("failure 0", at=50), name="web.0", first=0, times=2
+    )
+
+
+def test_similar_ones_are_forgotten_after_ten_quiet_minutes() -> None:
+    for pause, is_combined in ((INTERVAL, True), (INTERVAL + 1, False)):
+        correlator = Correlator()
+        for number in range(SIMILAR - 1):
+            told(correlator, an_occurrence(f"failure {number}", at=number), now=MANY)
+        last = told(correlator, an_occurrence("the last straw", at=99), now=MANY + pause)
+        assert last.told.message.startswith("(combined") is is_combined
+
+
+def test_a_component_may_tell_so_much_of_an_object_and_little_more() -> None:
+    correlator = Correlator()
+    passed = [correlator.correlate(an_occurrence(at=number), 0.0) is not None for number in range(BURST + 2)]
+    assert passed == [True] * BURST + [False] * 2
+    assert correlator.correlate(an_occurrence(), REFILL - 1) is None
+    refilled = told(correlator, an_occurrence(), REFILL)
+    assert refilled.times == BURST + 4, "what was dropped counts as well"
+    assert correlator.correlate(an_occurrence(), REFILL) is None
+
+
+def test_who_has_told_too_much_keeps_nobody_else_from_telling() -> None:
+    correlator = Correlator()
+    for number in range(BURST + 1):
+        correlator.correlate(an_occurrence(at=number), 0.0)
+    assert correlator.correlate(an_occurrence(subject="db"), 0.0) is not None
+    assert correlator.correlate(an_occurrence(component="somebody"), 0.0) is not None
+
+
+def test_no_more_is_saved_up_than_can_be_told_at_once() -> None:
+    correlator = Correlator()
+    correlator.correlate(an_occurrence(), 0.0)
+    passed = [correlator.correlate(an_occurrence(at=number), MANY) is not None for number in range(BURST + 1)]
+    assert passed == [True] * BURST + [False]
+
+
+def test_what_was_told_long_ago_is_forgotten() -> None:
+    correlator = Correlator()
+    told(correlator, an_occurrence(at=1, subject="old"))
+    for number in range(REMEMBERED):
+        correlator.correlate(an_occurrence(at=2, subject=f"object-{number}"), 0.0)
+    assert told(correlator, an_occurrence(at=3, subject="old")).times == 1

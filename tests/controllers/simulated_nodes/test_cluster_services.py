@@ -1,0 +1,131 @@
+"""What pods on simulated nodes see of Services, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import ENDPOINT_SLICES, SERVICES, Key
+from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
+from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
+from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
+from ctrlmgr.controllers.simulated_nodes.runtime import SimulatedRuntime
+from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.eventlog import EventType
+from ctrlmgr.informer import Change
+from ctrlmgr.simulation.network import REFUSED, UNKNOWN_HOST
+from ctrlmgr.testing import FakeClock
+
+POD = Key("a", "p")
+WEB = Key("a", "web")
+SLICE = Key("a", "web-x")
+
+
+def service() -> Object:
+    spec = {"clusterIP": "10.96.0.9", "ports": [{"port": 80}]}
+    return Object.from_dict(
+        {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "web", "namespace": "a"}, "spec": spec}
+    )
+
+
+def slice_of(*, ready: bool) -> Object:
+    metadata = {"name": "web-x", "namespace": "a", "labels": {"kubernetes.io/service-name": "web"}}
+    endpoints = [{"addresses": ["10.244.0.2"], "conditions": {"ready": ready}}]
+    fields: dict[str, Any] = {"metadata": metadata, "endpoints": endpoints, "ports": [{"name": "", "port": 8080}]}
+    return Object.from_dict({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", **fields})
+
+
+class Scene:
+    """A pod whose node took it at the beginning."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.services = Services(self.clock)
+        self.time = PodTime(self.clock.now(), 1.0)
+
+    def problem(self, at: float, host: str = "web", *, is_told: bool = True) -> str:
+        return self.services.seen_by(POD, self.time, is_told=is_told).connect(host, 80, at).problem
+
+    def ready(self, ready: bool) -> None:
+        self.services.apply(ENDPOINT_SLICES, SLICE, slice_of(ready=ready))
+
+
+def test_each_moment_has_its_answer() -> None:
+    scene = Scene()
+    scene.clock.step(5)
+    scene.services.apply(SERVICES, WEB, service())
+    scene.clock.step(5)
+    scene.ready(True)
+    scene.clock.step(5)
+    scene.services.apply(ENDPOINT_SLICES, SLICE, None)
+    scene.clock.step(5)
+    assert [scene.problem(each) for each in (1, 6, 11, 16)] == [UNKNOWN_HOST, REFUSED, "", REFUSED]
+    assert scene.problem(11, "10.96.0.9") == ""
+    assert scene.services.seen_by(POD, scene.time).next_change(0) == 5
+
+
+def test_an_answer_stays_though_a_change_is_noted_in_the_same_second() -> None:
+    scene = Scene()
+    scene.services.apply(SERVICES, WEB, service())
+    scene.clock.step(0.5)
+    assert scene.problem(0.4) == REFUSED
+    scene.ready(True)
+    assert [scene.problem(each) for each in (0.4, 0.5)] == [REFUSED, ""]
+
+
+def test_a_change_is_seen_from_the_beginning_of_its_second() -> None:
+    scene = Scene()
+    scene.services.apply(SERVICES, WEB, service())
+    scene.clock.step(0.5)
+    scene.ready(True)
+    assert scene.problem(0.4) == ""
+
+
+def test_what_is_there_at_the_start_has_always_been() -> None:
+    scene = Scene()
+    scene.clock.step(60)
+    scene.services.note_service(Change(EventType.ADDED, None, service(), 1, is_listed=True))
+    scene.services.note_slice(Change(EventType.ADDED, None, slice_of(ready=True), 2, is_listed=True))
+    assert scene.problem(1) == ""
+    scene.services.reset(ENDPOINT_SLICES, [])
+    assert scene.problem(1) == REFUSED
+
+
+def test_a_change_names_the_pods_that_asked() -> None:
+    scene = Scene()
+    change = Change(EventType.ADDED, None, service(), 1)
+    scene.problem(0, is_told=False)
+    assert scene.services.askers(change) == []
+    scene.problem(0)
+    scene.services.note_service(change)
+    assert scene.services.askers(change) == [POD]
+    assert scene.services.askers_of_slice(Change(EventType.ADDED, None, slice_of(ready=True), 2)) == [POD]
+    assert scene.services.changes(POD) == 1
+    scene.services.forget(POD)
+    assert (scene.services.askers(change), scene.services.changes(POD)) == ([], 0)
+
+
+@pytest.mark.parametrize(("host", "problem"), [("localhost", ""), ("example.com", ""), ("web", UNKNOWN_HOST)])
+def test_hosts_that_are_no_services(host: str, problem: str) -> None:
+    assert Scene().problem(0, host) == problem
+
+
+def test_logs_see_the_services_that_the_status_sees() -> None:
+    clock = FakeClock()
+    runtime = SimulatedRuntime(Rules(), 1.0, clock=clock)
+    command = ["sh", "-c", "until nc -z web 80; do echo waiting; sleep 2; done; echo there; sleep 100"]
+    status = {"startTime": "2026-01-01T00:00:00Z"}
+    spec = {"nodeName": "n", "containers": [{"name": "c", "image": "busybox", "command": command}]}
+    metadata = {"name": "p", "namespace": "a"}
+    pod = Object.from_dict({"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": status})
+    labels = {"simulate.ctrlmgr.io/node": "true"}
+    node = Object.from_dict({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n", "labels": labels}})
+    runtime.index.apply(SERVICES, WEB, service())
+    clock.step(6)
+    runtime.index.apply(ENDPOINT_SLICES, SLICE, slice_of(ready=True))
+    clock.step(6)
+    found = runtime.logs(pod, node, LogOptions())
+    assert found is not None
+    assert found.more(pod, node).data == b"waiting\nwaiting\nwaiting\nthere\n"

@@ -1,0 +1,47 @@
+"""Schemas where a keyword may be a schema or something else are decoded as Kubernetes decodes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.extensions.canonical_schema import canonicalize
+
+
+def _canonical(schema: dict[str, Any]) -> dict[str, Any]:
+    canonicalize({"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]})
+    return schema
+
+
+def test_what_no_schema_has_is_dropped_below_items_and_values() -> None:
+    schema = {
+        "type": "array",
+        "items": {"type": "object", "odd": 1, "nullable": False, "additionalProperties": {"type": "string", "odd": 2}},
+    }
+    assert _canonical(schema) == {
+        "type": "array",
+        "items": {"type": "object", "additionalProperties": {"type": "string"}},
+    }
+
+
+def test_values_may_be_forbidden_or_free() -> None:
+    assert _canonical({"additionalProperties": True})["additionalProperties"] is True
+    with pytest.raises(ValueError, match="boolean or JSON schema expected"):
+        _canonical({"additionalProperties": "yes"})
+
+
+def test_wrong_types_below_items_are_refused_in_go_s_words() -> None:
+    with pytest.raises(
+        ValueError, match=r"json: cannot unmarshal number into Go struct field JSONSchemaProps\.type of type"
+    ):
+        _canonical({"items": {"type": 5}})
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [(5, 5), (5.0, 5), (0.5, 0.5), (2**63 - 1, 9223372036854776000), (-(2**60) - 1, -1152921504606847000)],
+)
+def test_limits_are_floats_written_as_go_does(number: float, written: float) -> None:
+    schema = _canonical({"items": {"minimum": number}, "maximum": number})
+    assert (repr(schema["maximum"]), repr(schema["items"]["minimum"])) == (repr(written), repr(written))

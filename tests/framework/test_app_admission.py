@@ -1,0 +1,162 @@
+"""Admission functions of apps: what they change, refuse, break, and what their declaration refuses."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ctrlmgr import ApiError, App, Kind, Model, Refused, Untyped, Write
+from ctrlmgr.admission.plugin_registry import enabled
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.framework.app_admission import plugin_of
+from ctrlmgr.settings import AdmissionSettings
+from ctrlmgr.testing import Harness
+
+
+class MapData(Model):
+    """A part of what a ConfigMap holds."""
+
+    size: str = ""
+
+
+class Sized(Kind, api_version="v1", kind="ConfigMap"):
+    """A ConfigMap, of which one key is of interest."""
+
+    data: MapData = MapData()
+
+
+def a_map(name: str = "a", **data: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": data,
+    }
+
+
+def test_a_function_changes_objects_and_what_its_class_does_not_name_stays() -> None:
+    app = App("rules")
+
+    @app.admission(Sized)
+    def sized(found: Sized, write: Write) -> None:
+        found.data.size = found.data.size or "small"
+        found.labels["by"] = write.user
+
+    cluster = Harness(app)
+    cluster.create(a_map(other="x"))
+    made = cluster.get("v1/ConfigMap", "a")
+    assert made is not None
+    assert (made["data"], made.labels) == ({"other": "x", "size": "small"}, {"by": "test"})
+
+
+def test_labels_can_be_taken_away() -> None:
+    app = App("rules")
+
+    @app.admission("v1/ConfigMap")
+    def bare(found: Untyped, write: Write) -> None:
+        found.labels.clear()
+        found.fields.pop("data", None)
+
+    cluster = Harness(app)
+    cluster.create({**a_map(x="y"), "metadata": {"name": "a", "namespace": "default", "labels": {"a": "b"}}})
+    made = cluster.get("v1/ConfigMap", "a")
+    assert made is not None
+    assert (made.labels, made.get("data")) == ({}, None)
+
+
+def test_an_update_that_leaves_a_rules_fields_alone_passes() -> None:
+    app, asked = App("rules"), []
+
+    @app.admission("v1/ConfigMap", validates=True, on=["data.size", "immutable"])
+    def never(found: Untyped, write: Write) -> None:
+        asked.append(write.operation)
+        if write.operation == "UPDATE":
+            raise Refused("no")
+
+    cluster = Harness(app)
+    finalizers = {"finalizers": ["example.com/a"], "name": "a", "namespace": "default"}
+    cluster.create({**a_map(size="small"), "metadata": finalizers})
+    cluster.patch("v1/ConfigMap", "a", {"metadata": {"finalizers": None}})
+    cluster.patch("v1/ConfigMap", "a", {"data": {"other": "x", "size": "small"}})
+    assert asked == ["CREATE"]
+    for changed in ({"data": {"size": "large"}}, {"data": None}, {"immutable": True}):
+        with pytest.raises(ApiError, match="is forbidden: no"):
+            cluster.patch("v1/ConfigMap", "a", changed)
+
+
+def test_a_function_refuses_and_sees_what_was_there_before() -> None:
+    app = App("rules")
+
+    @app.admission("v1/ConfigMap", operations=["UPDATE", "DELETE"], validates=True)
+    def frozen(found: Untyped, write: Write) -> None:
+        if write.old.get("data", {}).get("frozen"):
+            raise Refused(f"{write.operation} of what is frozen")
+
+    cluster = Harness(app)
+    cluster.create(a_map(frozen="yes"))
+    with pytest.raises(ApiError, match='configmaps "a" is forbidden: UPDATE of what is frozen'):
+        cluster.patch("v1/ConfigMap", "a", {"data": {"x": "y"}})
+    with pytest.raises(ApiError, match="DELETE of what is frozen"):
+        cluster.delete("v1/ConfigMap", "a")
+
+
+def test_a_broken_function_lets_nothing_through_and_says_where_it_broke() -> None:
+    app = App("rules")
+
+    @app.admission("v1/ConfigMap")
+    def broken(found: Untyped, write: Write) -> None:
+        raise KeyError("oops")
+
+    with pytest.raises(
+        ApiError, match=r'plugin "broken" failed: KeyError: .oops. \(.*test_app_admission.py:\d+\)'
+    ) as failed:
+        Harness(app).create(a_map())
+    assert failed.value.code == 500
+
+
+def test_what_is_no_object_of_the_class_is_a_failure_too() -> None:
+    app = App("rules")
+
+    class Numbered(Kind, api_version="v1", kind="ConfigMap"):
+        data: dict[str, int] = msgspec.field(default_factory=dict)
+
+    @app.admission(Numbered)
+    def numbers(found: Numbered, write: Write) -> None:
+        raise AssertionError("it is never called")
+
+    with pytest.raises(ApiError, match="ValidationError"):
+        Harness(app).create(a_map(x="y"))
+
+
+def test_own_plugins_have_a_place_and_can_be_switched_off() -> None:
+    app = App("rules")
+
+    @app.admission("v1/Pod")
+    def house_rule(found: Untyped, write: Write) -> None:
+        """Do nothing."""
+
+    own = [plugin_of(house_rule)]
+    names = [entry.name for entry in enabled(AdmissionSettings(), own)]
+    assert names.index("PodResizeValidator") < names.index("house-rule") < names.index("MutatingAdmissionWebhook")
+    off = AdmissionSettings(disable_plugins=("house-rule",))
+    assert "house-rule" not in [entry.name for entry in enabled(off, own)]
+    with pytest.raises(SettingsError, match="two admission plugins are called house-rule"):
+        list(enabled(AdmissionSettings(), [*own, *own]))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"operations": ["PATCH"]}, "operations are of CREATE, UPDATE, DELETE"),
+        ({"operations": []}, "operations are of CREATE, UPDATE, DELETE"),
+        ({"name": "Not A Name"}, "is not a valid name of an admission plugin"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_where_it_is_declared(options: dict[str, object], problem: str) -> None:
+    with pytest.raises(TypeError, match=problem):
+        App("rules").admission("v1/Pod", **{"name": "a", **options})(lambda found, write: None)  # type: ignore[arg-type]  # as tested
+
+
+def test_a_function_takes_two_things() -> None:
+    with pytest.raises(TypeError, match="it takes two things, the object and the write"):
+        App("rules").admission("v1/Pod", name="a")(lambda found: None)  # type: ignore[arg-type, misc]  # as tested

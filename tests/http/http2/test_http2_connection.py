@@ -1,0 +1,440 @@
+"""HTTP/2 on a connection whose time is ours and whose client is hyper-h2: no socket, no waiting."""
+
+from __future__ import annotations
+
+import gc
+from datetime import UTC, datetime
+
+import pytest
+from hyperframe.frame import DataFrame, GoAwayFrame, RstStreamFrame
+
+from ctrlmgr.http.bounds import DEFAULT, Bounds
+from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.http2 import frames
+from ctrlmgr.http.http2.channel import Channel
+from ctrlmgr.http.http2.frames import Code
+from ctrlmgr.http.http2.http2_connection import Http2Connection
+from ctrlmgr.testing.fake_clock import FakeClock
+from tests.http.http2.loopback import Http2Client, asking, begun, code_of
+from tests.http.http2.test_frames import framed
+from tests.http.loopback import PRESENTED
+
+LINGER = DEFAULT.linger
+
+
+def test_requests_are_answered(client: Http2Client) -> None:
+    first, second = client.get("/a"), client.get("/b")
+    assert (client.status(first), client.bodies[first], client.bodies[second]) == ("200", b"/a", b"/b")
+    assert client.heads[first] == {":status": "200", "date": "now", "content-length": "2"}
+    assert client.ended == {first, second}
+
+
+def test_requests_that_come_together_are_answered_together(client: Http2Client) -> None:
+    for at in range(10):
+        client.ask(*asking(f"/{at}"))
+    writes = client.transport.writes
+    client.connection.receive(client.h2.data_to_send())
+    assert client.transport.writes == writes + 1
+    client.loop.run()
+    client.take()
+    assert sorted(client.bodies.values()) == [b"/%d" % at for at in range(10)]
+    assert client.paths == [b"/%d" % at for at in range(10)]
+
+
+def test_of_many_requests_that_come_together_others_have_the_loop_in_between(client: Http2Client) -> None:
+    for at in range(40):
+        client.ask(*asking(f"/{at}"))
+    client.connection.receive(client.h2.data_to_send())
+    begun = [len(client.paths)]
+    while len(client.paths) < 40:
+        client.loop.soon.pop(0)()
+        begun.append(len(client.paths))
+    assert sorted(set(begun)) == [16, 32, 40]
+    client.loop.run()
+    client.take()
+    assert client.paths == [b"/%d" % at for at in range(40)]
+    assert len(client.bodies) == 40
+
+
+def test_a_slow_request_holds_up_no_other(client: Http2Client) -> None:
+    slow = client.get("/slow")
+    quick = client.get("/quick")
+    assert client.ended == {quick}
+    for _ in range(2):
+        client.loop.go_on()
+        client.exchange()
+        client.take()
+    assert client.bodies[slow] == b"/slow"
+    assert client.ended == {slow, quick}
+
+
+def test_an_answer_in_pieces(client: Http2Client) -> None:
+    stream = client.get("/chunks")
+    assert client.bodies[stream] == b"onetwothree"
+    assert "content-length" not in client.heads[stream]
+    assert stream in client.ended
+
+
+@pytest.mark.parametrize("path", ["/chunks", "/a"])
+def test_the_answer_to_a_head_has_no_body(client: Http2Client, path: str) -> None:
+    stream = client.ask(*asking(path, method="HEAD"))
+    client.exchange()
+    assert client.status(stream) == "200"
+    assert stream in client.ended
+    assert not client.bodies.get(stream)
+
+
+def test_the_certificate_of_a_client_comes_with_every_request(client: Http2Client) -> None:
+    client.get("/a")
+    client.get("/b")
+    assert [exchange.certificates for exchange in client.exchanges] == [tuple(PRESENTED)] * 2
+    assert {exchange.version for exchange in client.exchanges} == {"2"}
+
+
+@pytest.mark.parametrize("path", ["/fails", "/silent"])
+def test_an_application_that_fails_or_says_nothing_resets_the_stream_alone(client: Http2Client, path: str) -> None:
+    stream = client.get(path)
+    assert client.resets == {stream: Code.INTERNAL_ERROR}
+    assert client.bodies[client.get("/next")] == b"/next"
+
+
+# What a client takes back, and what it must not do.
+
+
+def test_a_request_that_is_taken_back_is_lost_and_answered_no_more(client: Http2Client) -> None:
+    stream = client.get("/slow")
+    client.h2.reset_stream(stream)
+    client.exchange()
+    assert client.exchanges[0].is_lost
+    client.loop.go_on()
+    client.take()
+    assert stream not in client.heads
+    assert not client.resets
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", Code.FRAME_SIZE_ERROR),
+        (framed(frames.HEADERS, frames.END_HEADERS, 2), Code.PROTOCOL_ERROR),
+        (framed(frames.DATA, 0, 9, b"a"), Code.PROTOCOL_ERROR),
+        (framed(frames.RST_STREAM, 0, 9, b"\0\0\0\0"), Code.PROTOCOL_ERROR),
+        (framed(frames.WINDOW_UPDATE, 0, 9, b"\0\0\0\1"), Code.PROTOCOL_ERROR),
+        (framed(frames.WINDOW_UPDATE, 0, 0, b"\0\0\0\0"), Code.PROTOCOL_ERROR),
+        (framed(frames.PUSH_PROMISE, 0, 1, b"\0\0\0\2"), Code.PROTOCOL_ERROR),
+        (framed(frames.HEADERS, frames.END_HEADERS, 1, b"\x80"), Code.COMPRESSION_ERROR),
+        (framed(frames.SETTINGS, 0, 0, b"\0\x02\0\0\0\x02"), Code.PROTOCOL_ERROR),
+    ],
+)
+def test_what_ends_the_connection(client: Http2Client, data: bytes, code: Code) -> None:
+    client.say(data)
+    assert (code_of(client), client.transport.closed) == (code, True)
+    client.say(framed(frames.PING, 0, 0, b"12345678"))
+    assert client.transport.written == b""
+
+
+def test_what_comes_with_that_is_not_begun(client: Http2Client) -> None:
+    client.ask(*asking("/a"))
+    client.say(client.h2.data_to_send() + framed(frames.PUSH_PROMISE, 0, 1, b"\0\0\0\2"))
+    assert client.paths == []
+
+
+def test_a_request_that_is_taken_back_at_once_is_not_begun(client: Http2Client) -> None:
+    taken, kept = client.ask(*asking("/a")), client.ask(*asking("/b"))
+    client.h2.reset_stream(taken)
+    client.exchange()
+    assert (client.paths, client.ended) == ([b"/b"], {kept})
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (framed(frames.WINDOW_UPDATE, 0, 1, b"\0\0\0\0"), Code.PROTOCOL_ERROR),
+        (framed(frames.HEADERS, frames.END_HEADERS, 1, b""), Code.PROTOCOL_ERROR),
+    ],
+)
+def test_what_ends_a_stream(client: Http2Client, data: bytes, code: Code) -> None:
+    stream = client.ask(*asking("/slow", method="POST"), ends=False)
+    client.exchange()
+    client.say(data)
+    assert client.resets == {stream: code}
+    assert client.exchanges[0].is_lost
+    assert client.bodies[client.get("/next")] == b"/next"
+
+
+def test_a_stream_that_is_over_is_over(client: Http2Client) -> None:
+    stream = client.get("/a")
+    client.connection.receive(framed(frames.DATA, 0, stream, b"late"))
+    client.loop.run()
+    assert client.transport.written == frames.reset(stream, Code.STREAM_CLOSED)
+    client.transport.written = b""
+    other = client.get("/b")
+    client.say(framed(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, other, b""))
+    assert code_of(client) is Code.STREAM_CLOSED
+
+
+def test_what_is_no_request_is_answered_and_the_next_one_too(client: Http2Client) -> None:
+    bad = client.ask(*asking("no path"))
+    client.exchange()
+    assert (client.status(bad), client.paths) == ("400", [])
+    assert client.bodies[client.get("/next")] == b"/next"
+
+
+def test_frames_that_nobody_knows_are_passed_over(client: Http2Client) -> None:
+    client.say(framed(77, 0xFF, 1, b"who knows") + framed(frames.PRIORITY, 0, 3, b"\0\0\0\0\1"))
+    assert client.bodies[client.get("/next")] == b"/next"
+
+
+def test_pings_are_answered_but_answers_are_not(client: Http2Client) -> None:
+    client.h2.ping(b"12345678")
+    client.exchange()
+    assert type(client.events[-1]).__name__ == "PingAckReceived"
+    client.connection.receive(framed(frames.PING, frames.ACK, 0, b"12345678") + framed(frames.SETTINGS, frames.ACK, 0))
+    assert client.transport.written == b""
+
+
+# Bounds.
+
+
+def test_who_says_nothing_is_disconnected(client: Http2Client) -> None:
+    silent = type(client)()
+    silent.loop.pass_time(DEFAULT.keep_alive - 1)
+    assert not silent.transport.is_closing()
+    silent.loop.pass_time(2)
+    assert silent.transport.closed
+
+
+@pytest.mark.parametrize("begun", [b"\0\0\5", framed(frames.HEADERS, 0, 1, b"\x82"), frames.head(9, 0, 0, 1)])
+def test_who_does_not_finish_what_has_begun_is_disconnected(client: Http2Client, begun: bytes) -> None:
+    client.say(begun)
+    client.loop.pass_time(DEFAULT.head_timeout - 1)
+    assert not client.transport.is_closing()
+    client.loop.pass_time(2)
+    assert client.transport.aborted
+
+
+def test_every_frame_has_the_same_time(client: Http2Client) -> None:
+    client.get("/slow")
+    frame = framed(99, 0, 0, b"a" * 99)
+    client.say(frame[:50])
+    for _ in range(5):
+        client.loop.pass_time(DEFAULT.head_timeout - 1)
+        client.say(frame[50:] + frame[:50])
+    assert not client.transport.is_closing()
+    client.loop.pass_time(DEFAULT.head_timeout + 1)
+    assert client.transport.aborted
+
+
+def test_a_connection_with_a_request_under_way_is_not_idle(client: Http2Client) -> None:
+    client.get("/slow")
+    client.loop.pass_time(10 * DEFAULT.keep_alive)
+    assert not client.transport.is_closing()
+    for _ in range(2):
+        client.loop.go_on()
+    client.loop.pass_time(DEFAULT.keep_alive + 1)
+    assert client.transport.closed
+
+
+def test_so_many_requests_at_a_time_and_no_more() -> None:
+    client = Http2Client(Bounds(streams=2))
+    assert client.h2.remote_settings.max_concurrent_streams == 2
+    for _ in range(2):
+        client.get("/slow")
+    block = client.h2.encoder.encode(asking("/third"))
+    client.connection.receive(framed(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, 5, block))
+    client.loop.run()
+    assert client.transport.written == frames.reset(5, Code.REFUSED_STREAM)
+    assert client.paths == [b"/slow", b"/slow"]
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        framed(frames.PING, 0, 0, b"12345678"),
+        framed(frames.SETTINGS, 0, 0),
+        framed(frames.PRIORITY, 0, 1, b"\0\0\0\0\3"),
+        framed(frames.DATA, 0, 1),
+        framed(99, 0, 0),
+    ],
+)
+def test_a_client_that_asks_for_nothing_all_the_time_is_sent_away(noise: bytes) -> None:
+    client = Http2Client(Bounds(noise=50))
+    client.ask(*asking("/slow", method="POST"), ends=False)
+    client.exchange()
+    for _ in range(3):
+        client.connection.receive(noise * 30)
+        client.loop.pass_time(DEFAULT.head_timeout + 1)
+    assert not client.transport.is_closing()
+    client.connection.receive(noise * 120)
+    assert client.transport.closed
+    client.take()
+    assert code_of(client) is Code.ENHANCE_YOUR_CALM
+
+
+def test_so_is_one_that_takes_its_requests_back_all_the_time() -> None:
+    client = Http2Client(Bounds(noise=50))
+    for _ in range(120):
+        if client.transport.is_closing():
+            break
+        stream = client.get("/slow")
+        client.h2.reset_stream(stream)
+        client.exchange()
+    assert code_of(client) is Code.ENHANCE_YOUR_CALM
+    assert len(client.paths) <= 110
+
+
+def test_while_a_client_does_not_read_nothing_that_it_sends_is_looked_at(client: Http2Client) -> None:
+    client.connection.pause_writing()
+    client.get("/a")
+    assert not client.transport.takes_in
+    client.connection.resume_writing()
+    assert client.transport.takes_in
+
+
+def test_a_stream_goes_on_when_the_connection_does(client: Http2Client) -> None:
+    body = begun(client)
+    client.connection.pause_writing()
+    assert body.paused
+    client.connection.resume_writing()
+    assert not body.paused
+
+
+@pytest.mark.parametrize("path", ["/a", "/chunks", "/slow", "/silent"])
+def test_a_request_that_is_over_leaves_nothing_to_the_collector(client: Http2Client, path: str) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        before = count(Channel, Exchange)
+        stream = client.get(path)
+        if path == "/slow":
+            client.h2.reset_stream(stream)
+            client.exchange()
+            client.loop.go_on()
+        client.exchanges.clear()
+        assert count(Channel, Exchange) == before
+    finally:
+        gc.enable()
+
+
+def test_nor_does_one_that_waited_for_room() -> None:
+    client = Http2Client(window=1_000_000)
+    client.reads = False
+    gc.collect()
+    gc.disable()
+    try:
+        before = count(Channel, Exchange)
+        for _ in range(3):
+            stream = client.get("/" + "a" * 40_000)
+            if stream not in client.ended:
+                client.h2.reset_stream(stream)
+                client.exchange()
+        assert len(client.ended) == 1
+        client.exchanges.clear()
+        client.loop.timers.clear()  # which asyncio would not keep, cancelled as they are
+        assert count(Channel, Exchange) == before
+    finally:
+        gc.enable()
+
+
+def count(*kinds: type) -> int:
+    return sum(isinstance(each, kinds) for each in gc.get_objects())
+
+
+def test_a_connection_that_is_lost_leaves_nothing_to_the_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        before = count(Http2Connection)
+        client = Http2Client()
+        client.get("/slow")
+        client.connection.connection_lost(None)
+        client.loop.go_on()
+        client.exchanges.clear()
+        client.loop.timers.clear()
+        del client.connection
+        assert count(Http2Connection) == before
+    finally:
+        gc.enable()
+
+
+# How it ends.
+
+
+def test_a_server_that_stops_says_so_and_answers_what_is_under_way(client: Http2Client) -> None:
+    slow = client.get("/slow")
+    for _ in range(2):
+        client.connection.leave()
+    client.loop.run()
+    (first,) = client.untold()
+    assert isinstance(first, GoAwayFrame)
+    assert (first.error_code, first.last_stream_id) == (Code.NO_ERROR, frames.WIDEST)
+    for _ in range(2):
+        client.connection.shutdown()
+    assert not client.transport.is_closing()
+    for _ in range(2):
+        client.loop.go_on()
+    assert client.transport.closed
+    last, _, body, _ = client.untold()
+    assert isinstance(last, GoAwayFrame)
+    assert isinstance(body, DataFrame)
+    assert (last.last_stream_id, body.stream_id, body.data) == (slow, slow, b"/slow")
+
+
+def test_a_server_that_stops_waits_for_no_idle_client(client: Http2Client) -> None:
+    client.get("/a")
+    client.connection.shutdown()
+    assert client.transport.closed
+    client.loop.pass_time(LINGER + 0.1)
+    assert client.transport.aborted
+
+
+def test_what_is_asked_after_the_last_word_is_not_answered(client: Http2Client) -> None:
+    client.get("/slow")
+    client.connection.shutdown()
+    client.connection.receive(
+        framed(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, 3, client.h2.encoder.encode(asking("/late")))
+    )
+    assert client.paths == [b"/slow"]
+
+
+def test_a_client_that_says_goodbye_is_answered_first(client: Http2Client) -> None:
+    slow = client.get("/slow")
+    client.say(frames.goaway(0, Code.NO_ERROR))
+    assert not client.transport.is_closing()
+    for _ in range(2):
+        client.loop.go_on()
+    assert client.transport.closed
+    _, body, _ = client.untold()
+    assert isinstance(body, DataFrame)
+    assert (body.stream_id, body.data) == (slow, b"/slow")
+
+
+def test_a_certificate_that_expires_cuts_streams_off_and_lets_the_rest_be_answered() -> None:
+    clock = FakeClock()
+    expires = datetime.fromtimestamp(clock.now() / 1_000_000 + 60, UTC).strftime("%b %d %H:%M:%S %Y GMT")
+    client = Http2Client(clock=clock, certificate={"notAfter": expires})
+    begun = client.get("/slow")
+    client.loop.go_on()
+    waiting = client.get("/slow")
+    clock.step(61)
+    client.loop.pass_time(61)
+    client.loop.run()
+    cut, goodbye = client.untold()
+    assert isinstance(cut, RstStreamFrame)
+    assert isinstance(goodbye, GoAwayFrame)
+    assert (cut.stream_id, cut.error_code, goodbye.last_stream_id) == (begun, Code.INTERNAL_ERROR, waiting)
+    assert client.exchanges[0].is_lost
+    assert not client.transport.is_closing()
+    for _ in range(3):
+        client.loop.go_on()
+    assert [frame.stream_id for frame in client.untold()] == [waiting] * 3
+    assert client.transport.closed
+
+
+def test_who_answers_is_told_that_the_connection_is_lost(client: Http2Client) -> None:
+    client.get("/slow")
+    client.connection.connection_lost(None)
+    assert client.exchanges[0].is_lost
+    client.loop.go_on()
+    client.connection.receive(framed(frames.PING, 0, 0, b"12345678"))
+    assert client.transport.written == b""

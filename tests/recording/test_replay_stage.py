@@ -1,0 +1,72 @@
+"""What a replay runs on: its clock and its queue."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ctrlmgr.api.resource import Key
+from ctrlmgr.recording.replay_stage import HeldQueue
+from ctrlmgr.recording.virtual_clock import LogClock, ReplayClock
+
+START = 1_767_225_600_000_000
+A, B = Key("ns", "a"), Key("ns", "b")
+
+
+@pytest.fixture
+def clock() -> ReplayClock:
+    clock = ReplayClock()
+    clock.advance_to(START)
+    return clock
+
+
+def test_the_first_moment_sets_the_scene_and_takes_no_time(clock: ReplayClock) -> None:
+    assert (clock.now(), clock.monotonic()) == (START, 0.0)
+
+
+def test_time_never_goes_back(clock: ReplayClock) -> None:
+    clock.advance_to(START + 2_000_000)
+    clock.advance_to(START + 1_000_000)
+    assert (clock.now(), clock.monotonic()) == (START + 2_000_000, 2.0)
+
+
+def test_waiting_lets_the_time_pass_at_once(clock: ReplayClock) -> None:
+    assert not clock.wait(threading.Condition(), 3600.0)
+    assert clock.monotonic() == 3600.0
+
+
+def test_waiting_for_nobody_is_a_mistake(clock: ReplayClock) -> None:
+    with pytest.raises(RuntimeError, match="one thread"):
+        clock.wait(threading.Condition(), None)
+
+
+def test_the_log_stamps_in_the_recordings_time_and_waits_in_real_time(clock: ReplayClock) -> None:
+    log_clock = LogClock(clock)
+    condition = threading.Condition()
+    with condition:
+        assert not log_clock.wait(condition, 0.001)
+    assert log_clock.now() == START
+    assert log_clock.monotonic() != clock.monotonic()
+
+
+def test_what_is_held_comes_when_it_is_released_with_all_its_triggers(clock: ReplayClock) -> None:
+    queue = HeldQueue("q", clock=clock)
+    queue.add(A, (2,))
+    queue.add(B, (3,))
+    queue.add(A, (1,))
+    assert (queue.held, queue.get(timeout=0)) == (2, None)
+    assert queue.release(A)
+    delivery = queue.get(timeout=0)
+    assert delivery is not None
+    assert (delivery.item, delivery.triggers) == (A, (1, 2))
+    assert (queue.held, queue.release(A)) == (1, False)
+
+
+def test_retries_are_not_held(clock: ReplayClock) -> None:
+    queue = HeldQueue("q", clock=clock)
+    queue.add_rate_limited(A)
+    delay = queue.next_ready_in()
+    assert delay is not None
+    clock.advance(delay)
+    assert queue.get(timeout=0) is not None
