@@ -1,4 +1,4 @@
-"""Compares `ctrlmgr serve` with what Kubernetes 1.36.2 answered; `scripts/conformance` starts this.
+"""Compares `ctrlmgr serve` with the recorded responses of Kubernetes 1.36.2; `scripts/conformance` starts this.
 
     python -m tests.conformance [--database URL] [PART] [REGEX]
 

@@ -1,4 +1,4 @@
-"""What small servers in tests answer with: one JSON document a request, and no word on the terminal."""
+"""Responses of small servers in tests: one JSON document per request, and no output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted of plugins and steps, whether it is added up at once or later."""
+"""Tests of the metrics of plugins and steps, added at once or later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission of what is answered and not kept, as requests for tokens are."""
+"""Tests of admission for requests that are answered and not stored, such as token requests."""
 
 from __future__ import annotations
 

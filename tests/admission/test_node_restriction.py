@@ -1,4 +1,4 @@
-"""What nodes may write: labels, taints, mirror pods, and tokens of their pods."""
+"""Tests of the writes that nodes may make: labels, taints, mirror pods, and tokens of their pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`why` names what changed an object on its way, and what refused what a controller wanted to write."""
+"""Tests of `why` for objects that admission changed, and for refused writes of controllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to be told of."""
+"""Requests for tests of auditing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rule of a policy a request matches, and what is wrong with a policy."""
+"""Tests of audit policies: the matching rule of a request, and invalid policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom the claims of another issuer's token stand for, and which keys it may be signed with."""
+"""Tests of tokens of another issuer: the user of their claims, and the accepted keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file may say of issuers and of who may be anonymous, and the line of what it may not."""
+"""Tests of the file with issuers and anonymous access, and of the line of each error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file may make of the claims of a token, and what it may not."""
+"""Tests of the rules of the file about a token's claims, and of invalid ones."""
 
 from __future__ import annotations
 

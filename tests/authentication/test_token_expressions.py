@@ -1,4 +1,4 @@
-"""What expressions make of the claims of a token."""
+"""Tests of expressions on the claims of a token."""
 
 from __future__ import annotations
 

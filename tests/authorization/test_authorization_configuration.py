@@ -1,4 +1,4 @@
-"""What a file may say of who is asked whether a request may be made, and the line of what it may not."""
+"""Tests of the file that lists authorizers, and of the line of each error."""
 
 from __future__ import annotations
 

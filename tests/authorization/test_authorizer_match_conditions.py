@@ -1,4 +1,4 @@
-"""What conditions see of a request, and when they are met."""
+"""Tests of match conditions: their variables, and when they are met."""
 
 from __future__ import annotations
 

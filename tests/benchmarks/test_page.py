@@ -1,4 +1,4 @@
-"""The page of benchmarks: what was run anew is on it anew, and what was not stays."""
+"""Tests of the page of benchmarks: new results replace old ones, and other results remain."""
 
 from __future__ import annotations
 

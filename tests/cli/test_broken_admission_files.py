@@ -1,4 +1,4 @@
-"""Each file that configures admission, broken: `serve` ends at once, with the file, the line and what is wrong."""
+"""Tests with broken admission files: `serve` exits at once, with the file, the line and the error."""
 
 from __future__ import annotations
 

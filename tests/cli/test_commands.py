@@ -1,4 +1,4 @@
-"""The other commands, and what they all have in common: exit codes, errors, quickness."""
+"""Tests of the other commands, and of common behaviour: exit codes, errors, start time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shell offers when one presses Tab."""
+"""Tests of shell completion."""
 
 from __future__ import annotations
 

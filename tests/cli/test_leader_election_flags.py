@@ -1,4 +1,4 @@
-"""The flags of `serve` that say what part a process plays, and the settings they come to."""
+"""Tests of the flags of `serve` that choose the role of a process, and of the resulting settings."""
 
 from __future__ import annotations
 

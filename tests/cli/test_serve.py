@@ -1,4 +1,4 @@
-"""`ctrlmgr serve` as a process: it comes up, does its work, and goes down in order."""
+"""Tests of `ctrlmgr serve` as a process: start, work, and graceful stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log with real caches on it, and somebody else who writes to it; what the stepped controllers' clusters share."""
+"""A log with real caches and another writer; the common part of clusters for stepped controllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a controller is built from, where a test works it by hand."""
+"""A controller's context for tests that step it by hand."""
 
 from __future__ import annotations
 

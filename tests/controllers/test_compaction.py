@@ -1,4 +1,4 @@
-"""Compaction by rule: what may go, and what its reconciler does with a key."""
+"""Tests of compaction by rules: the removable events, and the reconciler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of the root CA publisher and of the service accounts' controller alike: both give namespaces an object."""
+"""Common tests of the root CA publisher and of the service account controller, which create objects in namespaces."""
 
 from __future__ import annotations
 

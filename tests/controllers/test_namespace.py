@@ -1,4 +1,4 @@
-"""The namespace controller over the real engine: what it deletes, in which order, and what it says meanwhile."""
+"""Tests of the namespace controller over the real engine: its deletions, their order, and the conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real `ctrlmgr serve --recording` for tests, and what the recording says it must come to."""
+"""A real `ctrlmgr serve --recording` for tests, and the expected states of the recording."""
 
 from __future__ import annotations
 

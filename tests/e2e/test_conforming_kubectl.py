@@ -1,4 +1,4 @@
-"""What the conformance tests of kubectl ask that need pods which run (sig-cli), in their words; and of discovery."""
+"""Kubernetes' conformance tests of kubectl that need running pods (sig-cli), and of discovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A kind comes, changes its schema, goes and comes again: its past is served, played, printed and replayed."""
+"""Tests of a kind that is defined, changed, deleted and defined again: its history is served, played, printed and
+replayed.
+"""
 
 from __future__ import annotations
 

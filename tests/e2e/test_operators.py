@@ -1,4 +1,4 @@
-"""Operators on simulated nodes: what six of them install becomes ready, and what is created afterwards does, too.
+"""Tests of six operators on simulated nodes: their installations and their custom resources become ready.
 
 The manifests in `operators/` have the shape of public ones: webhooks that the operator serves, Jobs that are a chart's
 hooks, probes on ports that are not declared, init containers that copy files, leader elections.

@@ -1,4 +1,4 @@
-"""The past of a log that somebody goes on writing, served to the real kubectl."""
+"""Tests of `serve --at` with the real kubectl, while another process writes to the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of dependents when a deletion does not say."""
+"""Tests of the default propagation policy of deletions."""
 
 from __future__ import annotations
 

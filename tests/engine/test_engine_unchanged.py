@@ -1,4 +1,4 @@
-"""What a write leaves as it was is stored as if it had been written anew, and seen as if it had been read anew."""
+"""Tests that unchanged writes are stored and read like new ones."""
 
 from __future__ import annotations
 

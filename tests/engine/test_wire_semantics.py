@@ -1,4 +1,4 @@
-"""What Kubernetes 1.36.2 was seen to answer, as scripts: each line a request, its code, and what matters of its body.
+"""Tests of recorded responses of Kubernetes 1.36.2, as scripts: a request per line, its code, and parts of its body.
 
 A line is (method, path within the namespace, body or None, code, expected) and perhaps query and media type. Paths
 starting with a slash are absolute. `expected` maps dotted paths of the answer to values; ABSENT must not be there,

@@ -1,4 +1,4 @@
-"""Compacting and tidying a SQLite file: its WAL stays small, and what is in it comes home."""
+"""Tests of the compaction and clean-up of a SQLite file: its WAL stays small, and its content is checkpointed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every expression may call and name is what Kubernetes 1.36 declares, no more and no less.
+"""Tests that expressions have exactly the functions and variables of Kubernetes 1.36.
 
 Source: apiserver `pkg/cel/environment/base.go`, `pkg/cel/library`; cel-go `common/stdlib`, `cel/library.go`, `ext`.
 """

@@ -1,4 +1,4 @@
-"""What an evaluation may do beside what it pays for: nothing is done before it is afforded, and nothing unbounded."""
+"""Tests that an evaluation does no unpaid and no unbounded work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for any schema and any value."""
+"""Property tests with any schema and any value."""
 
 from __future__ import annotations
 

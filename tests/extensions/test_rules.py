@@ -1,4 +1,4 @@
-"""Validation rules of custom resources: what a definition may say, and what the rules have against objects."""
+"""Tests of validation rules of custom resources: valid definitions, and rejected objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decoding makes of an object: unknown fields, nulls, defaults, embedded metadata."""
+"""Tests of decoding objects: unknown fields, nulls, defaults, embedded metadata."""
 
 from __future__ import annotations
 

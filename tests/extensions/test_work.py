@@ -1,4 +1,4 @@
-"""What a schema multiplies is bounded, and counts for where an object is worked on."""
+"""Tests that the cost of schemas is bounded, and charged where an object is processed."""
 
 from __future__ import annotations
 

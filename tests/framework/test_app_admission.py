@@ -1,4 +1,4 @@
-"""Admission functions of apps: what they change, refuse, break, and what their declaration refuses."""
+"""Tests of admission functions of apps: their changes, refusals and errors, and invalid declarations."""
 
 from __future__ import annotations
 

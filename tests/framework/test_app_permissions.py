@@ -1,4 +1,4 @@
-"""`ctrlmgr rbac` and `ctrlmgr new --deploy`: the rights of an app suffice for it, and what deploys it is valid."""
+"""Tests of `ctrlmgr rbac` and `ctrlmgr new --deploy`: the rights suffice, and the manifests are valid."""
 
 from __future__ import annotations
 

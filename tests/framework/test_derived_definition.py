@@ -1,4 +1,4 @@
-"""The definition that follows from a class, and what contradicts it."""
+"""Tests of the definition of a class, and of contradictions."""
 
 from __future__ import annotations
 

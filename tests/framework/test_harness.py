@@ -1,4 +1,4 @@
-"""What a test of an app can ask of the harness: users, warnings, nodes, daemons, what has changed."""
+"""Tests of the features of the harness: users, warnings, nodes, daemons, changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reconcile is given, and what becomes of what it does: on harnesses with small apps of their own."""
+"""Tests of the context of a reconcile, and of the effects of its results, on harnesses with small apps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An app takes part in replays: what its controller wrote is not told to it, and is what it must come to again."""
+"""Tests of apps in replays: their recorded writes are not replayed, and must be produced again."""
 
 from __future__ import annotations
 

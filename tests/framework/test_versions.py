@@ -1,4 +1,4 @@
-"""A kind of several versions: an app reads the one that its class is of, or is told that it cannot."""
+"""Tests of kinds with several versions: an app reads the version of its class, or fails with an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Go says of texts that are no times."""
+"""Tests of Go's errors for invalid times."""
 
 from __future__ import annotations
 

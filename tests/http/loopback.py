@@ -1,4 +1,4 @@
-"""A connection without a socket, on a loop whose time is the test's."""
+"""A connection without a socket, on an event loop with virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bodies of one client may take of what the server holds of all."""
+"""Tests of the share of one client's bodies in the server's limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection's bounds, on a loop whose time is ours: no socket, no waiting."""
+"""Tests of a connection's limits, on an event loop with virtual time: no socket, no waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a request and what is none, and that reading one costs no more than its bytes."""
+"""Tests of valid and invalid requests, and that parsing costs no more than the bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change says of its origin."""
+"""Tests of the origin of a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A handler that raises is taken out: the others hear of everything, the process goes on, and health checks tell."""
+"""Tests that a failing handler is removed: others get all events, the process continues, and health checks
+report it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The story of `story.py`, told to each database."""
+"""The history of `story.py` in each database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that were audited: kept for a while, asked about in SQL, and found for what they wrote."""
+"""Tests of audited requests: retention, SQL, and the request of a write."""
 
 from __future__ import annotations
 

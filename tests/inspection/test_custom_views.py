@@ -1,4 +1,4 @@
-"""Custom kinds as views: they come and go with their definitions, and say the same on both databases."""
+"""Tests of custom kinds as views, which exist with their definitions and are equal on both databases."""
 
 from __future__ import annotations
 

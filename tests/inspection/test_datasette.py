@@ -1,4 +1,4 @@
-"""The real Datasette over a log, told what `ctrlmgr sql --datasette` says: it answers as `ctrlmgr sql` does."""
+"""Tests of the real Datasette with `ctrlmgr sql --datasette`: its results equal those of `ctrlmgr sql`."""
 
 from __future__ import annotations
 

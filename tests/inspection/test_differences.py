@@ -1,4 +1,4 @@
-"""Where two states differ, and who set what: pure functions."""
+"""Tests of differences of two states, and of the authors of fields: pure functions."""
 
 from __future__ import annotations
 

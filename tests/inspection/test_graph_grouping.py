@@ -1,4 +1,4 @@
-"""Which nodes of a graph are alike, and what a change is called in words."""
+"""Tests of the grouping of similar nodes of a graph, and of texts for changes."""
 
 from __future__ import annotations
 

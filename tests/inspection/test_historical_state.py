@@ -1,4 +1,4 @@
-"""Back in time, why and what came of it; on both databases."""
+"""Tests of earlier states, causes and effects, on both databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is inferred where no cause was recorded: right nearly always, marked always, and never of what a client did."""
+"""Tests of inferred causes: nearly always correct, always marked, and never for writes of clients."""
 
 from __future__ import annotations
 

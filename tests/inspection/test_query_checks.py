@@ -1,4 +1,4 @@
-"""What PostgreSQL is asked: questions, and nothing that a read-only transaction lets through besides."""
+"""Tests of the queries that PostgreSQL accepts, and of refused statements in read-only transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster in one process and virtual time, whose log knows which reconcile wrote what, and why."""
+"""A cluster in one process and virtual time, whose log has the reconcile and causes of each write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log in which a custom kind comes, changes its schema and goes, with an object of it all along."""
+"""A log in which a custom kind is created, changed and deleted, with one object all the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine makes of the metadata of kinds that look at it in ways of their own."""
+"""Tests of metadata of kinds with special treatment in the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How two specs are told apart, as lines of what Go writes of its internal types."""
+"""Tests of the differences of two specs, as text in the form of Go's internal types."""
 
 from __future__ import annotations
 

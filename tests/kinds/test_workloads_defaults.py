@@ -1,4 +1,4 @@
-"""What workloads say where their authors said nothing, what they are given, and what is counted."""
+"""Tests of workloads: defaults, assigned fields, and generations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused, and in which words: the tables in `refusals`."""
+"""Tests of refused workloads, with the tables in `refusals`."""
 
 from __future__ import annotations
 

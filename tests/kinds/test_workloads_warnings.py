@@ -1,4 +1,4 @@
-"""Of what updates of workloads are warned, and what they keep."""
+"""Tests of warnings about updates of workloads, and of kept fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker process: what ends a job, and what is left of it."""
+"""Tests of a worker process: the end of jobs, and of the process."""
 
 from __future__ import annotations
 

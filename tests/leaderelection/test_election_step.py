@@ -1,4 +1,4 @@
-"""What an elector is to do next, as a table."""
+"""Tests of an elector's next step, as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elector on a log in memory: what it writes, what it trusts, and how it comes out of trouble."""
+"""Tests of the elector on a log in memory: its writes, its trust, and its recovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds in every history of electors on one log; and that each safeguard, when taken away, is missed."""
+"""Property tests of electors on one log; each safeguard is necessary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client that may write the Lease can do to the election: be noticed, and no more."""
+"""Tests of a client that may write the Lease: it can be noticed, and nothing more."""
 
 from __future__ import annotations
 

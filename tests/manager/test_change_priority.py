@@ -1,4 +1,4 @@
-"""The priority of a change, by what it tells of an object."""
+"""Tests of the priority of changes."""
 
 from __future__ import annotations
 

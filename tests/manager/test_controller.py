@@ -1,4 +1,4 @@
-"""Controller: from a change to a reconcile, and from its result to what becomes of the key."""
+"""Tests of Controller: from a change to a reconcile, and from its result to the key."""
 
 from __future__ import annotations
 

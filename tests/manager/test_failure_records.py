@@ -1,4 +1,4 @@
-"""What fails is recorded in the log: one record for each key, from its first failure to its next success."""
+"""Tests of recorded failures: one record for each key, from the first failure to the next success."""
 
 from __future__ import annotations
 

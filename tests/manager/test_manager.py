@@ -1,4 +1,4 @@
-"""Manager: the order in which things start and stop, and what happens when one of them fails."""
+"""Tests of Manager: the order of starts and stops, and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watch enqueues, and when."""
+"""Tests of the keys that a watch enqueues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads texts out of sources: literals of Python, where `HOLE` stands for what is filled in, and those of Go."""
+"""Reads texts from sources: literals of Python, with `HOLE` for placeholders, and of Go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that are shell scripts, for tests of what calls programs by their names."""
+"""Shell scripts as programs, for tests of code that calls programs by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is built and installed is whole: the wheel has every setting and every page, and says where it is from."""
+"""Tests of the built package: the wheel contains all settings and pages, and its origin."""
 
 from __future__ import annotations
 

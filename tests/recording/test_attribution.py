@@ -1,4 +1,4 @@
-"""Who wrote a change, from managedFields as a real API server kept them."""
+"""Tests of the authors of changes, from managedFields of a real API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings in which custom kinds come, change and go, through our log and controllers."""
+"""Tests of recordings with custom kinds that are created, changed and deleted, with our log and controllers."""
 
 from __future__ import annotations
 

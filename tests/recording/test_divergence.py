@@ -1,4 +1,4 @@
-"""What counts as different, and how it is told."""
+"""Tests of differences and of their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our controllers wrote, exported from the log, is told from what clients wrote, and replays."""
+"""Tests that our controllers' writes, exported from the log, are distinguished from clients' writes, and replay."""
 
 from __future__ import annotations
 

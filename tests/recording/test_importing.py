@@ -1,4 +1,4 @@
-"""Recordings in a log: the same objects at the same revisions, wherever the log is and however they came in."""
+"""Tests of imported recordings: the same objects at the same revisions, in every database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording that begins with what there was: our controllers take it as their own past, and go on from there."""
+"""Tests of a recording that begins with existing objects: our controllers treat them as their own writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay runs on: its clock and its queue."""
+"""Tests of the clock and queue of a replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two versions of our controllers made of one recording, compared."""
+"""Tests of the comparison of two versions of our controllers on one recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads in a recording: our controllers come to what the recorded ones did, pod by pod and hash by hash."""
+"""Tests of workloads in a recording: our controllers produce the same pods and hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that tests share: one for what is sent to it, others for what is done to them."""
+"""Shared servers of tests."""
 
 from __future__ import annotations
 

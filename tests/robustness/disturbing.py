@@ -1,4 +1,4 @@
-"""What befalls servers and their database while they are used, for as long as a run wants; see `faults` for more."""
+"""Faults of servers and their database during use, for the time of a run; see `faults` for more."""
 
 from __future__ import annotations
 

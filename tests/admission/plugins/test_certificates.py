@@ -1,4 +1,4 @@
-"""Who may approve and sign for a signer, and which groups no client is certified in."""
+"""Tests of the rights to approve and sign certificates, and of groups that are refused in certificates."""
 
 from __future__ import annotations
 

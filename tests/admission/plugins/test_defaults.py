@@ -1,4 +1,4 @@
-"""What objects are given that say nothing: tolerations, a class of storage, a class of ingress."""
+"""Tests of the plugins that set defaults: tolerations, storage class, ingress class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LimitRanger: what containers are given by default, and what is refused of containers, pods and claims."""
+"""Tests of LimitRanger: defaults of containers, and refused containers, pods and claims."""
 
 from __future__ import annotations
 

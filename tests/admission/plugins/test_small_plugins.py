@@ -1,4 +1,4 @@
-"""The plugins that set a field or refuse a word, each by what it does to one write."""
+"""Tests of the small plugins, each with single writes."""
 
 from __future__ import annotations
 

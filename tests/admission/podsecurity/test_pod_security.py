@@ -1,4 +1,4 @@
-"""PodSecurity: what a namespace's labels do to pods, to templates, and to who changes the labels."""
+"""Tests of PodSecurity: the effects of a namespace's labels on pods, on templates, and on changes of the labels."""
 
 from __future__ import annotations
 

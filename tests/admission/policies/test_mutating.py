@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicies, from a write to what is stored."""
+"""Tests of MutatingAdmissionPolicies, from the write to the stored object."""
 
 from __future__ import annotations
 

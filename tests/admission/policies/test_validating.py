@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies, from a write to what becomes of it."""
+"""Tests of ValidatingAdmissionPolicies, from the write to the response."""
 
 from __future__ import annotations
 

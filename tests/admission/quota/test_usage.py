@@ -1,4 +1,4 @@
-"""What objects use, kind by kind."""
+"""Tests of the quota usage of objects, kind by kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who the server is to a webhook, as a kubeconfig says by host."""
+"""Tests of the credentials that the server sends to webhooks, by host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A webhook whose pods are on simulated nodes is not called, and lets writes go on."""
+"""Tests that a webhook with pods on simulated nodes is not called, and that its writes continue."""
 
 from __future__ import annotations
 

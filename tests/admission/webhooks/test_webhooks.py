@@ -1,4 +1,4 @@
-"""Webhooks, from a write to what hooks are asked and what becomes of their answers."""
+"""Tests of webhooks: their requests, and the effects of their responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What controllers may do: each has a role, and no one of them what is not in it."""
+"""Tests of the rights of controllers: each has a role, and no right beyond it."""
 
 from __future__ import annotations
 

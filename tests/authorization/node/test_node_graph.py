@@ -1,4 +1,4 @@
-"""The graph of what belongs to which node: after any changes it answers as one built afresh, and as a naive one."""
+"""Tests of the graph of objects that belong to nodes: after any changes it equals a new one, and a naive one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What RBAC says, evaluated as simply as can be: every binding, every rule, every time; and a world at random.
+"""A naive evaluation of RBAC: every binding and every rule, each time; and random clusters.
 
 It shares no code with the index and its compiled rules: what both say must be the same.
 """

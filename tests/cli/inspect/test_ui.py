@@ -1,4 +1,4 @@
-"""`ctrlmgr ui`: a link for who has a kubeconfig."""
+"""Tests of `ctrlmgr ui`: the link for a user with a kubeconfig."""
 
 from __future__ import annotations
 

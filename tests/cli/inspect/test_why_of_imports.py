@@ -1,4 +1,4 @@
-"""`ctrlmgr why` on an imported recording: it infers, says so each time, and says from what; so does the page."""
+"""Tests of `ctrlmgr why` on an imported recording: inferred causes are marked, with a reason, also on the page."""
 
 from __future__ import annotations
 

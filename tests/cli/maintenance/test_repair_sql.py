@@ -1,4 +1,4 @@
-"""Every corruption that repairs know, done with SQL to a file and to PostgreSQL, and what becomes of it."""
+"""Tests of all corruptions that repairs detect, made with SQL in SQLite and PostgreSQL, and of their repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored cannot drive a terminal, nor turn its text around, in whatever form a command prints it."""
+"""Tests that stored text cannot control a terminal or change its text's direction, in any output format."""
 
 from __future__ import annotations
 

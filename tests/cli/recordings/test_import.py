@@ -1,4 +1,4 @@
-"""`ctrlmgr import`, what can be done with an imported log, and what `ctrlmgr serve --at` refuses."""
+"""Tests of `ctrlmgr import`, of imported logs, and of the refusals of `ctrlmgr serve --at`."""
 
 from __future__ import annotations
 

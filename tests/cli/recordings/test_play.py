@@ -1,4 +1,4 @@
-"""`ctrlmgr play`, and what `ctrlmgr serve --recording` refuses."""
+"""Tests of `ctrlmgr play`, and of the refusals of `ctrlmgr serve --recording`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every version of a group that is served has its APIService, and those of custom kinds come and go with them."""
+"""Tests that every served version has an APIService, and that those of custom kinds are created and deleted
+with them.
+"""
 
 from __future__ import annotations
 

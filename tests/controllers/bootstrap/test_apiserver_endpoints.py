@@ -1,4 +1,4 @@
-"""What Endpoints and slices are to say, and whose addresses a fixed number of servers has."""
+"""Tests of the desired Endpoints and slices of the server, and of the addresses of a fixed number of servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controllers of bootstrap tokens: signatures of cluster-info, and tokens whose time is over."""
+"""Tests of the controllers of bootstrap tokens: signatures of cluster-info, and expired tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CronJob controller at work: Jobs at their time, once each, and what becomes of them."""
+"""Tests of the CronJob controller: it creates each Job once on schedule, and deletes finished ones."""
 
 from __future__ import annotations
 

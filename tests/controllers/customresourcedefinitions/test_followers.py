@@ -1,4 +1,4 @@
-"""What deals with every kind deals with custom ones from the moment they are defined."""
+"""Tests that generic components handle custom kinds as soon as these are defined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparing a world in which nothing changes any more with what the oracle says of it."""
+"""Compares a quiescent cluster with the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Endpoints and EndpointSlices have to say, worked out naively from what the Kubernetes documentation promises.
+"""The expected Endpoints and EndpointSlices, computed naively from the Kubernetes documentation.
 
 Written against plain JSON, without a line of what it judges: loops over everything, no indexes, no packing, no caches.
 Sources: "Service", "EndpointSlices", "Topology Aware Routing" and "Traffic distribution" of the concepts section, and

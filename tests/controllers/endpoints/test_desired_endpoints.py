@@ -1,4 +1,4 @@
-"""What is written, and when nothing is: service, pods and the Endpoints that stand there in, an Endpoints out."""
+"""Tests of the desired Endpoints, from a service, pods and the current Endpoints; and of unchanged ones."""
 
 from __future__ import annotations
 

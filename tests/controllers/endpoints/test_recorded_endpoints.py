@@ -1,4 +1,5 @@
-"""What Kubernetes 1.36.2 made of real services and pods is what we make of them, to the order of every list.
+"""Tests that our Endpoints equal those of Kubernetes 1.36.2 for recorded services and pods, including the order of
+lists.
 
 The recordings stand beside the repository; their folder can be named in CTRLMGR_RECORDINGS. Where there is none, the
 small one that is kept with the tests is used.

@@ -1,4 +1,4 @@
-"""What becomes of the slices of a service: service, pods and slices in, what is to be written out; and its bytes."""
+"""Tests of the changes of a service's slices, from a service, pods and slices; and of their bytes."""
 
 from __future__ import annotations
 

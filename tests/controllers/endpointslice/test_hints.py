@@ -1,4 +1,4 @@
-"""Whose clients should use an endpoint, by its zone and node, or by the CPU of all zones."""
+"""Tests of topology hints, by zones, nodes, or the CPU of all zones."""
 
 from __future__ import annotations
 

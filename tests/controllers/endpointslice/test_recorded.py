@@ -1,4 +1,4 @@
-"""What Kubernetes 1.36.2 made of real services, pods and Endpoints is what our slices hold, whoever packs them.
+"""Tests that our slices contain the same as those of Kubernetes 1.36.2 for recorded services, pods and Endpoints.
 
 The recordings stand beside the repository; their folder can be named in CTRLMGR_RECORDINGS. Where there is none, the
 small one that is kept with the tests is used.

@@ -1,4 +1,4 @@
-"""What the subsets of an Endpoints object amount to: subsets in, endpoints by family and ports out."""
+"""Tests of the conversion of subsets to endpoints by family and ports."""
 
 from __future__ import annotations
 

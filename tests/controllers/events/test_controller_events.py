@@ -1,4 +1,4 @@
-"""What the controllers of Endpoints and slices tell of."""
+"""Tests of the Events of the controllers of Endpoints and slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The garbage collector over the real engine: what goes, what stays, in which order, and what is never touched."""
+"""Tests of the garbage collector over the real engine: deleted, kept and untouched objects, and the order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of servers that APIServices name: which is asked, for what, and what becomes of the answer."""
+"""Tests of metrics from servers of APIServices: the chosen server, the requests, and the handling of responses."""
 
 from __future__ import annotations
 

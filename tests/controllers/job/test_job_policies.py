@@ -1,4 +1,4 @@
-"""What failed pods mean by a Job's policy, when enough has succeeded, and how long it waits after failures."""
+"""Tests of a Job's policies: failed pods, success policies, and back-off after failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster whose claims can be tampered with: the real engine on a memory log, and a repair of each kind."""
+"""A cluster with corruptible claims: the real engine on a memory log, and a repair of each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods on simulated nodes see of Services, and when."""
+"""Tests of the Services that pods on simulated nodes see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What containers on simulated nodes do of which nothing is known, and what they see of each other's files."""
+"""Tests of unknown containers on simulated nodes, and of shared files."""
 
 from __future__ import annotations
 

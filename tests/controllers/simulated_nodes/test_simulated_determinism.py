@@ -1,4 +1,4 @@
-"""Two runs of one script with one seed are the same log, byte by byte, in virtual time; a replay comes to the same."""
+"""Tests that two runs of one script with one seed give equal logs in virtual time, and that a replay gives the same."""
 
 from __future__ import annotations
 

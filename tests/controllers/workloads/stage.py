@@ -1,4 +1,4 @@
-"""A cluster with several controllers, worked by hand, whose scheduler and kubelets are methods.
+"""A cluster with several controllers that tests step by hand; its scheduler and kubelets are methods.
 
 Time passes only when it is told to. `killed_at_every_write` replaces the process of all controllers after each of their
 writes, so that none remembers anything beyond one.

@@ -1,4 +1,6 @@
-"""What cannot be done is said and tried ever more rarely: no controller of workloads writes in a loop."""
+"""Tests that controllers of workloads report impossible specs and retry with increasing delays, without loops of
+writes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What controllers of workloads count, under kube-controller-manager's names."""
+"""Tests of the metrics of workload controllers, with kube-controller-manager's names."""
 
 from __future__ import annotations
 

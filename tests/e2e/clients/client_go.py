@@ -1,4 +1,4 @@
-"""Requests as client-go's typed clients send them: protobuf bodies for what they write, an Accept that prefers it.
+"""Requests in the form of client-go's typed clients: protobuf bodies, and an Accept header that prefers protobuf.
 
 Every thread needs one of its own: like an HTTP/1.1 client it has one connection, and keeps it.
 """

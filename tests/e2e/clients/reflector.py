@@ -1,4 +1,4 @@
-"""A reflector as client-go has it, that remembers everything it was told.
+"""A reflector like client-go's that keeps all received events.
 
 It starts with a list, or since client-go 0.35 with a watch that sends the state first, and from then on only ever
 watches from the newest revision it knows, however often its connection is cut: what it is told must be the history.

@@ -1,4 +1,4 @@
-"""What a controller written with client-go sends, kube-controller-manager among them: leases, Events, informers.
+"""Tests of requests that client-go controllers send, including kube-controller-manager: leases, Events, informers.
 
 Everything it writes is protobuf, everything it accepts would rather be; what comes back is JSON, which it takes.
 """

@@ -1,4 +1,4 @@
-"""The official Python client's leader election: one leads, another takes over, and either lock tells who it is."""
+"""Tests of the official Python client's leader election with each lock type."""
 
 # The client's own functions are not annotated.
 # mypy: disable-error-code="no-untyped-call"

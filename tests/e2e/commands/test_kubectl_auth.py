@@ -1,4 +1,4 @@
-"""`kubectl auth`: what one may do, who one is, and roles that are put right."""
+"""Tests of `kubectl auth`: can-i, whoami, and reconcile."""
 
 from __future__ import annotations
 

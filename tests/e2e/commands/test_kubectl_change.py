@@ -1,4 +1,4 @@
-"""kubectl patch, label, annotate, replace and edit: changing what is there, and being told when that cannot be."""
+"""Tests of kubectl patch, label, annotate, replace and edit, and of their refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kubectl create, run, expose and autoscale: every generator there is, and what the server makes of it."""
+"""Tests of kubectl create, run, expose and autoscale with every generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kubectl delete: when an object is gone, when it only is on its way, and what goes with it."""
+"""Tests of kubectl delete: removed and terminating objects, and their dependents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kubectl finds out about the server: its kinds, their fields, its version; who one is and what one may do."""
+"""Tests of kubectl's discovery commands: kinds, fields, version, and the current user's rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events that controllers write, as kubectl shows them; and what every namespace has."""
+"""Tests of Events of controllers in kubectl, and of the default objects of namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kubectl get --watch and kubectl wait: what changes is told as it changes."""
+"""Tests of kubectl get --watch and kubectl wait."""
 
 from __future__ import annotations
 

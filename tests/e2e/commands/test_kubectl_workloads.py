@@ -1,4 +1,4 @@
-"""kubectl set, scale, rollout, taint, cordon and drain: what changes workloads and nodes, with nobody to run them."""
+"""Tests of kubectl set, scale, rollout, taint, cordon and drain, without running pods."""
 
 from __future__ import annotations
 

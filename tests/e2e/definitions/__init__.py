@@ -1,4 +1,4 @@
-"""What Kubernetes' conformance tests say of CustomResourceDefinitions, one test here for each there.
+"""Kubernetes' conformance tests of CustomResourceDefinitions, one test for each.
 
 `docs/custom-resources.md` has the table of their titles; `test_titles.py` holds the two to each other.
 """

@@ -1,4 +1,4 @@
-"""Custom kinds in the OpenAPI document of the second version, and what kubectl makes of it."""
+"""Tests of custom kinds in the OpenAPI v2 document, and of kubectl's use of it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""kubectl's commands about workloads, on a server whose controllers of workloads run; kubelets are played."""
+"""Tests of kubectl's commands about workloads, with running controllers and simulated kubelets."""

@@ -1,4 +1,4 @@
-"""A server whose controllers of workloads run, with two nodes, and kubelets that are played."""
+"""A server with running workload controllers, two nodes, and simulated kubelets."""
 
 from __future__ import annotations
 

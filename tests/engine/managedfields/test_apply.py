@@ -1,4 +1,4 @@
-"""What server-side apply makes of objects, and of who manages them, as Kubernetes 1.36 answers it."""
+"""Tests that server-side apply gives the objects and managers of Kubernetes 1.36."""
 
 from __future__ import annotations
 

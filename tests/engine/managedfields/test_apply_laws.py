@@ -1,4 +1,4 @@
-"""What holds for whatever is applied, set and forced, in whatever order."""
+"""Property tests of server-side apply in any order, with and without force."""
 
 from __future__ import annotations
 

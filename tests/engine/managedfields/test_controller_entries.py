@@ -1,4 +1,4 @@
-"""What a controller writes straight to the log says whose its fields are, as the same request through the API would."""
+"""Tests that direct writes of controllers get the same managedFields as requests through the API."""
 
 from __future__ import annotations
 

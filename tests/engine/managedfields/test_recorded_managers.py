@@ -1,4 +1,4 @@
-"""What Kubernetes 1.36.2 wrote into managedFields is what we write, byte for byte, write after write.
+"""Tests that our managedFields equal those of Kubernetes 1.36.2, byte for byte, write after write.
 
 The recordings stand beside the repository; their folder can be named in CTRLMGR_RECORDINGS. Where there is none, the
 small one that is kept with the tests is used.

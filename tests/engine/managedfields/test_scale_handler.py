@@ -1,4 +1,4 @@
-"""What `/scale` shows of who manages the replicas, and what becomes of them when it is written."""
+"""Tests of the managers of replicas in `/scale`, and of their changes by writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is owned of values whose schema no built-in kind has, or few."""
+"""Tests of the ownership of values whose schema occurs in no built-in kind, or in few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who manages what after creates, updates and patches."""
+"""Tests of field managers after creates, updates and patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write to `/status`, and one to the object itself, leave alone, for every built-in kind with a status.
+"""Tests of the fields that writes to `/status` and to the object do not change, for every built-in kind with a status.
 
 Kubernetes' own test of this is `TestFieldsWipingConsistency` (kubernetes/kubernetes#137689): what a strategy resets is
 what its writer does not get to own.

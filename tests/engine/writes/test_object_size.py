@@ -1,4 +1,4 @@
-"""What is too large to be stored, and what becomes of what is too large already."""
+"""Tests of objects that are too large to be stored, and of existing ones."""
 
 from __future__ import annotations
 

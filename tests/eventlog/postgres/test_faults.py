@@ -1,4 +1,4 @@
-"""What must survive the loss of processes, connections, replies and the server itself."""
+"""Tests of the loss of processes, connections, responses and the database server."""
 
 from __future__ import annotations
 

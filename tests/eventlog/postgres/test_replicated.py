@@ -1,4 +1,4 @@
-"""A real primary and its synchronous standby: what is acknowledged while one of them goes, and who is believed then."""
+"""Tests with a primary and its synchronous standby: acknowledged writes during failures, and the accepted primary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that have to know whom they talk to: a real server with a certificate for `db.example`."""
+"""Tests of TLS connections: a real server with a certificate for `db.example`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules may cost at most; the figures are those that Kubernetes comes to."""
+"""Tests of the estimated maximum costs of rules; the expected values are Kubernetes'."""
 
 from __future__ import annotations
 

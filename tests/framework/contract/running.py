@@ -1,4 +1,4 @@
-"""Controllers of `ctrlmgr run` in this process, against a server, and what a user asks that server for."""
+"""Controllers of `ctrlmgr run` in this process, against a server, and requests of users to that server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ctrlmgr run` does about a server that refuses, forgets, loses answers and drops connections: it gets there."""
+"""Tests of `ctrlmgr run` with a server that refuses requests, forgets objects, and drops responses and connections."""
 
 from __future__ import annotations
 

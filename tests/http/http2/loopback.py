@@ -1,4 +1,4 @@
-"""An HTTP/2 connection without a socket, whose other end is hyper-h2: a client that others have written."""
+"""An HTTP/2 connection without a socket to a hyper-h2 client."""
 
 from __future__ import annotations
 

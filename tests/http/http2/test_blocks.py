@@ -1,4 +1,4 @@
-"""Header blocks: what is read from them is what was sent, and what could be read in two ways is refused."""
+"""Tests of header blocks: they are decoded as sent, and ambiguous ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way of one request over HTTP/2 and of its answer: room for either, and what does not wait for room.
+"""Tests of one request and response over HTTP/2: flow control, and independent streams.
 
 The client is hyper-h2, the time is ours.
 """

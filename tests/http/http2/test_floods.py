@@ -1,4 +1,4 @@
-"""What a client can have the server do with little: counted in wakes, timers, bytes held and turns of the loop."""
+"""Tests of the work that a client can cause with little: counted in wake-ups, timers, buffered bytes and loop steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames, cut from what comes however it comes, and what no frame may be."""
+"""Tests of frames that arrive in any pieces, and of invalid frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP/2 on a connection whose time is ours and whose client is hyper-h2: no socket, no waiting."""
+"""Tests of HTTP/2 on a connection with virtual time and a hyper-h2 client: no socket, no waiting."""
 
 from __future__ import annotations
 

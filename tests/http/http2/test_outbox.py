@@ -1,4 +1,4 @@
-"""What goes out on a connection: in as few writes as can be, and in order."""
+"""Tests of outgoing data: few writes, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission policies and their bindings: what is filled in, and what is refused apart from expressions."""
+"""Tests of admission policies and their bindings: defaults, and refusals except expressions."""
 
 from __future__ import annotations
 

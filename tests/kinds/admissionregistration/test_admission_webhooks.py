@@ -1,4 +1,4 @@
-"""Configurations of webhooks: what is refused, in which order, and what may stay as it was."""
+"""Tests of configurations of webhooks: refusals, their order, and unchanged invalid fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""APIServices: what they are given, and what is refused in which words."""
+"""Tests of APIServices: defaults, and refusals with their texts."""
 
 from __future__ import annotations
 

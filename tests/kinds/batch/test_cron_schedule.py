@@ -1,4 +1,4 @@
-"""When a schedule comes next: against an oracle that reads clocks, and where robfig/cron has ways of its own."""
+"""Tests of the next time of a schedule, against a clock-based oracle, and of special cases of robfig/cron."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FlowSchemas and PriorityLevelConfigurations: what they are given, and what is refused in which words."""
+"""Tests of FlowSchemas and PriorityLevelConfigurations: defaults, and refusals with their texts."""
 
 from __future__ import annotations
 

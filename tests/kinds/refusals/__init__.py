@@ -1,4 +1,4 @@
-"""Tables of what is refused, and in which words: one file a kind, one block a case.
+"""Tables of refusals with their texts: one file per kind, one block per case.
 
 A file starts with the kind's path (`apps/v1/deployments`). A block has, each on a line of its own:
 

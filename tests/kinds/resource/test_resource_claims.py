@@ -1,4 +1,4 @@
-"""Claims of devices: what they are given, and what becomes of their status."""
+"""Tests of resource claims: defaults, and their status."""
 
 from __future__ import annotations
 

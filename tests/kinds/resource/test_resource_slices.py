@@ -1,4 +1,4 @@
-"""Slices of devices: what they are given, what is counted, and what is warned of."""
+"""Tests of resource slices: defaults, counts, and warnings."""
 
 from __future__ import annotations
 

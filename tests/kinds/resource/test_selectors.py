@@ -1,4 +1,4 @@
-"""Selectors of devices: what they may name, and what they may cost."""
+"""Tests of device selectors: allowed names and costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kinds of `storage.k8s.io` are given and warned of, and what an update counts; refusals are in `refusals`."""
+"""Tests of the kinds of `storage.k8s.io`: defaults, warnings, and generations; refusals are in `refusals`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which custom kinds are recorded, as their definitions come, change and go."""
+"""Tests of recorded custom kinds, as definitions are created, changed and deleted."""
 
 from __future__ import annotations
 

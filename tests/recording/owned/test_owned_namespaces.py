@@ -1,4 +1,4 @@
-"""Namespaces in a replay: their ends, what their conditions say, and what is deleted with them."""
+"""Tests of namespaces in a replay: deletions, conditions, and deleted content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EndpointSlices in a replay: compared by what they say, whoever keeps them and however they are cut."""
+"""Tests of EndpointSlices in a replay: compared by content, regardless of the manager and the distribution."""
 
 from __future__ import annotations
 

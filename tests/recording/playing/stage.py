@@ -1,4 +1,4 @@
-"""A short recording, and what plays it, without a server."""
+"""A short recording and its player, without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes that are answered, and come to nothing."""
+"""Tests of writes that are answered and not stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When things happened, and what there was at the beginning."""
+"""Tests of the times of recorded changes, and of the initial objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks on real parts: what `serve` makes of one that misbehaves, within its timeout; what it asks about `exec`."""
+"""Tests of misbehaving webhooks with `serve`, within their timeouts, and of requests about `exec`."""
 
 from __future__ import annotations
 

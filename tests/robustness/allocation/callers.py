@@ -1,4 +1,4 @@
-"""Who fills the ranges: callers that create, change and delete Services of few names, each at one server."""
+"""Callers that create, change and delete Services with few names, each at one server."""
 
 from __future__ import annotations
 

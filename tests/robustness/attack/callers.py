@@ -1,4 +1,4 @@
-"""Those who attack: five kinds of callers, their tokens and rights."""
+"""The attackers: five kinds of callers, with their tokens and rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server under attack, and what must hold meanwhile: `python -m tests.robustness.attack.siege --inputs 50000`.
+"""A server under attack, with checks: `python -m tests.robustness.attack.siege --inputs 50000`.
 
 - No answer is a fault of the server's own, and each input gets an answer. Answers of more than 500 are meant if they
   are a Status: 501 for a transfer coding, 503 while a namespace or a definition is not established yet, 504 at a

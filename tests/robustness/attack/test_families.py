@@ -1,4 +1,4 @@
-"""What the generators reach: each weakness that was once found is among what a family makes."""
+"""Tests that the generators produce each weakness that was found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who a request says it is from: a trusted proxy is believed and no other, a certificate as long as its authority.
+"""Tests of claimed identities: only a trusted proxy is accepted, and certificates only while their authority exists.
 
 Each attack is made on a running server, over TLS, with the certificate that it takes.
 """

@@ -1,4 +1,4 @@
-"""What was stored with each integer at its limits, and each time: in the page, in a recording, with the controllers."""
+"""Tests of stored integers at their limits: on the page, in recordings, with controllers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strangers send is not kept: neither the last body nor what it was made of, nor what they made up."""
+"""Tests that clients' data is not kept: neither the last body, nor its content, nor invented names."""
 
 from __future__ import annotations
 

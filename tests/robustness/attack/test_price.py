@@ -1,4 +1,4 @@
-"""What a body costs for each of its bytes, where it is made of as many elements as there is room for.
+"""Tests of the cost per byte of bodies with as many elements as fit.
 
 The measure is not a second, of which a busy machine has fewer, but a call of a function. A machine that makes twenty
 million of them a second spends half a second on a megabyte at ten calls a byte. What a second comes to, the siege

@@ -1,4 +1,4 @@
-"""Rights under attack: what is taken away is gone, on any connection; names and headers give no one more than before.
+"""Tests of rights under attack: removed rights end on all connections; names and headers add none.
 
 Each attack is made on a running server, by users whose only rights are those of the test.
 """

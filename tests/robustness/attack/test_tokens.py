@@ -1,4 +1,4 @@
-"""Credentials that must be worth nothing: forged, expired, for others, of what is gone; and headers that lie."""
+"""Tests of worthless credentials: forged, expired, for others, of deleted objects; and of false headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the judges share: the history, the truth, and who could know what at which moment."""
+"""The common part of the judges: the history, the log, and the knowledge of each client at each moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Informers, as client-go has them: a list and all the watches that go on from it are one unbroken history."""
+"""Checks of informers: a list and its watches are one unbroken history."""
 
 from __future__ import annotations
 

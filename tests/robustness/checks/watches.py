@@ -1,4 +1,4 @@
-"""Watches against the log, event by event: etcd's list of guarantees, and what Kubernetes adds."""
+"""Checks of watches against the log, event by event: etcd's guarantees, and Kubernetes' additions."""
 
 from __future__ import annotations
 

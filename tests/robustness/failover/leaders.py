@@ -1,4 +1,4 @@
-"""Several serve processes on one database, of which one leads: who it is, what befalls it, what the log says of it."""
+"""Several serve processes on one database: the leader, its faults, and the log."""
 
 from __future__ import annotations
 

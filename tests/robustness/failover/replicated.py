@@ -1,4 +1,4 @@
-"""A PostgreSQL primary and its synchronous standby, for whoever tests what happens when one of them goes.
+"""A PostgreSQL primary and its synchronous standby, for tests of failures.
 
 Guarantees:
 - Both are real servers with files of their own, on free ports of the addresses asked for; `close` removes everything.

@@ -1,4 +1,4 @@
-"""A primary is killed and a standby takes over, under the load of many clients: what they were told is true."""
+"""Tests of a failover under the load of many clients: acknowledged writes are in the log."""
 
 from __future__ import annotations
 

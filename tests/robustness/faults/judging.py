@@ -1,4 +1,4 @@
-"""What must be true after a fault, beyond what histories show: terms, controllers, quiet, the chain of hashes."""
+"""Checks after a fault, in addition to histories: terms, controllers, quiescence, the hash chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What faults need of the machine: networks of their own to cut, small disks to fill, clocks to turn.
+"""Resources of the machine for faults: networks to cut, small disks to fill, clocks to change.
 
 Guarantees: nothing of the machine's own network is touched, all addresses are in namespaces that are made here; what is
 made is removed in the end. What the machine cannot do, or may not, is `Missing` and says why.

@@ -1,4 +1,4 @@
-"""What happened in a run, as those saw it who took part: what they asked, when, and what they were told.
+"""The history of a run, as its participants saw it: requests, times, and responses.
 
 Times are nanoseconds of one monotonic clock, the runner's. A history can be written to a file and judged again.
 """

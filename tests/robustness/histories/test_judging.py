@@ -1,4 +1,4 @@
-"""What is demanded after a fault is missed when it is not there."""
+"""Tests that the judges detect missing results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watchers: casual ones that begin anywhere and stay a moment, and informers that go on for as long as the run does."""
+"""Watchers: short ones from any revision, and informers for the whole run."""
 
 from __future__ import annotations
 

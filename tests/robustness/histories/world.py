@@ -1,4 +1,4 @@
-"""What everybody in a run shares: the servers, the history, what is known of the objects, and when to stop."""
+"""The shared state of a run: the servers, the history, the known objects, and the stop."""
 
 from __future__ import annotations
 

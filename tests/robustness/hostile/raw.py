@@ -1,4 +1,4 @@
-"""Requests byte by byte, for what no client would send; answers as they come."""
+"""Requests byte by byte, for requests that no client sends; and their responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is not who they say they are: nobody gets in by accident, and no secret gets out."""
+"""Tests of false credentials: no access by accident, and no leaked secrets."""
 
 from __future__ import annotations
 

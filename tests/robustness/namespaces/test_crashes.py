@@ -1,4 +1,6 @@
-"""The deletion of a namespace while whoever does it dies: at every append, again and again, and for real."""
+"""Tests of the deletion of a namespace while its process crashes: at every append, repeatedly, and with real
+processes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of pods are asked about: what is sent, what is believed for how long, and what no answer means."""
+"""Tests of ImagePolicyWebhook: its requests, the caching of verdicts, and missing answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that sends any frames, and the judgement of what the server sends back."""
+"""A client that sends any frames, and checks the frames that the server sends."""
 
 from __future__ import annotations
 

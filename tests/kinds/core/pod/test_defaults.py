@@ -1,4 +1,4 @@
-"""What a pod says where its author said nothing, and what its first status says."""
+"""Tests of the defaults of a pod, and of its first status."""
 
 from __future__ import annotations
 

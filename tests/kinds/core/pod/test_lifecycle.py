@@ -1,4 +1,4 @@
-"""A pod from its admission to its end: priorities, generations, grace periods, and what it can be found by."""
+"""Tests of a pod from admission to deletion: priorities, generations, grace periods, field selectors."""
 
 from __future__ import annotations
 

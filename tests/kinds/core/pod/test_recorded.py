@@ -1,4 +1,4 @@
-"""Recorded pods: what Kubernetes 1.36.2 stored is what the strategy makes of the least that their authors must say."""
+"""Tests of recorded pods: the strategy produces the pods that Kubernetes 1.36.2 stored, from minimal ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Services are given once there are ServiceCIDRs besides the settings' ranges."""
+"""Tests of the addresses of Services with additional ServiceCIDRs."""
 
 from __future__ import annotations
 

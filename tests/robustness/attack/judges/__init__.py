@@ -1,1 +1,1 @@
-"""What a server under attack is held to: how long others wait, and what an input costs."""
+"""The limits for a server under attack: the waits of others, and the cost of an input."""

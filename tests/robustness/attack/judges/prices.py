@@ -1,4 +1,4 @@
-"""What an input may cost, in seconds of the processor, and what it has cost.
+"""The allowed and the measured cost of an input, in seconds of processor time.
 
 This finds what is many times too dear. On a virtual machine beside others the same work takes up to twice the seconds.
 What a byte costs exactly, `test_price` counts in calls.
