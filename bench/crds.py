@@ -1,9 +1,9 @@
 """Custom kinds: the time until one is served, the cost of its objects, and the cost of five hundred kinds.
 
 Creates of custom objects and of ConfigMaps of the same size alternate. Delays are measured by one client that reads a
-ConfigMap repeatedly. Meanwhile definitions are created one by one, the last with a large schema, beside five hundred
-existing ones; then the first object of each, and a second passes. The client's waiting time before the first of them is
-subtracted. The result is the median of several rounds, because the machine has its own delays.
+ConfigMap repeatedly. At the same time, another client creates definitions one by one beside five hundred existing ones,
+the last with a large schema, and then the first object of each. The benchmark subtracts the reading client's delay
+before the first definition. The result is the median of several rounds, because the machine has its own delays.
 """
 
 from __future__ import annotations

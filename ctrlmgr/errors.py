@@ -325,7 +325,7 @@ class QueryRefused(LogError):
 
 
 class UnknownRelation(QueryRefused):
-    """There is no table or view that is called so."""
+    """No table or view has this name."""
 
 
 class LogClosed(LogError):

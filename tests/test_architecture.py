@@ -1,4 +1,4 @@
-"""The rules of the house that no linter knows: who may start threads, read clocks, draw numbers; how long files get.
+"""Architecture tests that linters do not have: threads, clocks, random numbers, length of files.
 
 Which package may import which is import-linter's to check (`lint-imports`).
 """

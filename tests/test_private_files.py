@@ -1,4 +1,4 @@
-"""What other users of the machine may do with our files: nothing, and what they could is taken from them."""
+"""Tests that other users of the machine have no rights on our files, and that wider modes are narrowed."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def measured(program: str) -> float:
 
 
 def compared(name: str, program: str, goal: float, unit: str, others: str = DEFAULTS) -> Claim:
-    """Return the claim that our settings cost at most `goal` of `others`: medians of alternating rounds."""
+    """Return a claim: our settings cost at most `goal` times the cost of `others`, by medians of alternating rounds."""
     turns = [(measured(OURS + program), measured(others + program)) for _ in range(ROUNDS)]
     ours, limit = (median(each) for each in zip(*turns, strict=True))
     return Claim(name, ours, limit, goal, unit, at_most=True)

@@ -62,7 +62,7 @@ _VERSIONS = ("audit.k8s.io/v1",)
 _STAGES = frozenset(Stage)
 _ENTRIES: Final = 4096
 _LONGEST: Final = 4096
-"""The maximum length of a request and its user whose decision is cached, in characters."""
+"""The decision for a request is cached if the request and its user have at most this number of characters."""
 
 
 class Handling(msgspec.Struct, frozen=True, gc=False):

@@ -274,7 +274,7 @@ class World:
             self._alone(process, process.write)
 
     def _alone(self, process: Process, do: Callable[[], None]) -> None:
-        """Do something of one process, which does nothing else meanwhile."""
+        """Run one step of one process; the process runs no other step at the same time."""
         process.frozen = True
         try:
             do()

@@ -36,7 +36,7 @@ class Diary:
 
 
 class Worker:
-    """A controller that works until told to stop, and then for as long as `may_end` says."""
+    """A controller that runs until it is stopped, and then until `may_end` is set."""
 
     def __init__(self, name: str, diary: Diary) -> None:
         self.name = name

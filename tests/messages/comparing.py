@@ -37,7 +37,7 @@ def plain(text: str) -> str:
 
 
 class Known:
-    """Texts of Kubernetes, as in `kubernetes.txt`: formats of Go's, one a line."""
+    """Texts of Kubernetes, as in `kubernetes.txt`: Go format strings, one per line."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._texts = [plain(with_holes(line)) for line in lines if not line.startswith("#")]

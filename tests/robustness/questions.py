@@ -1,4 +1,4 @@
-"""Requests made up for operations of an OpenAPI document: some as a client sends them, some as nobody should.
+"""Generated requests for operations of an OpenAPI document: valid and invalid ones.
 
 They are about few names, so that many of them meet an object that is there; updates start from what was last seen.
 """

@@ -1,4 +1,4 @@
-"""A database that stands still: requests that need it fail in seconds, and reads of the cache go on."""
+"""Tests of a hung database: requests that need it fail within seconds, and reads from the cache continue."""
 
 from __future__ import annotations
 

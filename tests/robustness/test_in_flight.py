@@ -1,4 +1,6 @@
-"""So many at a time and no more: the rest are told when to come back, but for what keeps the others going."""
+"""Tests of the limit of concurrent requests: further ones get a Retry-After, except those that keep the control plane
+alive.
+"""
 
 from __future__ import annotations
 

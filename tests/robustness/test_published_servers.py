@@ -1,4 +1,6 @@
-"""Where the `kubernetes` service leads while processes come and go: to all that are alive, on one PostgreSQL."""
+"""Tests of the endpoints of the `kubernetes` service while processes start and stop: all live ones, on one
+PostgreSQL.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One watcher that has stopped reading: it is cut off, it costs little, and nobody else notices."""
+"""Tests of a watcher that stops reading: its connection is closed, it costs little, and others are not affected."""
 
 from __future__ import annotations
 

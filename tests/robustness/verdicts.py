@@ -1,4 +1,4 @@
-"""What runs by hand print: how they are getting on, and what was wrong in the end."""
+"""Output of checks that are run by hand: their progress, and the errors at the end."""
 
 from __future__ import annotations
 

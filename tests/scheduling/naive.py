@@ -1,4 +1,4 @@
-"""What the documentation of Kubernetes says of scheduling, written down as plainly as possible, on plain objects.
+"""The documented behaviour of Kubernetes' scheduler, written naively on plain objects.
 
 Nothing is shared with what is tested: amounts are fractions, every rule looks at everything anew.
 """

@@ -1,4 +1,4 @@
-"""What bodies are accepted, what is said of the others, and what is dropped from them, in Kubernetes' words."""
+"""Tests of accepted and refused bodies, and of dropped fields, with Kubernetes' texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any object, encoded by an encoder that knows nothing of the decoder, comes back as it was."""
+"""Tests that objects survive a round trip through an independent protobuf encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the schemas say, checked against what Kubernetes is known for."""
+"""Tests of the schemas against known facts about Kubernetes."""
 
 from __future__ import annotations
 

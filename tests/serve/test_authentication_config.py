@@ -1,4 +1,4 @@
-"""Who sends a request, as expressions in a file make it of the tokens of an issuer; the file is followed."""
+"""Tests of expressions in the authentication file: the user of an issuer's token, and reloads of the file."""
 
 from __future__ import annotations
 

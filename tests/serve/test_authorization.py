@@ -1,4 +1,4 @@
-"""What users may do with a serving process: by roles and bindings, from the next request on."""
+"""Tests of authorization in a serving process: roles and bindings apply from the next request on."""
 
 from __future__ import annotations
 

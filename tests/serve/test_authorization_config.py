@@ -1,4 +1,4 @@
-"""Who is asked, as a file says that is followed while the server runs: several other servers, and roles."""
+"""Tests of the authorization file while the server runs: several other servers, and roles."""
 
 from __future__ import annotations
 

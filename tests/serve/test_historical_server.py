@@ -1,4 +1,4 @@
-"""Which pasts can be served, and what is known of them."""
+"""Tests of the revisions that can be served, and of their state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What systemd is told, over a socket of its kind."""
+"""Tests of notifications to systemd, over a socket of its kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A serving process that asks other servers: whose a token is, and who may do what where roles say nothing."""
+"""Tests of a serving process that calls other servers for authentication and authorization."""
 
 from __future__ import annotations
 

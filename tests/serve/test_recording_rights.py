@@ -1,4 +1,4 @@
-"""Who may steer a recording that is served, and see what is pretended to be written: who has the right to its paths."""
+"""Tests of the rights to control a served recording and to list pretended writes."""
 
 from __future__ import annotations
 

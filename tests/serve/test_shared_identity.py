@@ -1,4 +1,4 @@
-"""What processes share: made once, never written again, refused when other users can read it."""
+"""Tests of shared identity files: created once, never rewritten, refused if other users can read them."""
 
 from __future__ import annotations
 

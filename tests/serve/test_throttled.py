@@ -1,4 +1,4 @@
-"""The limit on a controller's requests: a burst at once, then so many a second, on an injected clock."""
+"""Tests of the limit of a controller's requests: a burst, then a rate, on an injected clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Custom kinds come, and are used for the first time, while other requests go on."""
+"""Tests of custom kinds that are defined and first used while other requests run."""
 
 from __future__ import annotations
 

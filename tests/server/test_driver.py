@@ -1,4 +1,4 @@
-"""The driver and the follower: what an operation's commands come to, and how fresh the cacher is afterwards."""
+"""Tests of the driver and the follower: the results of an operation's commands, and the freshness of the cacher."""
 
 from __future__ import annotations
 

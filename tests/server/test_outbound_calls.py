@@ -1,4 +1,4 @@
-"""Calls to webhooks that hang, redirect, talk without end, close, or are not who they should be."""
+"""Tests of calls to webhooks that hang, redirect, send without end, close, or have a wrong certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request says, however it is written."""
+"""Tests of the parsed fields of a request, in all spellings."""
 
 from __future__ import annotations
 

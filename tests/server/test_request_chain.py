@@ -1,4 +1,4 @@
-"""The chain: the order of its steps, and what waits."""
+"""Tests of the request chain: the order of its steps, and the ones that wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests are called."""
+"""Tests of request names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is served where, with which methods, and what requests are said to be about."""
+"""Tests of served paths and methods, and of the attributes of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads for what may wait."""
+"""Tests of worker threads for blocking work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What containers see of each other's files, in volumes of every kind."""
+"""Tests of files that containers share, in volumes of every kind."""
 
 from __future__ import annotations
 

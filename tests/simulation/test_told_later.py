@@ -1,4 +1,6 @@
-"""Containers that are told something else while they live: what has been stays, and what comes is as they are told."""
+"""Tests of changed annotations of running containers: finished events remain, and later ones follow the new
+annotation.
+"""
 
 from __future__ import annotations
 

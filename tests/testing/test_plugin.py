@@ -1,4 +1,4 @@
-"""pytest's plugin, as those who test their own controllers with it would see it."""
+"""Tests of the pytest plugin, as users see it who test their own controllers."""
 
 from __future__ import annotations
 

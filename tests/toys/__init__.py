@@ -1,1 +1,1 @@
-"""A controller and a kind that nobody needs, each in one file: what it takes to add one."""
+"""A small controller and a kind, each in one file, as an example of the effort to add one."""

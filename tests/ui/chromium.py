@@ -1,4 +1,4 @@
-"""A Chromium to drive: the distribution's, with nothing going on in it but what it is told."""
+"""Drives the distribution's Chromium, without background activity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the page look for: in it, and in the log behind it."""
+"""Helpers for tests of the page: elements of the page, and the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page, served from a log that lies ready: real requests over a real socket, no controllers that would go on."""
+"""The page, served from a prepared log: real requests over a real socket, no controllers."""
 
 from __future__ import annotations
 

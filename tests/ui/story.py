@@ -1,4 +1,4 @@
-"""What happens in the demo's cluster, in order."""
+"""The events of the demo's cluster, in order."""
 
 from __future__ import annotations
 

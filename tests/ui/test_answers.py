@@ -1,4 +1,4 @@
-"""What the page is told, over both databases: the same, and what the log's own questions answer."""
+"""Tests of the page's data on both databases: equal, and as the log's own questions answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page names what changed an object on its way: a webhook, with what asked for it, and built-in plugins."""
+"""Tests that the page shows changes by admission: webhooks and built-in plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs where, and what waits and why: as data, and in a browser."""
+"""Tests of running and pending pods by node: as data, and in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may look: tokens in links and in the field, what is told to whom, and that nothing comes from elsewhere."""
+"""Tests of access to the page: tokens in links and in the field, shown data, and no foreign content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page is for everyone: names for what is on it, contrast that can be read, and room on a phone."""
+"""Tests of accessibility: names, contrast, and the layout on a phone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log as it is told to copies: who is told what of it, and in pages of what size."""
+"""Tests of the log's pages for copies: the events by rights, and the sizes of pages."""
 
 from __future__ import annotations
 

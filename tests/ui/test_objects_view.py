@@ -1,4 +1,4 @@
-"""Objects in a browser: what there was, in Kubernetes' columns, and one of them with who set each of its lines."""
+"""Tests of objects in a browser: lists in Kubernetes' columns, and an object with the author of each line."""
 
 from __future__ import annotations
 

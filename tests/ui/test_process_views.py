@@ -1,4 +1,4 @@
-"""What goes on, in a browser: queues, leaders, health; and a log that grows while one looks."""
+"""Tests of the live views in a browser: queues, leaders, health, and a growing log."""
 
 from __future__ import annotations
 

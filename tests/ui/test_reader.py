@@ -1,4 +1,4 @@
-"""The way to the database: bounded in time and in how many wait; and counting that goes on where it stopped."""
+"""Tests of the page's database access: limits of time and of waiting requests, and resumed counts."""
 
 from __future__ import annotations
 

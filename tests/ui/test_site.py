@@ -1,4 +1,4 @@
-"""The page over HTTP: its files and their headers, who gets data, and what is refused in which words."""
+"""Tests of the page over HTTP: files, headers, access to data, and texts of refusals."""
 
 from __future__ import annotations
 

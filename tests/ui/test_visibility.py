@@ -1,4 +1,4 @@
-"""What users of narrow rights are told: every question of the page, and nothing of what they may not see."""
+"""Tests of users with narrow rights: no request of the page reveals hidden objects."""
 
 from __future__ import annotations
 

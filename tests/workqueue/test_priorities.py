@@ -1,4 +1,4 @@
-"""What is handed out first: controller-runtime's priorityqueue_test.go by behaviour, and what is ours beyond it."""
+"""Tests of the order of the queue: the behaviour of controller-runtime's priorityqueue_test.go, and our additions."""
 
 from __future__ import annotations
 

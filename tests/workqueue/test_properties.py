@@ -1,4 +1,4 @@
-"""What holds of the queue whatever is added when, and whatever is taken when."""
+"""Property tests of the queue with any order of adds and takes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Show what differs between two revisions.")
+@click.command(short_help="Show the differences between two moments.")
 @click.argument("kind", required=False, shell_complete=completion.kinds)
 @click.argument("name", required=False, shell_complete=completion.object_names)
 @takes_log

@@ -86,7 +86,7 @@ class Reflector:
         self._pause = threading.Event()
 
     def run(self, last: str) -> None:
-        """Follow; raises AssertionError when an answer is not what client-go could go on with."""
+        """Follow the resource; raises AssertionError for a response with which client-go could not continue."""
         self._last = last
         with ClientGo(self._server) as client:
             while not self._is_done:

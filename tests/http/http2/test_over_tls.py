@@ -1,4 +1,4 @@
-"""A real server, real handshakes and clients that others have written: what is negotiated, and bodies that are read."""
+"""Tests with a real server, real handshakes and third-party clients: negotiation, and reading of bodies."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import msgspec
 
 SECOND = 1_000_000_000
 NEVER = 1 << 62
-"""When something returned that never did."""
+"""The return time of a request without a response."""
 
 LAST = "last-"
 """What the ids of the writes at the very end begin with."""

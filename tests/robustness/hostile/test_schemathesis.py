@@ -37,7 +37,7 @@ DOCUMENTS = {
     "endpointslices": "/openapi/v3/apis/discovery.k8s.io/v1",
     "priorityclasses": "/openapi/v2",
 }
-"""Of which document which part of the paths is tried: all of it would take minutes, most of them to make things up."""
+"""The tested paths of each OpenAPI document; all paths would take minutes."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What must be true of workloads at every revision of a log; each breach is one line.
+"""Checks of workloads at every revision of a log; each violation is one line.
 
 Judged is what controllers do, at the revision at which they do it: what users, nodes and containers do to pods is their
 own affair.

@@ -1,4 +1,4 @@
-"""What is kept of audited requests, to be asked for in SQL: column by column, whatever the request was."""
+"""Tests of stored audited requests in SQL, column by column, for all kinds of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written down of requests, over a real socket."""
+"""Tests of recorded requests, over a real socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client certificates after their authority, or their time, has gone."""
+"""Tests of client certificates after the removal of their authority, or after they expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reviews: who somebody is and what they may do."""
+"""Tests of reviews: the identity of a user, and its rights."""
 
 from __future__ import annotations
 

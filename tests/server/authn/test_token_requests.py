@@ -1,4 +1,4 @@
-"""Requests for tokens: what may be asked for, and what comes of it."""
+"""Tests of token requests: accepted ones, and their results."""
 
 from __future__ import annotations
 

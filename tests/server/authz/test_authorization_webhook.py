@@ -1,4 +1,4 @@
-"""Who may do what, as another server says."""
+"""Tests of authorization by another server."""
 
 from __future__ import annotations
 

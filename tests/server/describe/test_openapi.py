@@ -1,4 +1,4 @@
-"""OpenAPI documents: whole, true to the shipped structure, and what kubectl looks for in them."""
+"""Tests of OpenAPI documents: complete, with Kubernetes' structure, and the parts that kubectl uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose job is next, and what ends one: the pool over processes that are played."""
+"""Tests of the pool with simulated processes: the order and the end of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that does not write: who is refused what, and what those are told who ask."""
+"""Tests of a read-only server: refused writes, and the answers to access reviews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which representation an Accept header gets, and what a Content-Type may be."""
+"""Tests of content negotiation: the representation for an Accept header, and valid Content-Types."""
 
 from __future__ import annotations
 

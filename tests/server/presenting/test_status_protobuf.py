@@ -1,4 +1,4 @@
-"""Errors for clients that take protobuf alone: the bytes that Kubernetes sends, and what its clients read in them."""
+"""Tests of errors for clients that only accept protobuf: Kubernetes' bytes, and how its clients read them."""
 
 from __future__ import annotations
 

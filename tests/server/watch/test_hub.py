@@ -1,4 +1,4 @@
-"""The hub: one pass for all who watch, in order, and nobody held up by anybody."""
+"""Tests of the hub: one pass for all watches, in order, and no watch delays another."""
 
 from __future__ import annotations
 

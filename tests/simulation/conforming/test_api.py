@@ -1,4 +1,4 @@
-"""What the conformance tests of chunking, webhooks' configurations and Services' latency ask, in their words."""
+"""Kubernetes' conformance tests of chunking, webhook configurations and latency of Services."""
 
 from __future__ import annotations
 

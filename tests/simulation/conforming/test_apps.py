@@ -1,4 +1,4 @@
-"""What the conformance tests of Deployments, ReplicaSets, StatefulSets, DaemonSets and budgets ask, in their words."""
+"""Kubernetes' conformance tests of Deployments, ReplicaSets, StatefulSets, DaemonSets and budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the conformance tests of containers, init containers and probes ask of nodes (sig-node), in their words."""
+"""Kubernetes' conformance tests of containers, init containers and probes on nodes (sig-node)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the conformance tests of Jobs and CronJobs ask (sig-apps), in their words."""
+"""Kubernetes' conformance tests of Jobs and CronJobs (sig-apps)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the conformance tests of garbage collection, namespaces and endpoints ask, in their words."""
+"""Kubernetes' conformance tests of garbage collection, namespaces and endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the conformance tests of pods ask of nodes (sig-node), in their words."""
+"""Kubernetes' conformance tests of pods on nodes (sig-node)."""
 
 from __future__ import annotations
 

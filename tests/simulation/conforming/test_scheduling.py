@@ -1,4 +1,4 @@
-"""What the conformance tests ask of scheduling and taints (sig-scheduling, sig-node), in their words."""
+"""Kubernetes' conformance tests of scheduling and taints (sig-scheduling, sig-node)."""
 
 from __future__ import annotations
 

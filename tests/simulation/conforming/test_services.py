@@ -1,4 +1,4 @@
-"""What scripts in pods see of Services: init containers that wait, and the tests of charts."""
+"""Tests of Services in scripts of pods: init containers that wait, and tests of charts."""
 
 from __future__ import annotations
 

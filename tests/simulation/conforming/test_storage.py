@@ -1,4 +1,4 @@
-"""What the conformance tests of storage ask of the API and of simulated nodes (sig-storage), in their words."""
+"""Kubernetes' conformance tests of storage, for the API and simulated nodes (sig-storage)."""
 
 from __future__ import annotations
 
