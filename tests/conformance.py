@@ -49,7 +49,7 @@ Run = Callable[["Comparison"], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One part of the recordings: requests and their answers, or scenarios with what is expected of them.
+    """One part of the recordings: requests with their responses, or scenarios with their expectations.
 
     In flags and options `{work}` is the temporary directory, in which `writes_setup` has the corpus write its files.
     """
@@ -62,7 +62,7 @@ class Part:
     tokens: str = ""
     """The lines of a token file, which the flags name as `{work}/tokens.csv`."""
     token: str = ""
-    """Who asks; by default the administrator that the server makes."""
+    """The user of a request; by default the administrator of the server."""
     jobs: int = 4
     run: Run | None = None
     """How it is compared; by default as scenarios if something is `expected`, else as a corpus of requests."""
@@ -197,7 +197,7 @@ def lacking(flags: Sequence[str]) -> list[str]:
 
 @contextmanager
 def serving(part: Part, database: str, work: Path) -> Iterator[Server]:
-    """Serve with a part's set-up; raises RuntimeError with what the server said when it does not become ready."""
+    """Serve with a part's set-up; raises RuntimeError with the server's output if it does not become ready."""
     flags = [each.format(work=work) for each in part.flags]
     command = [sys.executable, "-m", "ctrlmgr", "serve", "--database", database, "--data-dir", str(work)]
     said = work / "serve.log"
@@ -247,7 +247,7 @@ class Comparison(NamedTuple):
         return self.recordings / self.part.data
 
     def compare(self) -> bool:
-        """Run the part, and return whether every answer is as it was recorded."""
+        """Run the part, and return whether every response equals the recorded one."""
         run = self.part.run or (_compare_scenarios if self.part.expected else _compare_requests)
         return run(self)
 

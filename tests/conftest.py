@@ -56,7 +56,7 @@ def cluster() -> Iterator[PostgresCluster]:
 
 @pytest.fixture
 def postgres_url(cluster: PostgresCluster) -> Iterator[str]:
-    """The URL of a migrated, empty database that nobody else uses."""
+    """The URL of a migrated, empty database that no other test uses."""
     with cluster.database(f"log_{next(_numbers)}", template=TEMPLATE) as url:
         yield url
 

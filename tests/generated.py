@@ -41,7 +41,7 @@ _SCHEMA_HEAD = "The newest schema, for a new database. Written by scripts/genera
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Yield each generated file and what it should hold."""
+    """Yield each generated file and its expected content."""
     yield ROOT / "settings.toml", settings_toml()
     yield ROOT / "migrations" / database_schema.SQLITE_SCHEMA, sqlite_schema()
     yield ROOT / "docs" / "settings.md", with_table(ROOT / "docs" / "settings.md", "settings", settings_tables())

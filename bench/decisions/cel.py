@@ -34,7 +34,7 @@ Program = Callable[[dict[str, Any]], object]
 
 
 def workload(count: int) -> dict[str, Any]:
-    """Return an object with a list of so many items."""
+    """Return an object with a list of `count` items."""
     return {"replicas": 3, "minimum": 1, "items": [{"name": f"web-{n}", "port": 8000 + n} for n in range(count)]}
 
 

@@ -43,7 +43,7 @@ class Row:
     named: int = 0
     """With the right controller."""
     untold: int = 0
-    """Of reconciles without a recorded cause."""
+    """The reconciles without a recorded cause."""
     causes: int = 0
     right: int = 0
     direct: int = 0

@@ -27,7 +27,7 @@ class Side(msgspec.Struct, frozen=True):
     load: Load
     """The requests, and the seconds of a turn."""
     process: int
-    """Of the server."""
+    """The server's usage."""
 
 
 class Contest(msgspec.Struct, frozen=True):

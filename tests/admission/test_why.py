@@ -62,7 +62,7 @@ def log(url: str) -> Iterator[EventLog]:
 
 
 def labels_it(call: Call) -> Reply:
-    """Answer as a webhook that adds a label to what has none."""
+    """Answer like a webhook that adds a missing label."""
     request = json.loads(call.body)["request"]
     response = {"uid": request["uid"], "allowed": True}
     if "labels" not in request["object"]["metadata"]:

@@ -34,7 +34,7 @@ def read(folder: Path, mappings: dict[str, Any], **rules: Any) -> TrustedIssuer:
 
 
 def refused(folder: Path, mappings: dict[str, Any], **rules: Any) -> tuple[str, str]:
-    """Return the line of the file that is told of, and what is wrong with it."""
+    """Return the reported line of the file, and the error."""
     with pytest.raises(SettingsError) as refusal:
         read(folder, mappings, **rules)
     place, _, problem = str(refusal.value).partition(": ")

@@ -17,7 +17,7 @@ JOE = User("joe", "", ("system:authenticated",))
 
 
 class Rights(Immediate):
-    """Allows some (verb, group, resource, subresource, namespace, name), whoever asks."""
+    """Allows some (verb, group, resource, subresource, namespace, name) for all users."""
 
     def __init__(self, *rights: tuple[str, ...]) -> None:
         self.rights = rights

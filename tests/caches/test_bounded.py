@@ -131,7 +131,7 @@ def test_an_entry_expires_when_its_ttl_has_passed() -> None:
 
 
 class Model:
-    """What a `BoundedCache` should hold: a list of entries, the least recently used first."""
+    """The expected content of a `BoundedCache`: a list of entries, the least recently used first."""
 
     def __init__(self, entries: int, size: int, largest: int) -> None:
         self.bounds = entries, size, min(size, largest)

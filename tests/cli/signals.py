@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def as_usual(number: signal.Signals) -> Iterator[None]:
-    """Have a signal end processes that are started meanwhile, unless they say otherwise.
+    """Make a signal end processes that start within the block, unless they handle it.
 
     What started the tests may have it ignored: `nohup` does so with SIGHUP, a script's `&` with SIGINT.
     """

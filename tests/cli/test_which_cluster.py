@@ -59,7 +59,7 @@ def another_cluster() -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Other)
     serving = threads.start("another cluster", server.serve_forever)

@@ -16,7 +16,7 @@ from tests.controllers.worked_stage import WorkedStage
 
 
 class Gift(NamedTuple):
-    """What a namespace is given, and by whom."""
+    """The object that a namespace gets, and its creator."""
 
     make: Callable[[WorkedStage], Controller]
     resource: Resource

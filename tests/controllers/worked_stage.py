@@ -27,7 +27,7 @@ MERGE = "application/merge-patch+json"
 
 
 class WorkedStage(Stage):
-    """`work` lets the controller do all there is to do; what it does is told apart by `ACTOR`."""
+    """`work` runs the controller until it is idle; its writes are identified by `ACTOR`."""
 
     ACTOR = "system:controller:tested"
 
@@ -50,7 +50,7 @@ class WorkedStage(Stage):
         self.start()
 
     def start(self) -> None:
-        """Start the controller, or start it again with nothing but what the log has."""
+        """Start the controller, or restart it with only the state in the log."""
         self.informers = Informers(self.log, self.feed, clock=self.clock)
         self.controller = self._make(self)
         self.informers.sync()
@@ -60,7 +60,7 @@ class WorkedStage(Stage):
         return self.driver.run(operation)
 
     def hear(self) -> None:
-        """Let the caches, and not the controller, take in what has happened."""
+        """Deliver the events to the caches, and not to the controller."""
         self.feed.catch_up()
         while self.informers.step():
             pass

@@ -54,7 +54,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A running server that everybody shares; it must not complain of anything, and stop in order."""
+    """A shared running server; it must log no errors, and stop gracefully."""
     folder = tmp_path_factory.mktemp("server")
     flags = ("--database", database, *DUAL_STACK, "--controllers", ",".join(("*", *(f"-{each}" for each in PLAYED))))
     server = Server(
@@ -72,7 +72,7 @@ def namespace(server: Server) -> str:
 
 @pytest.fixture(scope="session")
 def anywhere(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """kubectl for what is in no namespace."""
+    """kubectl for cluster-scoped objects."""
     return Kubectl(find_kubectl(), server.kubeconfig, tmp_path_factory.mktemp("home"))
 
 

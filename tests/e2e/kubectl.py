@@ -140,7 +140,7 @@ class Kubectl:
 
 
 def lines(process: subprocess.Popen[str], count: int) -> list[str]:
-    """Read so many lines of what a process prints, with the runs of blanks in them made one."""
+    """Read `count` lines of a process's output, with runs of blanks replaced by one."""
     assert process.stdout is not None
     return [squeezed(process.stdout.readline()) for _ in range(count)]
 

@@ -44,7 +44,7 @@ class Writer:
         """Write below `path` what `make` gives for a name, and with `status` its status too, right after it is made."""
         self.acknowledged: list[Acknowledged] = []
         self.deleted: list[str] = []
-        """The uids of what is gone."""
+        """The uids of deleted objects."""
         self._server, self._path, self._make, self._status = server, path, make, status
         self._random = random.Random(seed)
         self._objects: dict[str, Unstructured | None] = dict.fromkeys(f"object-{number}" for number in range(NAMES))
@@ -72,7 +72,7 @@ class Writer:
             self._read_again(client, name)
 
     def _read_again(self, client: ClientGo, name: str) -> None:
-        """Find out what became of a write whose answer was lost."""
+        """Determine the result of a write whose response was lost."""
         while True:
             try:
                 code, body = client.get(f"{self._path}/{name}")

@@ -55,7 +55,7 @@ class MockCluster(Server):
         return round(sum(float(count) for labels, count in lines if re.search(f'resource="{resource}"', labels)))
 
     def end_watches(self) -> None:
-        """Have everybody who watches told that it is no use any more."""
+        """End all watches with an error."""
         self.command("seek?to=end")
         self.command("seek?to=start")
 

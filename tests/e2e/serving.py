@@ -31,7 +31,7 @@ class Server:
     """`ctrlmgr serve` in a process; it may be stopped or killed, and started again where it was."""
 
     module = "ctrlmgr"
-    """What is run with `serve`; a test may put something in between."""
+    """The arguments of `serve`; a test may insert others."""
 
     def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
         """Keep its data in `folder`; `arguments` are more of its flags, `variables` of its environment."""
@@ -105,7 +105,7 @@ class Server:
 
     @property
     def log(self) -> str:
-        """What it wrote to standard error."""
+        """Its standard error."""
         return self._log.read_text()
 
     def create(self, path: str, fields: object) -> Any:
@@ -148,7 +148,7 @@ class Server:
 
 
 def until(claim: Any) -> None:
-    """Wait for what another process does and cannot tell us."""
+    """Wait for another process that cannot notify us."""
     deadline = time.monotonic() + DEADLINE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"

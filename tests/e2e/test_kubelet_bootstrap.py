@@ -220,7 +220,7 @@ def test_a_token_that_is_gone_lets_nobody_join(cluster: Server, tmp_path: Path) 
 
 
 def test_another_nodes_certificate_is_not_approved(cluster: Server, tmp_path: Path) -> None:
-    """What one node asks for in another's name is left to people: no controller approves it."""
+    """A request of one node in another's name is left to administrators: no controller approves it."""
     kubelet = Kubelet(tmp_path, cluster.url, "worker-4")
     kubelet.discover(TOKEN)
     kubelet.certify("csr-fourth")

@@ -26,7 +26,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
 class Operator:
-    """What the operator knows, from the file that it keeps."""
+    """The operator's state, from its file."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "state.json"

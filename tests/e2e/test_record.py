@@ -115,7 +115,7 @@ def assert_complete(path: Path, url: str) -> None:
 
 
 def assert_replays(path: Path) -> None:
-    """Assert that our controllers come to what those of the recorded server came to, which is not told to them."""
+    """Assert that our controllers produce the writes of the recorded controllers, which are not replayed."""
     command = [sys.executable, "-m", "ctrlmgr", "replay", str(path), "-o", "json"]
     report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout)
     assert report["divergences"] == []

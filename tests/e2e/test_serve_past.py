@@ -137,7 +137,7 @@ def ctrlmgr(*arguments: str) -> str:
 
 
 def names(server: Server, path: str) -> tuple[str, list[str]]:
-    """Return a list's revision and what is in it."""
+    """Return a list's revision and items."""
     code, listed = server.request("GET", path)
     assert code == 200, listed
     return listed["metadata"]["resourceVersion"], [item["metadata"]["name"] for item in listed["items"]]

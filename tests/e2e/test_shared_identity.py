@@ -75,7 +75,7 @@ def free_ports(count: int) -> list[int]:
 
 @pytest.fixture
 def servers(balancer: Balancer, postgres_url: str, tmp_path: Path) -> Iterator[list[Server]]:
-    """Three that are started at the same time, in an empty directory for what they share."""
+    """Three processes that start at the same time with an empty shared directory."""
     found = []
     for name, port in zip(("first", "second", "third"), balancer.targets, strict=True):
         shared = ("--identity-dir", str(tmp_path / "identity"), "--public-url", balancer.url)

@@ -194,7 +194,7 @@ def test_an_update_that_keeps_losing_gives_up() -> None:
 
 
 def test_a_service_that_keeps_losing_its_address_to_others_tries_on() -> None:
-    """Of the last addresses of a range each goes to one of those who are after them at the same time."""
+    """The last addresses of a range are assigned to concurrent requests, one each."""
     stage = Stage()
     stage.namespace("shop")
     kind = stage.kinds.find("", "v1", "services")

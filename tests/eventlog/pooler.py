@@ -91,5 +91,5 @@ class PgBouncer:
 
 
 def _account() -> pwd.struct_passwd | None:
-    """Return whom to run it as; None for ourselves. PgBouncer refuses to be root."""
+    """Return the user to run it as; None for ours. PgBouncer refuses to run as root."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None

@@ -47,7 +47,7 @@ def opened(url: str, folder: Path, sealed: Sealing | None = None, seed: int = 1)
 
 
 def rewritten(url: str, log: SQLLog, at: int) -> None:
-    """Change an event and make the whole chain behind it anew, as one can who writes to the database."""
+    """Change an event and recompute the chain after it, as a user with write access to the database can."""
     rows: list[tuple[bytes, str, int]] = []
     events = list(log.stored())
     parent = events[at - 2].event.hash

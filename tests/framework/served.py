@@ -17,7 +17,7 @@ DEADLINE = 30.0
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for what other processes do."""
+    """Wait for other processes."""
     deadline = time.monotonic() + DEADLINE
     while not holds():
         assert time.monotonic() < deadline, "it did not come true in time"

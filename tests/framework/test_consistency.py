@@ -29,7 +29,7 @@ def pod(key: Key = A, revision: int = 1, uid: str = "1", is_terminating: bool = 
 
 
 class World:
-    """A cache of pods, and what this process has written."""
+    """A cache of pods, and this process's writes."""
 
     def __init__(self, *cached: Object) -> None:
         self.cache = {each.key: each for each in cached}

@@ -31,7 +31,7 @@ class Timer:
 
 
 class Loop:
-    """Runs tasks and, when it is told that time has passed, timers."""
+    """Runs tasks, and timers when the test advances the clock."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -69,7 +69,7 @@ class Loop:
             self.waiting.append(work)
 
     def go_on(self) -> None:
-        """Let those go on that wait."""
+        """Resume the waiting tasks."""
         self.ready, self.waiting = self.waiting, []
         self.run()
 
@@ -196,7 +196,7 @@ class Client:
 
     @property
     def paths(self) -> list[bytes]:
-        """What the application has been asked for."""
+        """The requests that the application received."""
         return [exchange.path for exchange in self.exchanges]
 
     def send(self, data: bytes, piece: int = 65_536) -> None:

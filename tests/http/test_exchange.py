@@ -22,7 +22,7 @@ CERTIFICATES = (b"jane's",)
 
 
 class Line(LineAnswers):
-    """A connection of one request: what was written to it, and what it was asked."""
+    """A connection of one request: the written bytes, and the calls."""
 
     def __init__(self, room: int = 1 << 30) -> None:
         self.is_paused = False

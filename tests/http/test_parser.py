@@ -19,7 +19,7 @@ BAD, TOO_LARGE = "400 Bad Request", "431 Request Header Fields Too Large"
 
 
 class Heard:
-    """A parser, and what it has told."""
+    """A parser, and its results."""
 
     def __init__(self, bounds: Bounds = DEFAULT) -> None:
         self.heads: list[Head] = []

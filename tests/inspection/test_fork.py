@@ -58,7 +58,7 @@ def test_a_fork_may_be_in_another_database(story_url: str, target: str) -> None:
 
 
 def assert_same(story_url: str, target: str, at: int) -> None:
-    """Fork, and hold all that there is to what there was."""
+    """Fork, and compare the fork with the original."""
     head = forked(story_url, target, at)
     with open_database(story_url) as ours, open_database(target) as theirs:
         where = f"WHERE revision <= {at} ORDER BY revision"

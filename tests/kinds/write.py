@@ -17,7 +17,7 @@ from ctrlmgr.engine.verbs.create import errors_of_new
 
 
 class Written(NamedTuple):
-    """What came of a write."""
+    """The result of a write."""
 
     object: Unstructured
     errors: list[FieldError]

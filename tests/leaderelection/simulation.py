@@ -141,7 +141,7 @@ class Sessions:
 
 
 class Work(NamedTuple):
-    """A reconcile under way: in which term it began, and what its writes carry."""
+    """A running reconcile: the term in which it began, and the term of its writes."""
 
     term: int
     fence: Fence
@@ -177,7 +177,7 @@ class Process:
         return not self.dead and not self.frozen
 
     def hear(self) -> None:
-        """Learn of what has happened, as the informers tell it."""
+        """Receive the events, as from the informers."""
         for event in self.world.log.events_after(self.seen):
             self.seen = event.revision
             if event.resource == LEASES:
@@ -191,7 +191,7 @@ class Process:
         self.drain()
 
     def drain(self) -> None:
-        """Do what `Election` does when a term is over and nobody is at work any more."""
+        """Act like `Election` after the end of a term, when no runnable is left."""
         drained = not self.work or not self.world.variant.drains
         if drained and not self.elector.term:
             self.elector.ended()
@@ -225,7 +225,7 @@ class Process:
 
 
 class World:
-    """Processes, their log, their clock, and what happens to them."""
+    """Processes, their log, their clock, and their faults."""
 
     def __init__(self, chooser: Chooser, variant: Variant | None = None, *, processes: int = 2, depth: int = 2) -> None:
         """`depth` is how many processes may be frozen inside of one another's appends."""
@@ -246,7 +246,7 @@ class World:
         self._written_at = 0.0
 
     def run(self, actions: int) -> None:
-        """Let so many things happen."""
+        """Run `count` random steps."""
         for _ in range(actions):
             self.act()
 

@@ -19,7 +19,7 @@ from tests.leaderelection.simulation import Sessions
 
 
 class Diary:
-    """What has happened, to be waited for."""
+    """The events so far, to wait for."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -75,7 +75,7 @@ class Running:
         *,
         sessions: Sessions | None = None,
     ) -> None:
-        """Have its worker fail with `error` in the first term, when that is told to."""
+        """Make its worker fail with `error` in the first term, on request."""
         self.diary = Diary()
         self.candidate = Candidate(shared, identity, sessions=sessions)
         self.worker = Worker(identity, self.diary)

@@ -398,7 +398,7 @@ def test_reconcile_time_and_workers_are_measured() -> None:
 
 
 class Gate:
-    """A reconciler whose calls wait until they are let go."""
+    """A reconciler whose calls wait until they are released."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

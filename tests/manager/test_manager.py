@@ -22,7 +22,7 @@ NAMES = {
 
 
 class Diary:
-    """What happened, in order, with a way to wait for it."""
+    """The events in order, with a way to wait for them."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

@@ -100,7 +100,7 @@ def kubernetes() -> Known:
 
 
 def own() -> Mapping[str, str]:
-    """Return the texts that are this package's own, `{}` for what may be anything, with the reason for each."""
+    """Return this package's own texts, with `{}` for placeholders, and the reason for each."""
     groups = tomllib.loads(OWN.read_text(encoding="utf-8"))
     return {text: group["reason"] for group in groups.values() for text in group["texts"]}
 

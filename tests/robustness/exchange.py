@@ -10,7 +10,7 @@ from tests.robustness.serving import Served
 
 
 class Exchange:
-    """What a client says to a server under the name `program`, and hears from it."""
+    """The bytes that a client sends with the name `program`, and the response."""
 
     def __init__(self, server: Served, program: str) -> None:
         self._server = server

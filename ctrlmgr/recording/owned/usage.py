@@ -3,8 +3,8 @@
 Admission increases a quota's `status.used` for an object that is about to be created: in Kubernetes just before it,
 here in the same append. Neither write names the creator. So an increase belongs to the creator of the object of the
 namespace, of a counted kind, whose creation is recorded closest to it. When our controllers create their objects, our
-admission makes the increase. A replay does not run admission for input objects, so the increases by them are inputs, too. Decreases,
-and new limits, are the quota controller's and so inputs.
+admission makes the increase. A replay does not run admission for input objects, so the increases by them are inputs,
+too. Decreases, and new limits, are the quota controller's and so inputs.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Governed:
         return self.stage.send("POST", f"{PREFIX}/validatingadmissionpolicybindings", body)
 
     def create(self, name: str = "x", path: str = "/api/v1/namespaces/shop/configmaps", **fields: Any) -> Response:
-        """Create a ConfigMap, or what else `path` says."""
+        """Create a ConfigMap, or the object at `path`."""
         body = {"metadata": {"name": name, **fields.pop("metadata", {})}, **fields}
         return self.stage.send("POST", path, body)
 

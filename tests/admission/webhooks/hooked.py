@@ -48,7 +48,7 @@ class Hooked:
 
     @property
     def paths(self) -> list[str]:
-        """Who was asked, in order."""
+        """The called webhooks, in order."""
         return [path for path, _ in self.asked]
 
     def _call(self, call: Call) -> Reply:

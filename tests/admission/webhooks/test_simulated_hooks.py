@@ -21,7 +21,7 @@ def slice_of(node: str, *, ready: bool = True) -> dict[str, Any]:
 
 
 def hooked(kind: str, node: str, *, ready: bool = True, **hook: Any) -> Hooked:
-    """Return a cluster whose hook denies everything, if it is called."""
+    """Return a cluster whose webhook denies every write."""
     found = Hooked(hook=deny(message="no"))
     for name, labels in (("simulated", {"simulate.ctrlmgr.io/node": "true"}), ("real", {})):
         assert found.stage.send("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}}).code == 201

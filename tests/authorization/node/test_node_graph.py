@@ -81,7 +81,7 @@ def some_change(random: Random) -> tuple[Resource, Key, dict[str, Any]]:
 
 
 def changed(random: Random, world: World, graph: NodeGraph) -> None:
-    """Put, change or remove something; sometimes everything of a resource is told anew."""
+    """Put, change or remove an object; sometimes send all objects of a resource again."""
     resource, key, fields = some_change(random)
     if random.random() < 0.3:
         world.pop((resource, key), None)

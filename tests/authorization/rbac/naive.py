@@ -69,7 +69,7 @@ def _allows(rule: Mapping[str, Any], asked: Attributes) -> bool:
 
 
 def some_question(random: Random) -> tuple[User, Attributes]:
-    """Return who asks what, at random."""
+    """Return a random requester and request."""
     user = User(random.choice(USERS), "", tuple(random.sample(TEAMS, random.randint(0, 2))))
     if random.random() < 0.15:
         return user, Attributes(random.choice(("get", "post")), random.choice(PATHS), is_resource=False)
@@ -122,7 +122,7 @@ def _some(random: Random, values: tuple[str, ...]) -> list[str]:
 
 
 def put(world: World, fields: dict[str, Any]) -> Object:
-    """Put an object into the world, in the place of one of its name, and return it as it is stored."""
+    """Store an object, which replaces one of its name, and return the stored object."""
     metadata = fields["metadata"]
     world.objects[fields["kind"], metadata.get("namespace", ""), metadata["name"]] = fields
     return Object.from_dict(fields)

@@ -64,7 +64,7 @@ def rewrite(url: str, resource: Resource, name: str, old: str, new: str) -> None
 
 
 def claims(url: str) -> dict[str, str]:
-    """Return who holds what, from the log."""
+    """Return the owner of each allocation, from the log."""
     log = open_log(url, clock=FakeClock(), random=random.Random(2))
     try:
         found = [each for resource in (IP_ADDRESSES, NODE_PORTS) for each in log.snapshot(resource).objects]

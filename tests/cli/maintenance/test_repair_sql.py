@@ -25,7 +25,7 @@ FULL = ["--service-cluster-ip-range", "10.96.0.0/29", "--service-node-port-range
 
 
 class Database:
-    """A log that somebody changes behind everybody's back."""
+    """A log that is changed behind the control plane."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -51,7 +51,7 @@ class Database:
         return open_log(self.url, clock=FakeClock(), random=random.Random(2), migrate=True)
 
     def claims(self) -> dict[str, str]:
-        """Return who holds what."""
+        """Return the owner of each allocation."""
         with closing(self.open()) as log:
             found = [each for resource in (IP_ADDRESSES, NODE_PORTS) for each in log.snapshot(resource).objects]
             return {each.name: parent.name for each in found if (parent := each.view(Claim).parent)}
@@ -76,11 +76,11 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
 
 
 class Case(NamedTuple):
-    """Something that was done, and what is found: reason, value, outcome."""
+    """A corruption, and the expected finding: reason, value, outcome."""
 
     name: str
     harm: list[tuple[Any, ...]]
-    """What is lost (a resource and a name), or rewritten (the text and what replaces it, too)."""
+    """A lost object (resource and name), or a rewritten one (also the text and its replacement)."""
     found: list[tuple[str, str, str]]
     ranges: Sequence[str] = ()
 

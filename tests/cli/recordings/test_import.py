@@ -140,7 +140,7 @@ def test_a_recording_has_no_past_of_a_log(run: Run) -> None:
 
 
 class AfterSome:
-    """An event that is set once it was asked for so many times, as a signal sets it in the middle of work."""
+    """An event that is set after a number of checks, as a signal sets it during work."""
 
     def __init__(self, count: int) -> None:
         self.left = count

@@ -16,7 +16,7 @@ from tests.recording.samples import SMALL, Script, made_by_hand, service, small_
 
 @pytest.fixture
 def diverging(tmp_path: Path) -> Path:
-    """A recording with Endpoints that nobody made, of a service without pods."""
+    """A recording with Endpoints that no controller wrote, of a service without pods."""
     script = Script().event("ADDED", service(selector={"app": "s"}))
     return script.event("ADDED", made_by_hand("203.0.113.7")).checkpoint("first").checkpoint("second").write(tmp_path)
 

@@ -64,7 +64,7 @@ def widget(name: str = "a", api_version: str = f"{GROUP}/v1", **fields: Any) -> 
 
 
 def established(fields: dict[str, Any]) -> Object:
-    """Return a definition as it is in the log once its names are accepted."""
+    """Return an established definition as in the log."""
     canonicalize(fields["spec"])
     set_defaults(fields)
     prepare_new(fields)
@@ -77,7 +77,7 @@ def established(fields: dict[str, Any]) -> Object:
 
 
 class DefinedStage(WorkedStage):
-    """A cluster with a namespace, whose definitions are seen to by hand (`work`)."""
+    """A cluster with a namespace, whose definitions the test reconciles with `work`."""
 
     def __init__(self, caller: Callable[[Call], Reply] | None = None) -> None:
         super().__init__(

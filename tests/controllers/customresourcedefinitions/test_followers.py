@@ -43,7 +43,7 @@ class Told(Follower):
 
 
 def heard(stage: DefinedStage) -> Told:
-    """Return what was heard by one who begins now."""
+    """Return the events that a new watch receives."""
     informers = Informers(stage.log, stage.feed, clock=stage.clock)
     told = Told(informers)
     informers.sync()

@@ -100,7 +100,7 @@ class State:
 
 
 def check_end(world: World, slice_size: int) -> None:
-    """Check what is there, that nobody has anything left to do, and that a new process has not either."""
+    """Check the state, and that neither the process nor a new one has work left."""
     state = State(world)
     state.check(slice_size)
     settled = world.log.head().revision

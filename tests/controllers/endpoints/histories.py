@@ -159,7 +159,7 @@ kills = st.one_of(st.just(0), st.integers(1, 12))
 
 
 class History:
-    """A world and what happens in it; every step is possible at any moment and may come to nothing."""
+    """A cluster and its random events; each step is possible at any time and may do nothing."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -359,7 +359,7 @@ def _survive(history: History, act: Callable[[], None]) -> None:
 
 
 def many(count: int, seed_: int) -> None:
-    """Run so many random histories; raises what the shortest that fails raises."""
+    """Run `count` random histories; raises the error of the shortest failing one."""
 
     @seed(seed_)
     @settings(

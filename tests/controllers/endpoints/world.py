@@ -41,7 +41,7 @@ class Killed(BaseException):
 
 
 class FragileLog(MemoryEventLog):
-    """A log whose process is killed after so many appends of controllers; 0 is never."""
+    """A log whose process is killed after a number of appends of controllers; 0 means never."""
 
     kill_after = 0
     appended = 0
@@ -73,7 +73,7 @@ class DisorderedQueue(WorkQueue[Key]):
         self._held.setdefault(item, set()).update(triggers)
 
     def release(self, pick: int) -> None:
-        """Queue one of what is held."""
+        """Queue one of the held events."""
         if self._held:
             item = sorted(self._held)[pick % len(self._held)]
             super().add(item, self._held.pop(item))
@@ -180,7 +180,7 @@ class World:
             queue.add(Key(*place))
 
     def settle(self) -> None:
-        """Let everything be done and time pass until nobody has anything left to do."""
+        """Run the controllers and advance the clock until no work is left."""
         for _ in range(_TOO_MANY):
             self.follow()
             if any(self.work(number) for number in range(len(self.controllers))):

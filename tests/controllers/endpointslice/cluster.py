@@ -45,7 +45,7 @@ class SliceCluster(LogCluster):
                 return types(self.log.events_after(before))
 
     def found(self, service: str = "web", manager: str = "") -> list[Object]:
-        """Return the slices of a service, whoever keeps them if no `manager` is given."""
+        """Return the slices of a service, of all managers if no `manager` is given."""
         labels: Mapping[str, str] = {SERVICE_NAME: service} | ({MANAGED_BY: manager} if manager else {})
         slices = self.log.snapshot(ENDPOINT_SLICES).objects
         return [obj for obj in slices if labels.items() <= obj.labels.items()]

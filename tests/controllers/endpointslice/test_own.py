@@ -48,7 +48,7 @@ class Stage:
         self.asked += self.own.keys(change)
 
     def follow(self) -> list[Key]:
-        """Bring the cache up to date; return whom it had looked at."""
+        """Update the cache; return the keys that it had changed."""
         self.asked.clear()
         while self.informers.step():
             pass

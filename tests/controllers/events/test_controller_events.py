@@ -81,7 +81,7 @@ def built(
 
 
 def told(teller: str, *there: Object, error: Exception | None = None) -> list[tuple[str, str, str, str]]:
-    """Return what a controller tells of that finds these objects, and whose client fails if there is an `error`."""
+    """Return the Events of a controller with these objects, whose client fails if there is an `error`."""
     clock = FakeClock()
     log = MemoryEventLog(clock=clock, random=random.Random(1))
     for obj in (a_namespace(), *there):

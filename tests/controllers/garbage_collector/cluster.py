@@ -40,7 +40,7 @@ class Cluster:
         self.start()
 
     def start(self) -> None:
-        """Start the controller, or start it again with nothing but what the log has."""
+        """Start the controller, or restart it with only the state in the log."""
         self.lives = 1_000_000
         """How many more writes until the process dies before one."""
         self.informers = Informers(self.stage.log, self.stage.feed, clock=self.stage.clock)
@@ -102,7 +102,7 @@ class Cluster:
         return [each["metadata"]["name"] for each in found]
 
     def hear(self) -> None:
-        """Let the caches, and not the controller, take in what has happened."""
+        """Deliver the events to the caches, and not to the controller."""
         while self.informers.step():
             pass
 
@@ -124,7 +124,7 @@ class Cluster:
 
 
 def path_of(path: str) -> str:
-    """Return the URL of `name`, `namespace/name` (config maps), or of what is a URL already."""
+    """Return the URL of `name` or `namespace/name` (ConfigMaps); a URL is returned unchanged."""
     if path.startswith("/"):
         return path
     namespace, slash, name = path.rpartition("/")

@@ -20,7 +20,7 @@ def cluster() -> Cluster:
 
 
 def gone(cluster: Cluster, since: int) -> list[str]:
-    """Return the names of what was removed, in order."""
+    """Return the names of the removed objects, in order."""
     events = cluster.stage.log.events_after(since)
     return [event.key.name for event in events if event.type is EventType.DELETED]
 

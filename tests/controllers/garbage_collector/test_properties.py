@@ -29,7 +29,7 @@ steps = st.one_of(
 
 
 class History:
-    """A cluster and who lives in it; every step is possible at any moment and may come to nothing."""
+    """A cluster and its clients; each step is possible at any time and may do nothing."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -117,7 +117,7 @@ def check_the_way(cluster: Cluster) -> None:
 
 
 def ended(event: Any, old: Object) -> bool:
-    """Return whether an event began or was the end of an object that nobody had asked to go before."""
+    """Return whether an event began the deletion of an object, or ended one without a deletion request."""
     return not old.is_terminating and (event.type is EventType.DELETED or event.object.is_terminating)
 
 

@@ -22,7 +22,7 @@ MINUTE = 60_000_000
 
 
 class Servers:
-    """A cluster with APIServices, whose servers answer as a test says."""
+    """A cluster with APIServices, whose servers return the test's responses."""
 
     def __init__(self) -> None:
         self.stage = Stage()

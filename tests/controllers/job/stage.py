@@ -21,7 +21,7 @@ POD_COLLECTION = "/api/v1/namespaces/a/pods"
 
 
 class JobStage(WorkedStage):
-    """`pods` are those of the cluster; a pod is told what to do by its object or its index."""
+    """`pods` are those of the cluster; a pod is selected by its object or its index."""
 
     def __init__(self) -> None:
         self.told = Told()
@@ -39,7 +39,7 @@ class JobStage(WorkedStage):
         self.settle()
 
     def settle(self) -> None:
-        """Let so much time go by that what is gathered has been looked at, and what that brings."""
+        """Advance the clock until collected changes are reconciled, with their effects."""
         for _ in range(3):
             self.pass_by(1)
 

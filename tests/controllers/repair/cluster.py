@@ -29,7 +29,7 @@ Change = Callable[[dict[str, Any]], None]
 
 
 class RepairCluster(Stage):
-    """A cluster with namespaces `a` and `b`, two repairs, and somebody who writes what nobody should."""
+    """A cluster with namespaces `a` and `b`, two repairs, and a client that corrupts allocations."""
 
     def __init__(self, ranges: Ranges = DEFAULT, *, log: EventLog | None = None) -> None:
         super().__init__(log=log)
@@ -85,13 +85,13 @@ class RepairCluster(Stage):
         return self.log.append([Proposal(EventType.ADDED, obj, 0)], author=VANDAL)[0].object
 
     def claim(self, resource: Resource, name: str) -> str:
-        """Return whose a claim is, "" if there is none."""
+        """Return the owner of a claim, "" if there is none."""
         claim = self.find(resource, name)
         parent = claim.view(Claim).parent if claim is not None else None
         return f"{parent.namespace}/{parent.name}" if parent is not None else ""
 
     def claims(self) -> dict[str, str]:
-        """Return every claim and whose it is."""
+        """Return every claim and its owner."""
         found = [*self.log.snapshot(IP_ADDRESSES).objects, *self.log.snapshot(NODE_PORTS).objects]
         return {claim.name: self.claim(claim.resource, claim.name) for claim in found}
 

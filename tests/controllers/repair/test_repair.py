@@ -253,7 +253,7 @@ def test_a_namespace_that_takes_no_events_stops_no_repair() -> None:
 
 
 class Failing(EngineClient):
-    """A client whose creations of anything but Events fail."""
+    """A client whose creations fail, except of Events."""
 
     def __init__(self, cluster: RepairCluster, error: Exception) -> None:
         super().__init__(cluster.engine, cluster.run, Requester("repair"))

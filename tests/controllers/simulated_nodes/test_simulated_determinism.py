@@ -108,7 +108,7 @@ def test_two_runs_are_the_same_log() -> None:
 
 
 def left(log: EventLog, resource: Resource) -> dict[str, Any]:
-    """Return what became of objects, by name: places, statuses, and whose they are; without uids and revisions."""
+    """Return the objects by name: nodes, statuses and owners, without uids and revisions."""
     found = {}
     for each in log.snapshot(resource).objects:
         fields = each.to_dict()

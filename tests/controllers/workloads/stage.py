@@ -41,7 +41,7 @@ class Killed(BaseException):
 
 
 class Told:
-    """A recorder that keeps what it is told."""
+    """A recorder that keeps its Events."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -64,7 +64,7 @@ class WorkloadStage(Stage):
         self.start()
 
     def start(self) -> None:
-        """Start all controllers, or start them again with nothing but what the log has."""
+        """Start all controllers, or restart them with only the state in the log."""
         self.informers = Informers(self.log, self.feed, clock=self.clock)
         self.controllers = [make(self) for make in self._makers]
         self.informers.sync()
@@ -73,7 +73,7 @@ class WorkloadStage(Stage):
 
     @property
     def context(self) -> HandContext:
-        """What a controller is built from: each writes as itself, with its own rights."""
+        """A controller's context: each controller writes with its own user and rights."""
         return HandContext(
             informers=self.informers,
             event_log=self.log,

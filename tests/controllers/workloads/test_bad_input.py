@@ -128,7 +128,7 @@ def a_schedule_that_never_comes(stage: WorkloadStage) -> None:
 
 
 def autoscalers_that_cannot_measure(stage: WorkloadStage) -> None:
-    """Of a target that is not there, of one without metrics, and two of one target that want different sizes."""
+    """Events of a missing target, of one without metrics, and of two autoscalers of one target."""
     stage.create("apps/v1/deployments", workload("Deployment", replicas=2))
     targets = {"absent": ("nothing", 3), "unmeasured": ("web", 3), "smaller": ("web", 1)}
     for name, (target, most) in targets.items():

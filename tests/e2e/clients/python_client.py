@@ -31,7 +31,7 @@ def connected(server: Server) -> Iterator[client.ApiClient]:
 
 
 def is_absent(read: Callable[..., Any], *arguments: str) -> bool:
-    """Say whether reading an object finds none; raises what else is wrong."""
+    """Return whether an object does not exist; raises other errors."""
     try:
         read(*arguments)
     except NotFoundException:

@@ -37,7 +37,7 @@ class Form(NamedTuple):
     listed: Callable[[Unstructured], list[Unstructured]]
     watched: Callable[[Unstructured], Unstructured]
     shown: Callable[[Unstructured], Unstructured]
-    """What becomes of an object as it is stored."""
+    """Returns the stored form of an object."""
 
 
 def _partial(obj: Unstructured) -> Unstructured:
@@ -65,7 +65,7 @@ TABLE_FORM = Form(TABLE, TABLE, _rows, lambda table: _rows(table)[0], _partial)
 
 
 class Reflector:
-    """Follows the objects at `path` until it is told of one that is called `last`."""
+    """Follows the objects at `path` until an event of the object `last`."""
 
     def __init__(
         self, server: Server, path: str, *, form: Form = TYPED_FORM, streams: bool = True, selector: str = ""
@@ -73,7 +73,7 @@ class Reflector:
         """Select by one label, `key=value`; `streams` says whether the state comes through the watch."""
         self.path, self.form, self.selector = path, form, selector
         self.state: dict[tuple[str, str], Unstructured] = {}
-        """What it started from."""
+        """The initial state."""
         self.started_at = 0
         """The revision at which that was the state."""
         self.history: list[Told] = []
@@ -115,7 +115,7 @@ class Reflector:
         self.started_at = self._newest = int(answer["metadata"]["resourceVersion"])
 
     def _stream_state(self, client: ClientGo) -> None:
-        """Take the state from a watch, and go on with the very same watch."""
+        """Take the state from a watch, and continue with the same watch."""
         state: dict[tuple[str, str], Unstructured] = {}
         with client.watch(self.path, {**STATE_FIRST, **self._selects}, self.form.watch_accept) as events:
             for type_, obj in self._shown(events):

@@ -83,7 +83,7 @@ def test_lightkube(server: Server, group: str, namespace: str) -> None:
 
 
 class Watched:
-    """Widgets of v2 as a client sees them that watches until it is told to end, beginning again where it was."""
+    """The Widgets of v2 that a client sees, which watches until it is stopped and resumes after interruptions."""
 
     def __init__(self, api: client.ApiClient, group: str, namespace: str) -> None:
         self.seen: list[tuple[str, str, Any]] = []

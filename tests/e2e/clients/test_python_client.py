@@ -45,7 +45,7 @@ class Typed(NamedTuple):
     model: Any
     make: Callable[[str], dict[str, Any]]
     deleted: str
-    """The kind of what answers a deletion."""
+    """The kind of the response to a deletion."""
 
 
 TYPED = (

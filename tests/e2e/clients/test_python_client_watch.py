@@ -101,7 +101,7 @@ def test_the_state_may_come_first_and_is_marked_as_such(core: make.Api, namespac
 
 
 class Seen:
-    """What an informer's handlers were told, to be awaited."""
+    """The events of an informer's handlers, to wait for."""
 
     def __init__(self, informer: SharedInformer) -> None:
         self._events: queue.Queue[tuple[str, str]] = queue.Queue()

@@ -10,7 +10,7 @@ TOO_MANY = "A max of 1000 addresses can be mirrored to EndpointSlices per Endpoi
 
 
 def overfill(kubectl: Kubectl) -> None:
-    """Create Endpoints that cannot be mirrored as a whole, and wait until that is told."""
+    """Create Endpoints that cannot be mirrored completely, and wait for the Event."""
     addresses = [{"ip": f"10.0.{number >> 8}.{number & 255}"} for number in range(1, 1002)]
     kubectl(
         "create -f -",

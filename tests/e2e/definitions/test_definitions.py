@@ -26,7 +26,7 @@ def crd(server: Server) -> Iterator[Crd]:
 
 
 class Watching:
-    """What a watch of one object by its name is told, up to its deletion."""
+    """The events of a watch of one object, up to its deletion."""
 
     def __init__(self, server: Server, path: str, name: str) -> None:
         self.told: list[tuple[str, str]] = []

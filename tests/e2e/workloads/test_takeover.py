@@ -14,7 +14,7 @@ def revision(server: Server) -> int:
 
 
 def until_further(server: Server, events: int) -> None:
-    """Wait until so many more events have happened."""
+    """Wait until `count` more events have occurred."""
     wanted = revision(server) + events
     until(lambda: revision(server) >= wanted)
 

@@ -49,7 +49,7 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def in_order(pod: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod with those lists sorted whose order nobody owns."""
+    """Return a pod with the lists sorted whose order is not owned."""
     pod = copy.deepcopy(pod)
     for container in pod.get("spec", {}).get("containers", ()):
         container.get("ports", []).sort(key=lambda port: port["containerPort"])

@@ -59,7 +59,7 @@ def without_entries(of: dict[str, Any]) -> dict[str, Any]:
 
 
 def writes(path: Path) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any]]]:
-    """Yield each object that a request wrote (the server itself leaves no entries), with what was there before."""
+    """Yield each object that a request wrote (the server's writes leave no entries), with its previous state."""
     before: dict[str, dict[str, Any]] = {}
     for type_, after in objects(path):
         old = before.get(after["metadata"]["uid"])

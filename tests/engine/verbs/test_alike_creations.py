@@ -96,7 +96,7 @@ def named(body: Mapping[str, Any], name: str) -> bytes:
 
 
 def fresh() -> Stage:
-    """Return a stage whose engine has seen nothing yet."""
+    """Return a stage with a new engine."""
     stage = Stage()
     for name in ("shop", "bar"):
         stage.namespace(name)
@@ -226,7 +226,7 @@ def test_unknown_fields_that_were_ignored_are_not_unknown_to_others() -> None:
 
 
 class Labelling(Plugin):
-    """Labels pods with what it is told to."""
+    """Labels pods with the configured labels."""
 
     name: ClassVar[str] = "Labelling"
 

@@ -28,7 +28,7 @@ def lease(name: str, holder: str, revision: int = 0) -> Object:
 
 
 class Cluster(LogCluster):
-    """Three leases that nobody holds."""
+    """Three leases without holders."""
 
     def __init__(self) -> None:
         super().__init__()

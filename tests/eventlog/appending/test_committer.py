@@ -136,7 +136,7 @@ def test_what_came_while_a_lone_caller_worked_is_taken_up_at_once(
 
 
 def submit(line: Committer, name: str, number: int) -> list[PendingAppend]:
-    """Submit so many appends called `name` and a number."""
+    """Submit `count` appends with the name `name` and a number."""
     appends = [pending(f"{name}{i}") for i in range(number)]
     for append in appends:
         line.submit(append)
@@ -144,7 +144,7 @@ def submit(line: Committer, name: str, number: int) -> list[PendingAppend]:
 
 
 def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Gate, list[PendingAppend]]:
-    """Have so many appends that come back be a group, and hold it inside its commit."""
+    """Make `count` retried appends one group, and hold it inside its commit."""
     gate = Gate(writer)
     group = submit(line, "q", number)
     assert gate.entered.wait(10)
@@ -152,7 +152,7 @@ def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Ga
 
 
 def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> None:
-    """Have so many appends be one group, as they are when they come while another is written."""
+    """Make `count` appends one group, as if they arrive during a commit."""
     gate, _ = hold_group(line, writer, 1)
     crowd = submit(line, "p", number)
     gate.opened.set()

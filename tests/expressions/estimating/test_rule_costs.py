@@ -173,7 +173,7 @@ def ruled(schema: Schema, *rules: str, **more: str) -> Schema:
 
 
 def told(schema: Schema, *, is_unchanged: bool = False) -> list[tuple[str, str]]:
-    """Return where something is wrong below `s`, and the beginning of what."""
+    """Return the path of each error below `s`, and the beginning of its text."""
     root = {"type": "object", "properties": {"a": schema}}
     errors = expression_errors(root, Path("s"), is_unchanged=is_unchanged)
     return [(each.field, each.body.removeprefix("Forbidden: ").partition(" (")[0]) for each in errors]

@@ -33,7 +33,7 @@ _PATIENCE: Final = 10.0
 
 
 class Order(Enum):
-    """What a client gets first of a write of its own."""
+    """The first result that a client gets of its own write."""
 
     EVENT_FIRST = 1
     ANSWER_FIRST = 2
@@ -73,7 +73,7 @@ class Asked(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What happens to the first `times` requests that `hits` holds of."""
+    """The fault of the first `times` requests for which `hits` is true."""
 
     hits: Callable[[Asked], bool]
     times: int = 1
@@ -183,7 +183,7 @@ class Proxy:
 
     @contextmanager
     def _written(self, asked: Asked) -> Iterator[None]:
-        """Count a write as in flight meanwhile."""
+        """Count a write as in flight within the block."""
         if not asked.is_write:
             yield
             return

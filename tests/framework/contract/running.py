@@ -32,7 +32,7 @@ def access_to(server: ServerProcess, url: str = "") -> Access:
 
 @contextmanager
 def running(access: Access, *apps: str) -> Iterator[None]:
-    """Run controllers meanwhile; raises what ended them."""
+    """Run controllers within the block; raises the error that ended them."""
     chosen = choose(apps)
     options = Options(qps=0, elects=False)
     process = RemoteProcess(access, chosen, Settings(), options, clock=SystemClock(), random=Random(1))

@@ -20,7 +20,7 @@ VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=40
 
 
 class Sender:
-    """Encodes as a client does: with a table, or with none, as it is asked for."""
+    """Encodes as a client: with a dynamic table or without."""
 
     def __init__(self, *, table: bool) -> None:
         self._encoder = Encoder()

@@ -34,7 +34,7 @@ def goodbye(client: Http2Client) -> Code:
 
 @pytest.fixture
 def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Note which channels are asked to go on."""
+    """Note the resumed channels."""
     woken: list[int] = []
     go_on = Channel.go_on
 
@@ -48,7 +48,7 @@ def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def with_waiting(count: int, bounds: Bounds = DEFAULT, *, window: int = 1_000_000) -> Http2Client:
-    """Return a client that reads nothing, for which so many answers wait."""
+    """Return a client that reads nothing, for which `count` responses wait."""
     client = Http2Client(bounds, window=window)
     client.reads = False
     while len(inner(client)._channels) < count:
@@ -57,7 +57,7 @@ def with_waiting(count: int, bounds: Bounds = DEFAULT, *, window: int = 1_000_00
 
 
 def heads(client: Http2Client, count: int, path: str = "/slow", *, first: int = 1) -> bytes:
-    """Return so many requests, each whole."""
+    """Return `count` complete requests."""
     block = client.h2.encoder.encode(asking(path))
     block = client.h2.encoder.encode(asking(path))
     return b"".join(framed(frames.HEADERS, WHOLE, first + 2 * at, block) for at in range(count))

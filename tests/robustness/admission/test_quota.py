@@ -81,7 +81,7 @@ def attempt(server: Server, method: str, path: str, body: Any = None) -> int:
 
 
 class Counts:
-    """How many ConfigMaps there were whenever it was looked, and what was answered."""
+    """The observed numbers of ConfigMaps, and the responses."""
 
     def __init__(self) -> None:
         self.codes: Counter[tuple[str, int]] = Counter()

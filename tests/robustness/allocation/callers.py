@@ -31,7 +31,7 @@ _PAUSE = 0.05
 
 
 class Tally:
-    """What callers were told."""
+    """The responses to callers."""
 
     def __init__(self) -> None:
         self.answers = Counter[str]()
@@ -60,7 +60,7 @@ def _is_expected(code: int, fields: Any) -> bool:
 
 
 class Change(NamedTuple):
-    """A change somebody asks for: how, of which Service, to what."""
+    """A requested change: how, of which Service, to which value."""
 
     verb: str
     name: str
@@ -68,7 +68,7 @@ class Change(NamedTuple):
 
 
 class Caller:
-    """One caller; it goes on until told to stop."""
+    """One caller, which runs until it is stopped."""
 
     def __init__(self, server: Served, tally: Tally, seed: str) -> None:
         self._connection = Connection(server.site)
@@ -87,7 +87,7 @@ class Caller:
         await asyncio.sleep(0)  # in which the loop lets go of it
 
     async def ask(self, change: Change) -> Answer | None:
-        """Ask for one change; None if nobody knows what came of it."""
+        """Request one change; return None if its result is unknown."""
         method, media_type = _METHODS[change.verb]
         path = path_of("services", NAMESPACE, "" if change.verb == "create" else change.name)
         began = time.monotonic()

@@ -32,7 +32,7 @@ class Granted(NamedTuple):
 
 
 class Ledger:
-    """Who holds what and who claims what, folded from events; `wrong` says what should not be."""
+    """The owners and claims, computed from events; `wrong` lists violations."""
 
     def __init__(self) -> None:
         self.revisions = 0

@@ -28,7 +28,7 @@ class Shape(NamedTuple):
     make: Callable[[int, str], bytes]
     """Returns what is sent, of so many bytes, about, with a header line or a field of who asks."""
     stays: bool = True
-    """Whether the client waits for what the server does."""
+    """Whether the client waits for the server's response."""
 
 
 def certificates(size: int, choice: random.Random) -> tuple[str, bytes]:

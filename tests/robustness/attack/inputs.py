@@ -80,7 +80,7 @@ REQUEST, CERTIFICATES, HTTP1, HTTP2 = "request", "certificates", "http/1.1", "h2
 
 
 class Input(NamedTuple):
-    """What one caller does."""
+    """The inputs of one caller."""
 
     family: str
     method: str

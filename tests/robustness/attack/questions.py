@@ -270,7 +270,7 @@ def answers(size: int, choice: random.Random) -> Question:
 
 
 def pages(size: int, choice: random.Random) -> Question:
-    """Ask the page's data, also of what is hidden."""
+    """Request the page's data, including hidden objects."""
     name, hidden = "x" * min(size, 5_000), quote("é" * min(size // 6, 900))
     path = choice.choice(
         (

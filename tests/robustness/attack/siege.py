@@ -176,7 +176,7 @@ class Siege:
         prepare(server.create)
 
     def attack(self, inputs: Iterator[Input], count: int) -> None:
-        """Send so many inputs."""
+        """Send `count` inputs."""
         self._use()
         term, before, turn = self._term(), self._server.resident(), self._longest_turn()
         looks = SimpleQueue[Look]()
@@ -211,7 +211,7 @@ class Siege:
         waits.judge_last()
 
     def send(self, given: Input) -> None:
-        """Send one input, and judge the answer and what it cost."""
+        """Send one input, and check the response and its cost."""
         allowed = prices.allowed(given)
         least = float("inf")
         for _ in range(_TRIES):
@@ -323,7 +323,7 @@ def _next_of(looks: SimpleQueue[Look], timeout: float) -> Look | None:
 
 
 def _is_meant(code: int, body: bytes) -> bool:
-    """Say whether an answer of 500 and more is one that Kubernetes gives, too."""
+    """Return whether a response of 500 or more is one that Kubernetes sends, too."""
     try:
         fields = json.loads(body)
     except ValueError:
@@ -346,7 +346,7 @@ def main() -> int:
 
 
 def besiege(folder: Path, seed: int, count: int, sizes: tuple[int, ...] = SIZES) -> list[str]:
-    """Attack a server of its own with so many inputs; return what was wrong."""
+    """Attack a new server with `count` inputs; return the violations."""
     tokens, setting = folder / "tokens.csv", on_sqlite(folder, settings=SETTINGS)
     write_tokens(tokens)
     server = Served(folder, "--database", setting.database, "--token-auth-file", str(tokens), settings=setting.settings)

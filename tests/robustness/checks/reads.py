@@ -55,7 +55,7 @@ def _shows(page: Page, state: Item | None) -> bool:
 
 
 def are_not_of_the_future(evidence: Evidence) -> Iterator[str]:
-    """Nobody is shown what was written only afterwards."""
+    """No client sees writes before they happened."""
     for read, page in _answered(evidence):
         last = evidence.truth.last_before(page.returned)
         if page.revision > last:

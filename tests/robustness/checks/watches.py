@@ -91,7 +91,7 @@ def bookmarkable(evidence: Evidence) -> Iterator[str]:
 
 
 def filtered(evidence: Evidence) -> Iterator[str]:
-    """Only what concerns the selection is told, and what it shows was selected before or is now."""
+    """Only events of the selection are sent, for objects that were selected before or are selected now."""
     for stream in evidence.streams:
         for event in stream.events:
             if not _expected(evidence, stream, event.revision - 1, event.revision):

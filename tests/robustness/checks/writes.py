@@ -43,7 +43,7 @@ def acknowledged_are_logged(evidence: Evidence) -> Iterator[str]:
 
 
 def refused_are_not_logged(evidence: Evidence) -> Iterator[str]:
-    """What was refused has no event, nor has anything that nobody asked for."""
+    """Refused writes have no event, and there is no event without a request."""
     for write in evidence.history.writes:
         if write.refused and (events := evidence.truth.of_write.get(write.id)):
             yield f"{_told(write)}, is in the log at {events[0].revision}"
@@ -61,7 +61,7 @@ def revisions_have_no_gap(evidence: Evidence) -> Iterator[str]:
 
 
 def order_is_that_of_time(evidence: Evidence) -> Iterator[str]:
-    """What was acknowledged before another write was called comes before it in the log."""
+    """A write that was acknowledged before another one was requested precedes it in the log."""
     for write in evidence.history.writes:
         known = evidence.known_before(write.called)
         for event in evidence.truth.of_write.get(write.id, []):

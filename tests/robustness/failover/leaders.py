@@ -103,7 +103,7 @@ class Group:
         return held(lease)
 
     def leader(self) -> Candidate:
-        """Return who leads, once one does."""
+        """Return the leader as soon as there is one."""
         found: list[Candidate] = []
 
         def is_found() -> bool:
@@ -183,7 +183,7 @@ def can_be_written(database: str) -> bool:
 
 
 def until(claim: Callable[[], object]) -> None:
-    """Wait for what other processes do; looks often, because it is timed."""
+    """Wait for other processes; checks often, because the time is measured."""
     deadline = time.monotonic() + DEADLINE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"

@@ -32,7 +32,7 @@ _LONGEST_PAUSE = 3.0
 
 
 class Failover(NamedTuple):
-    """What befell a leader, and seconds until the lease was taken and until the controllers acted."""
+    """The fault of a leader, and the seconds until the takeover and until the controllers acted."""
 
     kind: str
     taken: float

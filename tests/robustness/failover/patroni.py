@@ -106,7 +106,7 @@ class PatroniCluster:
 
     @property
     def url(self) -> str:
-        """The URL of the log, whoever is the primary."""
+        """The URL of the log, for any primary."""
         places = ",".join(f"127.0.0.1:{member.port}" for member in self.members)
         return f"postgresql://{self._superuser['username']}:{self._superuser['password']}@{places}/postgres"
 

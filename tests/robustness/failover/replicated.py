@@ -133,7 +133,7 @@ def waiting_commits(server: PostgresCluster) -> list[int]:
 
 
 def until(claim: Callable[[], object], what: str) -> None:
-    """Wait for what servers do and cannot tell us."""
+    """Wait for servers that cannot notify us."""
     deadline = time.monotonic() + _DEADLINE
     while not claim():
         assert time.monotonic() < deadline, f"never happened: {what}"

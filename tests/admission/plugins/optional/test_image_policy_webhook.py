@@ -44,7 +44,7 @@ def says(**status: Any) -> Reply:
 
 
 class Judged:
-    """A cluster whose images another server judges."""
+    """A cluster whose pod images another server approves."""
 
     def __init__(self, folder: Path, reply: Reply, **policy: Any) -> None:
         self.calls: list[Call] = []
@@ -175,7 +175,7 @@ def test_the_audit_log_is_told(tmp_path: Path) -> None:
 
 
 def annotated(plugin: ImagePolicyWebhook, reply: Reply) -> dict[str, str]:
-    """Return what the audit log is told when the server answers so."""
+    """Return the audit annotations for this response of the server."""
     attributes = Write("v1/pods", {"spec": {"containers": [{"name": "c", "image": "i"}]}}).attributes
     deciding = plugin.validate(attributes)
     next(deciding)

@@ -43,7 +43,7 @@ def without(name: str) -> list[Field]:
 
 
 class Peer(Client):
-    """A client of a connection whose handshake is done; what it sends is delivered by `deliver`."""
+    """A client of a connection after its handshake; `deliver` delivers its frames."""
 
     def __init__(self, piece: int, *, acknowledges: bool = True, bounds: Bounds = DEFAULT) -> None:
         """Deliver at most `piece` bytes at once."""
@@ -154,7 +154,7 @@ class Peer(Client):
 
 
 def parsed(data: bytes) -> list[Frame]:
-    """Return the frames of what the server has sent."""
+    """Return the frames that the server has sent."""
     found, rest = [], memoryview(data)
     while rest:
         frame, size = Frame.parse_frame_header(rest[:9])

@@ -45,7 +45,7 @@ def greeted(peer: Peer) -> None:
 
 
 def ask_in_parts(peer: Peer, *ends: int) -> Peer:
-    """Send a request whose block is cut at these places."""
+    """Send a request whose header block is split at these positions."""
     block = peer.block(ECHO)
     parts = [block[begins:end] for begins, end in zip((0, *ends), (*ends, len(block)), strict=True)]
     peer.headers(parts[0], END_STREAM)

@@ -30,7 +30,7 @@ OF_A_CONTAINER = ("imagePullPolicy", "resources", "terminationMessagePath", "ter
 
 
 def recorded_pods(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield every pod as it was created."""
+    """Yield every pod as created."""
     with gzip.open(path, "rb") as lines:
         for line in lines:
             event = json.loads(line)

@@ -35,7 +35,7 @@ assert KIND is not None
 
 
 class Objects:
-    """A `View` whose objects the test puts there."""
+    """A `View` with the test's objects."""
 
     def __init__(self) -> None:
         self.revision = 0
@@ -173,7 +173,7 @@ class Stage:
         return self.get(obj.name, obj.namespace)
 
     def claimed(self) -> dict[str, str]:
-        """Return who holds what, by address or port."""
+        """Return the owner of each address or port."""
         claims = [*self.state.list(IP_ADDRESSES), *self.state.list(NODE_PORTS)]
         parents = {claim.name: claim.view(Claim).parent for claim in claims}
         return {name: f"{parent.namespace}/{parent.name}" for name, parent in parents.items() if parent is not None}

@@ -24,7 +24,7 @@ NODE_PORTS = [0, 0, 0, 0, 30001, 30002, 30003, 40000]
 
 
 class Client:
-    """Somebody who writes Services, most of them right."""
+    """A client that writes Services, most of them valid."""
 
     def __init__(self, ranges: Ranges, seed: int) -> None:
         self.stage = Stage(ranges, seed)

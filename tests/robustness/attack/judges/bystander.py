@@ -55,7 +55,7 @@ class Look(NamedTuple):
 
 
 class Bystander:
-    """What another client has seen so far."""
+    """The observations of another client."""
 
     def __init__(self, notice: Callable[[Look], object]) -> None:
         """Call `notice` with each look, on a thread."""
