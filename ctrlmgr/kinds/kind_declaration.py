@@ -47,5 +47,5 @@ class Declaration:
     stored_version: str = ""
     """The version in the storage of Kubernetes 1.36 if it is no longer served.
 
-    The version's hash is computed from it.
+    The storage version hash in discovery is computed from this version.
     """

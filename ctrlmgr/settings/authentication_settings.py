@@ -295,7 +295,7 @@ class ServiceAccountSettings:
         float,
         DURATION,
         Setting(
-            "The maximum lifetime of a token, at least 1h; a request for a longer time gets this one and a "
+            "The maximum lifetime of a token, at least 1h; longer requests are limited to it, with a "
             "warning. Zero: no maximum.",
             flag="--service-account-max-token-expiration",
             metavar="DURATION",

@@ -168,7 +168,7 @@ def test_what_is_said_of_a_server_is_what_is_said_of_its_database(
 
 
 def _same(text: str) -> str:
-    """Leave out how the databases write true, which is all in which their tables differ."""
+    """Remove the booleans, the only values that the two databases print differently."""
     return re.sub(r",(True|False)$", lambda found: f",{int(found[1] == 'True')}", text, flags=re.MULTILINE)
 
 

@@ -56,7 +56,7 @@ class Writer:
         self._stop.set()
 
     def run(self) -> None:
-        """Write; raises AssertionError when the server refuses what it must not."""
+        """Write; raises AssertionError for an unexpected refusal."""
         with ClientGo(self._server) as client:
             while not self._stop.is_set():
                 self._write(client, self._random.choice(list(self._objects)))

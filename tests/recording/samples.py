@@ -12,7 +12,7 @@ SMALL = Path(__file__).parents[1] / "recordings" / "small.jsonl.gz"
 """421 events of Kubernetes 1.36.2: one scenario of each category."""
 
 WORKLOADS = Path(__file__).parents[1] / "recordings" / "workloads.jsonl.gz"
-"""Scenarios of workloads on `ctrlmgr serve`, its log with those who wrote: see `tests.scenario_recordings`."""
+"""Scenarios of workloads on `ctrlmgr serve`: its log, with authors; see `tests.scenario_recordings`."""
 
 _SHARED = Path(__file__).parents[3] / "shared" / "recordings"
 LARGER = [path for path in (_SHARED / "medium.jsonl.gz", _SHARED / "large.jsonl.gz") if path.exists()]

@@ -251,7 +251,7 @@ class Repair(Generic[C]):
         """Handle a finding that cannot be corrected, or not yet."""
         if finding.action is Action.REPORT:
             return self._tell(finding, Outcome.REPORTED)
-        log.info("may have leaked, looking again later", repair=self.name, value=finding.value)
+        log.info("possible leak, checking again later", repair=self.name, value=finding.value)
         return Handled(finding, Outcome.FLAGGED)
 
     def _tell(self, finding: Finding, outcome: Outcome) -> Handled:

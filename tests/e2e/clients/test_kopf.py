@@ -48,7 +48,7 @@ def operator(server: Server, namespace: str, log: Path) -> Iterator[None]:
 
 
 class Subject:
-    """The Service that the operator handles, as it stands."""
+    """The current Service of the operator."""
 
     def __init__(self, core: make.Api, namespace: str) -> None:
         self._core, self._namespace = core, namespace

@@ -60,7 +60,7 @@ class Truth:
         return self.log[-1].revision if self.log else 0
 
     def changes(self, resource: str, after: int, until: int) -> Sequence[Change]:
-        """Return the changes of a resource after one revision, up to and with another."""
+        """Return the changes of a resource after one revision, up to another inclusively."""
         revisions = self._revisions.get(resource, [])
         return self._changes[resource][bisect_right(revisions, after) : bisect_right(revisions, until)]
 

@@ -38,7 +38,7 @@ rules:
 
 
 class Door(AllowEverything):
-    """Knows bob, who may do nothing, and nobody whose token is wrong."""
+    """Authenticates bob, a user without rights, and refuses unknown tokens."""
 
     async def authenticate(self, parts: RequestParts) -> User:
         token = dict(parts.headers).get(b"authorization", b"")
