@@ -114,7 +114,7 @@ def test_a_deployment_is_ready_in_one_call() -> None:
 
 
 def test_a_deployment_that_cannot_be_ready_fails_the_test() -> None:
-    with pytest.raises(AssertionError, match="pods run where there are nodes: Harness\\(app, nodes=3\\)"):
+    with pytest.raises(AssertionError, match="pods need nodes to run: write Harness\\(app, nodes=3\\)"):
         Harness(App("none")).deployment("web")
     with pytest.raises(AssertionError, match="the condition did not become true within 5 s"):
         Harness(App("none"), nodes=1).deployment("web", image="example.com/x:nonexistent", within=5)

@@ -321,7 +321,9 @@ def server(address: tuple[str, int] = ("127.0.0.1", 0)) -> HttpServer:
 
 def test_a_port_in_use_is_refused_before_anything_runs(site: Site) -> None:
     port = urlsplit(site.url).port or 0
-    with pytest.raises(SettingsError, match=rf"cannot listen on 127\.0\.0\.1:{port}: .*; give another with --listen"):
+    with pytest.raises(
+        SettingsError, match=rf"cannot listen on 127\.0\.0\.1:{port}: .*; choose another address with --listen"
+    ):
         server(("127.0.0.1", port))
 
 

@@ -122,7 +122,7 @@ def test_an_end_is_told_again_to_who_may_see_what_it_wrote(pages: LogPages) -> N
     for right, ids in ((everything, [7]), (lists("pods"), [7]), (lists("secrets"), [])):
         again = rows(asked(pages, right, after=3, reconciles="7"), "reconcile")
         assert [row["id"] for row in again] == ids
-    with pytest.raises(BadRequest, match="no list of up to 50 numbers"):
+    with pytest.raises(BadRequest, match="must be a list of at most 50 numbers"):
         asked(pages, everything, reconciles="7 OR 1")
 
 

@@ -96,7 +96,7 @@ def test_get_knows_what_only_the_log_knows(run: Run, url: str) -> None:
         pytest.param(["get", "widgets"], 1, 'no resource type "widgets"', id="get, no such kind"),
         pytest.param(["get", "pods", "a", "-A"], 2, "exclude each other", id="get, a name in every namespace"),
         pytest.param(["get", "pods", "--at", "99"], 1, "beyond the head", id="get, a revision to come"),
-        pytest.param(["get", "pods", "--at", "soon"], 1, "no moment", id="get, no moment"),
+        pytest.param(["get", "pods", "--at", "soon"], 1, "not a moment", id="get, no moment"),
         pytest.param(["history", "pods"], 2, "Missing argument 'NAME'", id="history, no name"),
         pytest.param(["history", "pods", "none"], 1, "has no events", id="history, no such object"),
         pytest.param(["diff", "--from", "9", "--to", "3"], 2, "is after --to", id="diff, the wrong way round"),

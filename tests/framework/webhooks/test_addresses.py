@@ -105,7 +105,7 @@ def test_the_refusal_says_what_to_do(elsewhere: str, capsys: pytest.CaptureFixtu
         (["--webhook-url", "http://a"], "--webhook-url is 'http://a'; it must be a URL such as"),
         (["--webhook-service", "hooks"], "--webhook-service is 'hooks'; it must be NAMESPACE/NAME"),
         (["--webhook-listen", "9443"], "--webhook-listen is '9443'; it must be HOST:PORT"),
-        (["--webhook-url", "https://a", "--webhook-service", "a/b"], "give one of them"),
+        (["--webhook-url", "https://a", "--webhook-service", "a/b"], "exclude each other"),
     ],
 )
 def test_options_that_cannot_be_right(
