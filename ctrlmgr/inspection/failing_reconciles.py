@@ -30,10 +30,10 @@ def failures(database: Database, *, at: int | None = None, ended: bool = False) 
     return [each for each in found if ended or each.ended_at is None]
 
 
-def failures_of(database: Database, named: Named, key: Key) -> list[Failure]:
-    """Return an object's failures now: the records of its key by controllers of its kind, or of no known kind."""
+def failures_of(found: Iterable[Failure], named: Named, key: Key) -> list[Failure]:
+    """Return an object's failures among `found`: its key's by controllers of its kind, or of no known kind."""
     kinds = ("", named.singular.partition(".")[0])
-    return [each for each in failures(database) if each.key == str(key) and each.kind.lower() in kinds]
+    return [each for each in found if each.key == str(key) and each.kind.lower() in kinds]
 
 
 def as_json(found: Iterable[Failure]) -> list[dict[str, Any]]:

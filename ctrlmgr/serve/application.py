@@ -118,7 +118,8 @@ class Application(Fronted):
         health = [Health("healthz", self._alive_checks), Health("livez", [PING]), Health("readyz", checks)]
         served = Kinds(backend.kinds.definitions) if self._role == CONTROLLERS_ONLY else backend.kinds
         reader = Reader(settings.database_url)
-        process = Process(reader, health, clock=clock, role=self._role)
+        own = {each.name for app in apps for each in app.controllers}
+        process = Process(reader, health, clock=clock, role=self._role, own=own)
         page = Site(reader, process, authorizer, clock=clock, requests=settings.data_path)
         more = {
             **debug_pages(_shown(settings), backend.workers, clock=clock, profiling=settings.server.profiling),

@@ -42,6 +42,13 @@ class Failures:
         return self._reader.ask(answer)
 
 
+def number_of_failures(database: Database, visibility: Visibility) -> int:
+    """Return the number of failures now that a user may see; the page asks every second."""
+    if visibility.limit:
+        return len(seen_failures(database, visibility))
+    return int(database.query("SELECT count(*) FROM failure WHERE ended_at IS NULL").rows[0][0])
+
+
 def seen_failures(
     database: Database, visibility: Visibility, *, at: int | None = None, ended: bool = False
 ) -> list[Failure]:
@@ -57,11 +64,11 @@ def seen_failures(
 
 
 def _is_seen(database: Database, visibility: Visibility, failure: Failure) -> bool:
-    resource = _resource_of(database, failure.kind)
+    resource = resource_of(database, failure.kind)
     return resource is not None and visibility.sees(resource, Key.parse(failure.key))
 
 
-def _resource_of(database: Database, kind: str) -> Resource | None:
+def resource_of(database: Database, kind: str) -> Resource | None:
     """Return the resource of a kind; None if the log does not know it."""
     try:
         return resource_lookup.find(database, kind).resource if kind else None
@@ -70,5 +77,5 @@ def _resource_of(database: Database, kind: str) -> Resource | None:
 
 
 def _told(database: Database, failure: Failure) -> dict[str, Any]:
-    resource = _resource_of(database, failure.kind)
+    resource = resource_of(database, failure.kind)
     return {**as_json([failure])[0], "resource": str(resource) if resource else ""}

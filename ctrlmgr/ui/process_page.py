@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.metrics import Durations, QueueReading, queue_readings
 from ctrlmgr.server.pages.health import Health
+from ctrlmgr.ui.failures_page import number_of_failures
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 
@@ -44,8 +45,14 @@ ORDER BY s.first_revision DESC LIMIT :limit"""
 class Process:
     """Reads the state of one process."""
 
-    def __init__(self, reader: Reader, health: Sequence[Health], *, clock: Clock, role: str = "") -> None:
-        """Use the checks of `health` and the queries of `reader`; `role` is the process's role."""
+    def __init__(
+        self, reader: Reader, health: Sequence[Health], *, clock: Clock, role: str = "", own: Collection[str] = ()
+    ) -> None:
+        """Use the checks of `health` and the queries of `reader`; `role` is the process's role.
+
+        `own` are the names of the controllers of apps.
+        """
+        self._own = own
         self._reader = reader
         self._health = health
         self._clock = clock
@@ -59,19 +66,22 @@ class Process:
         """
         fields: dict[str, Any] = {"now": self._clock.now(), "history": self._reader.has_history, "version": __version__}
         if not self._reader.has_history:
-            return {**fields, "head": 0, "headAt": 0, "reason": str(self._reader.unavailable)}
+            return {**fields, "head": 0, "headAt": 0, "failing": 0, "reason": str(self._reader.unavailable)}
 
-        def answer(database: Database) -> tuple[int, int]:
+        def answer(database: Database) -> dict[str, Any]:
             head = self._reader.head(database)
-            return head, moments.recorded_at(database, head)
+            failing = number_of_failures(database, parameters.visibility)
+            return {"head": head, "headAt": moments.recorded_at(database, head), "failing": failing}
 
-        head, head_at = self._reader.ask(answer)
-        return {**fields, "head": head, "headAt": head_at, "unseen": parameters.visibility.limit}
+        return {**fields, **self._reader.ask(answer), "unseen": parameters.visibility.limit}
 
     def queues(self, parameters: Parameters) -> dict[str, Any]:
         """Return the metrics of every workqueue of this process; two answers yield rates."""
         readings = queue_readings()
-        return {"now": self._clock.now(), "queues": [_queue(name, reading) for name, reading in readings.items()]}
+        return {
+            "now": self._clock.now(),
+            "queues": [_queue(name, reading, self._own) for name, reading in readings.items()],
+        }
 
     def leaders(self, parameters: Parameters) -> dict[str, Any]:
         """Return the newest terms of leaders, newest first."""
@@ -126,9 +136,10 @@ def _term(
     return {"term": term, "lease": lease or "", "holder": holder or actor, "writes": writes, **span}
 
 
-def _queue(name: str, reading: QueueReading) -> dict[str, Any]:
+def _queue(name: str, reading: QueueReading, own: Collection[str]) -> dict[str, Any]:
     return {
         "name": name,
+        "own": name in own,
         "depth": reading.depth,
         "adds": reading.adds,
         "retries": reading.retries,

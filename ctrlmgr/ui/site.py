@@ -7,7 +7,7 @@
 | `/ui/api/status`, `queues`, `leaders`, `requests`, `health` | the current state of the process |
 | `/ui/api/failures` | the reconciles that fail |
 | `/ui/api/timeline`, `events`, `moment` | events over time |
-| `/ui/api/kinds`, `objects`, `object`, `history` | objects at a revision |
+| `/ui/api/kinds`, `objects`, `object`, `around`, `history` | objects at a revision |
 | `/ui/api/cluster` | nodes, their pods, and waiting pods |
 | `/ui/api/change` | the causes and effects of a change |
 | `/ui/api/rollout` | the rollout of a workload |
@@ -46,6 +46,7 @@ from ctrlmgr.ui.process_page import Process
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.requests_page import Requests
 from ctrlmgr.ui.rollouts_page import Rollouts
+from ctrlmgr.ui.surroundings import Surroundings
 from ctrlmgr.ui.tables_page import Tables
 from ctrlmgr.ui.timeline import Timeline
 from ctrlmgr.ui.visibility import Visibility
@@ -94,6 +95,7 @@ class Site:
             "kinds": tables.kinds,
             "objects": tables.objects,
             "object": objects.object,
+            "around": Surroundings(reader, clock=clock).around,
             "history": objects.history,
             "cluster": Cluster(reader).cluster,
             "change": graphs.change,

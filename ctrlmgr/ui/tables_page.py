@@ -6,12 +6,13 @@ raises `Expired`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import Resource, Revision
+from ctrlmgr.api.resource import INTERNAL_GROUP, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.kind_registry import Kinds
@@ -19,6 +20,7 @@ from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.historical_custom_kinds import CustomKindsAt
 from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.ui.failures_page import resource_of, seen_failures
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 
@@ -47,17 +49,25 @@ class Tables:
         self._clock = clock
 
     def kinds(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the number of objects of each resource in each namespace at the revision `at`."""
+        """Return the number of objects of each resource in each namespace at the revision `at`.
+
+        Custom kinds come first, of these and of the others those with most failing reconciles.
+        """
 
         def answer(database: Database) -> dict[str, Any]:
-            at = self._reader.moment(database, parameters)
+            at, is_past = self._reader.moment(database, parameters), bool(parameters.number("at", 0))
             visibility = parameters.visibility.past(database)
             counted: dict[str, dict[str, int]] = {}
             for resource, namespace, number in database.query(_KINDS, {"at": at}).rows:
                 if visibility.lists(Resource.parse(resource), namespace, at):
                     counted.setdefault(resource, {})[namespace] = number
             lost = moments.floors_above(database, at)
-            kinds = [{"resource": resource, "namespaces": counts} for resource, counts in counted.items()]
+            failing = _failing(database, parameters, moments.recorded_at(database, at) if is_past else None)
+            kinds = [
+                {"resource": name, "namespaces": counts, "custom": _is_custom(name), "failing": failing[name]}
+                for name, counts in counted.items()
+            ]
+            kinds.sort(key=lambda each: (not each["custom"], -failing[str(each["resource"])], each["resource"]))
             return {"at": at, "kinds": kinds, "compacted": lost}
 
         return self._reader.ask(answer)
@@ -89,6 +99,18 @@ class Tables:
             return {"at": at, "head": head, "total": total} | _table(objects, deleted, now, limit, custom)
 
         return self._reader.ask(answer)
+
+
+def _failing(database: Database, parameters: Parameters, moment: int | None) -> Counter[str]:
+    """Return the number of failing objects of each resource, now or at a time."""
+    found = Counter(each.kind for each in seen_failures(database, parameters.visibility, at=moment) if each.kind)
+    return Counter({str(resource_of(database, kind)): number for kind, number in found.items()})
+
+
+def _is_custom(resource: str) -> bool:
+    """Return whether a resource is of none of Kubernetes' groups, nor ours."""
+    group = Resource.parse(resource).group
+    return "." in group and not group.endswith(".k8s.io") and group != INTERNAL_GROUP
 
 
 def _where(database: Database, resource: Resource, parameters: Parameters, at: Revision) -> tuple[str, dict[str, Any]]:
@@ -133,7 +155,8 @@ def _page(
 
 
 @cache
-def _kinds() -> Kinds:
+def printers() -> Kinds:
+    """Return the built-in kinds with their tables."""
     return builtin_kinds()
 
 
@@ -141,9 +164,9 @@ def _table(
     objects: list[Object], deleted: Sequence[tuple[str, str, int]], now: int, limit: int, custom: CustomKindsAt
 ) -> dict[str, Any]:
     shown = objects[:limit]
-    gvk = _gvk(shown[0]) if shown else GroupVersionKind("", "v1", "")
-    table = _kinds().printer_of(gvk)
-    if shown and _kinds().by_gvk(gvk) is None and (kind := custom.kind_of(shown[0])) is not None:
+    gvk = gvk_of(shown[0]) if shown else GroupVersionKind("", "v1", "")
+    table = printers().printer_of(gvk)
+    if shown and printers().by_gvk(gvk) is None and (kind := custom.kind_of(shown[0])) is not None:
         table, shown = kind.printer, [custom.shown(obj) for obj in shown]
     there = {(obj.namespace, obj.name) for obj in objects}
     last = shown[-1] if len(objects) > limit else None
@@ -164,7 +187,8 @@ def _table(
     }
 
 
-def _gvk(obj: Object) -> GroupVersionKind:
+def gvk_of(obj: Object) -> GroupVersionKind:
+    """Return the group, version and kind in an object's body."""
     fields = obj.to_dict()
     group, _, version = fields["apiVersion"].rpartition("/")
     return GroupVersionKind(group, version, fields["kind"])

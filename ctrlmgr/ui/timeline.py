@@ -1,8 +1,8 @@
 """Events over time: a chart of the log for navigation.
 
 A chart has at most `_MOST_BARS` bars of equal width in revisions or time, each divided by author or resource. The most
-frequent `_SERIES` of these are separate, the others are combined. If a namespace was created again, a user that may see
-only the present one sees no blocks that began before.
+frequent `_SERIES` of these are separate, the others are combined. Long pauses on the axis of time are folded. If a
+namespace was created again, a user that may see only the present one sees no blocks that began before.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.inspection import moments
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.density import Block, Counted, Density, Group, count
+from ctrlmgr.ui.folding import Folded
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.visibility import PastVisibility
@@ -96,10 +97,12 @@ class Timeline:
         index = Group._fields.index(by)
         names = _frequent(counted, index)
         blocks = _visible(_within(database, counted, first, last), visibility)
-        span = _span(blocks, axis, first, last, bars)
+        folded = Folded.of([(block.began, block.ended) for block in blocks] if axis == "time" else [])
+        span = _span(blocks, axis, first, last, bars, folded)
         drawn = _Bars(span, {name: place for place, name in enumerate(names)}, index)
         for block in blocks:
-            drawn.add(block, *((block.began, block.ended) if axis == "time" else (block.first, block.last)))
+            ends = (folded.point(block.began), folded.point(block.ended)) if axis == "time" else block[:2]
+            drawn.add(block, *ends)
         return {
             "head": head,
             "counted": counted.until,
@@ -110,6 +113,7 @@ class Timeline:
             "bars": span.bars,
             "series": names,
             "items": drawn.told(),
+            "folds": folded.told(),
         }
 
     def moment(self, parameters: Parameters) -> dict[str, Any]:
@@ -168,10 +172,10 @@ def _within(database: Database, counted: Counted, first: Revision, last: Revisio
     return [block for block in counted.blocks if block.last >= first and block.first <= last]
 
 
-def _span(blocks: list[Block], axis: str, first: Revision, last: Revision, bars: int) -> _Span:
+def _span(blocks: list[Block], axis: str, first: Revision, last: Revision, bars: int, folded: Folded) -> _Span:
     if axis == "revision":
         bars = min(bars, last - first + 1)
         return _Span(first, (last - first + 1) / bars, bars)
     start = min((block.began for block in blocks), default=0)
-    end = max((block.ended for block in blocks), default=0)
+    end = folded.point(max((block.ended for block in blocks), default=0))
     return _Span(start, max(1, end - start + 1) / bars, bars)

@@ -13,7 +13,7 @@ from tests.ui.conftest import NewTab
 from tests.ui.looking import go, revision_of
 from tests.ui.site import Served
 
-VIEWS = ("timeline", "objects", "queues", "leaders", "health", "requests", "cluster")
+VIEWS = ("failures", "timeline", "objects", "queues", "leaders", "health", "requests", "cluster")
 
 FAINT = """() => {
   const parse = (text) => {

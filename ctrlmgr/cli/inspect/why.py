@@ -58,7 +58,7 @@ def why(
     from ctrlmgr.cli.output import change_lines, failure_lines, trees
     from ctrlmgr.inspection import causes, scheduling_decision
     from ctrlmgr.inspection.audited_requests import requests_if_kept
-    from ctrlmgr.inspection.failing_reconciles import as_json, failures_of
+    from ctrlmgr.inspection.failing_reconciles import as_json, failures, failures_of
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)
@@ -68,7 +68,7 @@ def why(
         else:
             with requests_if_kept(loaded.settings.data_path) as requests:
                 tree = causes.why(database, revision, depth=depth, requests=requests)
-        failing = failures_of(database, named, key) if at is None and not effects else []
+        failing = failures_of(failures(database), named, key) if at is None and not effects else []
         placed = None
         if named.resource == PODS and not effects and output == "tree":
             placed = scheduling_decision.of(database, key, until=revision)

@@ -49,9 +49,19 @@ export function forgetToken() {
  */
 export async function ask(name, query = {}) {
   const told = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const text = new URLSearchParams(told.map(([key, value]) => [key, String(value)])).toString();
-  const response = await sent(`api/${name}${text ? `?${text}` : ""}`);
+  const asked = new URLSearchParams(told.map(([key, value]) => [key, String(value)])).toString();
+  const response = await sent(`api/${name}${asked ? `?${asked}` : ""}`);
   if (response.ok) return response.json();
+  throw new Refused(response.status, await reason(response));
+}
+
+/**
+ * Ask the API for a text; throws as `ask` does.
+ * @param {string} address @returns {Promise<string>}
+ */
+export async function text(address) {
+  const response = await sent(address);
+  if (response.ok) return response.text();
   throw new Refused(response.status, await reason(response));
 }
 
@@ -65,10 +75,10 @@ async function sent(address) {
 }
 
 async function reason(response) {
-  const text = await response.text();
+  const said = await response.text();
   try {
-    return JSON.parse(text).message || response.statusText;
+    return JSON.parse(said).message || response.statusText;
   } catch {
-    return text.trim() || response.statusText;
+    return said.trim() || response.statusText;
   }
 }

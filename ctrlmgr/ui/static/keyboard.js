@@ -13,6 +13,7 @@ const KEYS = [
   ["r", "go to a revision or a time"],
   ["/", "filter"],
   ["1 … 7", "timeline, objects, queues, leaders, health, requests, cluster"],
+  ["f", "failures"],
   ["?", "this list"],
 ];
 

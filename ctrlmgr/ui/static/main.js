@@ -2,13 +2,15 @@
 
 import { h, fill } from "./dom.js";
 import { Refused, Unreachable, ask, takeToken } from "./api.js";
-import { current, go, link, listen } from "./state.js";
+import { current, go, land, link, listen } from "./state.js";
 import { listen as listenToKeys, help } from "./keyboard.js";
 import { door } from "./door.js";
+import { count } from "./format.js";
 import { latest } from "./latest.js";
 import { scrubber } from "./scrubber.js";
 import { change } from "./view_change.js";
 import { cluster } from "./view_cluster.js";
+import { failures } from "./view_failures.js";
 import { health } from "./view_health.js";
 import { leaders } from "./view_leaders.js";
 import { object } from "./view_object.js";
@@ -25,8 +27,9 @@ import { timeline } from "./view_timeline.js";
  */
 
 /** @type {Record<string, () => View>} */
-const VIEWS = { timeline, objects, object, change, queues, leaders, requests, health, cluster };
+const VIEWS = { failures, timeline, objects, object, change, queues, leaders, requests, health, cluster };
 const MENU = [
+  ["failures", "Failures"],
   ["timeline", "Timeline"],
   ["objects", "Objects"],
   ["queues", "Queues"],
@@ -43,6 +46,7 @@ const pulse = h("span", { class: "pulse", title: "the server answers" });
 const banner = h("p", { class: "banner", role: "alert", hidden: true });
 const heading = h("h1", { class: "aside" });
 const room = h("div");
+const failing = h("b", { class: "failing", hidden: true, "aria-label": "failing reconciles" });
 const stage = h("main", null, room);
 const time = scrubber(failed);
 
@@ -68,6 +72,8 @@ const update = latest(async () => {
   for (const item of menu.children)
     item.toggleAttribute("aria-current", item.dataset.view === (WITHIN[known] ?? known));
   for (const item of menu.children) item.setAttribute("href", link(item.dataset.view, {}));
+  fill(failing, status.failing ? count(status.failing) : "");
+  failing.hidden = !status.failing;
   try {
     if (!status.history && !view.always) {
       fill(room, notice("No history to show", status.reason));
@@ -133,7 +139,9 @@ function offline(is) {
 /** Look how far the log has got, and show what is new. */
 async function look() {
   try {
+    const isFirst = !status;
     status = await ask("status");
+    if (isFirst) land(status.failing ? "failures" : "timeline");
     offline(false);
     await update();
   } catch (error) {
@@ -149,7 +157,9 @@ async function watch() {
 function build() {
   fill(
     menu,
-    MENU.map(([name, label]) => h("a", { "data-view": name, href: link(name, {}) }, label)),
+    MENU.map(([name, label]) =>
+      h("a", { "data-view": name, href: link(name, {}) }, label, name === "failures" && failing),
+    ),
   );
   document.body.append(
     h(
@@ -168,9 +178,10 @@ function build() {
 }
 
 function keys() {
-  const views = Object.fromEntries(MENU.map(([name], index) => [String(index + 1), () => go(link(name, {}))]));
+  const views = Object.fromEntries(MENU.slice(1).map(([name], index) => [String(index + 1), () => go(link(name, {}))]));
   listenToKeys({
     ...views,
+    f: () => go(link("failures", {})),
     "?": help,
     l: time.follow,
     r: time.edit,

@@ -6,7 +6,7 @@ import { change, current } from "./state.js";
 import { clock, count, day, moment as exact } from "./format.js";
 import { colour, learn } from "./colours.js";
 import { latest } from "./latest.js";
-import { Scale, bars, bubble as described, named, ticks } from "./scrubber_picture.js";
+import { Scale, bars, bubble as described, folds, named, ticks } from "./scrubber_picture.js";
 
 const SMALLEST = 12;
 const ZOOM = 1.6;
@@ -160,8 +160,8 @@ export function scrubber(failed) {
 
   function draw() {
     if (!scale) return;
-    fill(picture, bars(scale.picture, hidden, current().params.by));
-    fill(axis, ticks(scale));
+    fill(picture, bars(scale.picture, hidden, current().params.by), folds(scale));
+    fill(axis, ticks(scale, plot.clientWidth));
     const { by: by_ } = current().params;
     const names = scale.picture.items.some((bar) => bar.counts.at(-1) > 0)
       ? [...scale.picture.series, ""]

@@ -1,18 +1,20 @@
 // The picture along which one travels: bars of how much happened, and where in them a revision is.
 
 import { h, s, fill } from "./dom.js";
-import { clock, count, day, plural, who } from "./format.js";
+import { clock, count, day, duration, plural, who } from "./format.js";
 import { colour } from "./colours.js";
 
 /**
  * @typedef {{index: number, from: number, to: number, at: number, counts: number[]}} Bar
  * @typedef {{head: number, counted: number, from: number, to: number, start: number, end: number, bars: number,
- *            series: string[], items: Bar[]}} Picture
+ *            series: string[], items: Bar[],
+ *            folds: Array<{at: number, width: number, left: number, pause: number}>}} Picture
  */
 
 export const HEIGHT = 84;
 const WIDTH = 1000;
 const TICKS = 7;
+const LABEL = 150;
 const GAP = 0.22;
 
 /** Where things are in a picture: between revisions and places from 0 to 1. */
@@ -52,9 +54,29 @@ export class Scale {
   /** When it was at a place. @param {number} place */
   time(place) {
     const { start, end, bars, items } = this.picture;
-    if (this.inTime) return start + place * (end - start);
+    if (this.inTime) return unfolded(start + place * (end - start), this.picture.folds);
     return (items.findLast((each) => each.index <= place * bars) ?? items[0])?.at ?? 0;
   }
+}
+
+/**
+ * The time of a point on an axis whose long pauses are folded. @param {number} point
+ * @param {Array<{at: number, left: number}>} folds  where each fold ends, and the time that is left out before that
+ */
+function unfolded(point, folds) {
+  return folds.reduce((sum, fold) => (fold.at <= point ? sum + fold.left : sum), point);
+}
+
+/** The marks of folded pauses. @param {Scale} scale */
+export function folds(scale) {
+  const { start, end, folds: found } = scale.picture;
+  if (!scale.inTime) return [];
+  return found.map((fold) => {
+    const text = `nothing happened for ${duration(fold.pause / 1e6)}`;
+    const node = h("span", { class: "fold", title: text }, h("span", { class: "aside" }, text));
+    node.style.left = `${(100 * (fold.at - fold.width / 2 - start)) / (end - start)}%`;
+    return node;
+  });
 }
 
 /** Draw the bars. @param {Picture} picture @param {Set<string>} hidden  series that are left out @param {string} by */
@@ -93,13 +115,14 @@ function rectangle(...numbers) {
   return `M${x} ${y}h${width}v${height}h-${width}z`;
 }
 
-/** The moments below the bars. @param {Scale} scale */
-export function ticks(scale) {
+/** The moments below the bars, as many as there is room for. @param {Scale} scale @param {number} width in pixels */
+export function ticks(scale, width) {
   const { picture } = scale;
   if (!picture.items.length) return [];
+  const number = Math.max(1, Math.min(TICKS, Math.floor(width / LABEL)));
   let lastDay = "";
-  return Array.from({ length: TICKS }, (_, index) => {
-    const place = (index + 0.5) / TICKS;
+  return Array.from({ length: number }, (_, index) => {
+    const place = (index + 0.5) / number;
     const at = scale.time(place);
     const today = day(at);
     const label = scale.inTime || !at ? clock(at) : `${count(scale.revision(place))}`;

@@ -10,11 +10,17 @@
 const SHARED = ["at", "by", "axis", "from", "to"];
 const DEFAULTS = { by: "actor", axis: "time" };
 const listeners = new Set();
+let home = "timeline";
+
+/** Choose the view of an address that names none. @param {string} view */
+export function land(view) {
+  home = view;
+}
 
 /** @returns {State} */
 export function current() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  return { view: path || "timeline", params: { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(query ?? "")) } };
+  return { view: path || home, params: { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(query ?? "")) } };
 }
 
 /**

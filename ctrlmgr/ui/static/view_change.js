@@ -35,8 +35,11 @@ export function change() {
 
 /** The node of what made a change: its reconcile, or what is inferred in its place. */
 function own(found) {
-  const guess = `i${found.revision}`;
-  return found.graph.nodes.some((each) => each.id === guess) ? guess : `r${found.reconcile}`;
+  const { nodes, edges, root } = found.graph;
+  const known = new Set(nodes.map((each) => each.id));
+  const named = [`i${found.revision}`, `r${found.reconcile}`].find((each) => known.has(each));
+  // A reconcile that is grouped with others is drawn under the name of its group.
+  return named ?? edges.find(([from, to]) => to === root && known.has(from))?.[0];
 }
 
 function heading(found) {

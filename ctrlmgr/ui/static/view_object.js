@@ -7,6 +7,7 @@ import { actor, badge, content, reconcile, revisionLink, time } from "./changes.
 import { clock, count, moment as exact, placed, plural, who } from "./format.js";
 import { colour } from "./colours.js";
 import { rollout } from "./rollout.js";
+import { surroundings } from "./surroundings.js";
 
 const PAGE = 40;
 
@@ -15,11 +16,13 @@ export function object() {
   const state = h("section", { class: "card yaml-card" });
   const past = h("section", { class: "card history-card" });
   const rolled = rollout();
+  const around = surroundings();
   const node = h(
     "div",
     { class: "object-page" },
     heading,
     rolled.node,
+    around.node,
     h("div", { class: "two wide-right" }, past, state),
   );
   let told = [];
@@ -35,7 +38,7 @@ export function object() {
       [told, more, toldOf] = [answer.changes, answer.more, key];
     }
     show(found, place, params, moment);
-    await rolled.update(place, moment);
+    await Promise.all([rolled.update(place, moment), around.update(place, moment)]);
   }
 
   function show(found, place, params, moment) {

@@ -4,6 +4,7 @@ import { h, fill } from "./dom.js";
 import { ask } from "./api.js";
 import { change, link } from "./state.js";
 import { count, placed, plural } from "./format.js";
+import { state } from "./trouble.js";
 
 const NEAR = 20;
 const FIRST = "pods";
@@ -146,9 +147,10 @@ function entry(kind, chosen, namespace) {
       href: link("objects", { resource: kind.resource, q: null }),
       "aria-current": kind.resource === chosen && "true",
       title: kind.resource,
-      class: number ? "" : "none",
+      class: [!number && "none", kind.custom && "custom"].filter(Boolean).join(" "),
     },
     h("span", null, name, group.length > 0 && h("small", null, group.join("."))),
+    kind.failing > 0 && h("i", { class: "failing", title: "objects whose reconciles fail" }, count(kind.failing)),
     h("b", null, count(number)),
   );
 }
@@ -198,14 +200,4 @@ function ghost(row, width, namespaced, resource) {
       h("a", { class: "rev", href: link("change", { at: row.revision }) }, count(row.revision)),
     ),
   );
-}
-
-function state(column, cell) {
-  if (column !== "Status" && column !== "Ready") return "";
-  if (["Running", "Ready", "Active", "Bound", "Succeeded", "Completed"].includes(cell)) return "good";
-  const counted = /^(\d+)\/(\d+)$/.exec(String(cell));
-  if (counted) return counted[1] === counted[2] ? "" : "bad";
-  return ["Pending", "Terminating", "NotReady", "Unknown", "Failed", "CrashLoopBackOff", "Error"].includes(cell)
-    ? "bad"
-    : "";
 }

@@ -1,7 +1,7 @@
 // The workqueues of the process that answers, as they are now and as they were since the page was opened.
 
 import { h, fill } from "./dom.js";
-import { ask } from "./api.js";
+import { Refused, ask } from "./api.js";
 import { count, duration, precise } from "./format.js";
 import { sparkline } from "./sparkline.js";
 
@@ -14,7 +14,8 @@ export function queues() {
   const samples = [];
 
   async function update() {
-    const answer = await ask("queues");
+    const [answer, failing] = await Promise.all([ask("queues"), failures()]);
+    for (const queue of answer.queues) queue.failing = failing.get(queue.name) ?? 0;
     samples.push({ now: answer.now, queues: Object.fromEntries(answer.queues.map((queue) => [queue.name, queue])) });
     if (samples.length > KEPT) samples.shift();
     if (!answer.queues.length) {
@@ -40,12 +41,32 @@ export function queues() {
       h(
         "div",
         { class: "grid" },
-        answer.queues.map((queue) => tile(queue, samples)),
+        [...answer.queues].sort(order).map((queue) => tile(queue, samples)),
       ),
     );
   }
 
   return { node, update, always: true };
+}
+
+/** Return how many objects fail, by controller; none if there is no database to ask. */
+async function failures() {
+  const found = new Map();
+  try {
+    for (const each of (await ask("failures")).failures)
+      found.set(each.controller, (found.get(each.controller) ?? 0) + 1);
+  } catch (error) {
+    if (!(error instanceof Refused) || error.needsToken) throw error;
+  }
+  return found;
+}
+
+/** Queues with failing keys first, then those of apps, then the busiest; by name otherwise. */
+function order(one, other) {
+  const rank = (queue) => [queue.failing, Number(queue.own), queue.depth + queue.running];
+  const [first, second] = [rank(one), rank(other)];
+  const place = first.findIndex((each, index) => each !== second[index]);
+  return place < 0 ? one.name.localeCompare(other.name) : second[place] - first[place];
 }
 
 function tile(queue, samples) {
@@ -55,8 +76,9 @@ function tile(queue, samples) {
   const seconds = (samples.at(-1).now - first.now) / 1e6;
   const rate = (name) => (seconds > 0 ? (queue[name] - then[name]) / seconds : 0);
   const adds = series.slice(1).map((each, index) => Math.max(0, each.adds - series[index].adds));
+  const rests = queue.failing > 0 ? `${count(queue.failing)} failing` : "at rest";
   const busy =
-    queue.running > 0 ? `${count(queue.running)} at work, longest for ${duration(queue.longest)}` : "at rest";
+    queue.running > 0 ? `${count(queue.running)} at work, longest for ${duration(queue.longest)}` : rests;
   const facts = [
     ["added", `${precise(rate("adds"))}/s`, count(queue.adds)],
     ["retried", `${precise(rate("retries"))}/s`, count(queue.retries)],
@@ -65,7 +87,7 @@ function tile(queue, samples) {
   ];
   return h(
     "article",
-    { class: queue.retries > then.retries ? "card tile warn" : "card tile" },
+    { class: queue.failing > 0 || queue.retries > then.retries ? "card tile warn" : "card tile" },
     h("header", null, h("h2", null, queue.name), h("span", { class: queue.running ? "state busy" : "state" }, busy)),
     h(
       "div",
