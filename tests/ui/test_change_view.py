@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -67,6 +68,20 @@ def test_nodes_lead_on_and_reconciles_tell_of_themselves(tab: Page, database: Da
     expect(tab.locator("h1")).to_have_text(f"Revision {revision}")
     tab.go_back()
     at(tab, written)
+
+
+def test_the_card_tells_of_the_cause_in_the_picture_after_a_step(tab: Page, database: Database) -> None:
+    written = revision_of(database, "resource = 'endpoints' AND name = 'web'")
+    other = revision_of(database, "resource = 'replicasets.apps' AND name LIKE 'gateway%' AND type = 'ADDED'")
+    go(tab, f"#/change?at={written}")
+    at(tab, written)
+    tab.locator(".graph .run", has_text="endpoint-controller").first.click()
+    tab.wait_for_url(re.compile("run=r"))
+    chosen = tab.url.rpartition("run=")[2]
+    go(tab, f"#/change?at={other}&run={chosen}")  # as a step along the time leaves it
+    at(tab, other)
+    expect(tab.locator(".facts")).to_contain_text("deployment-controller")
+    expect(tab.locator("main")).not_to_contain_text("Requested by")
 
 
 def test_a_change_that_somebody_asked_for_stands_alone(tab: Page) -> None:

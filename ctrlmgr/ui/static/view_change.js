@@ -16,7 +16,8 @@ export function change() {
     if (key === shown) return;
     const found = await ask("change", { revision: moment.at });
     shown = key;
-    const run = found.graph.nodes.find((each) => each.id === (params.run ?? own(found)));
+    const nodeOf = (id) => found.graph.nodes.find((each) => each.id === id);
+    const run = nodeOf(params.run) ?? nodeOf(own(found)); // the chosen one may be of another revision
     fill(
       node,
       heading(found),
@@ -35,11 +36,8 @@ export function change() {
 
 /** The node of what made a change: its reconcile, or what is inferred in its place. */
 function own(found) {
-  const { nodes, edges, root } = found.graph;
-  const known = new Set(nodes.map((each) => each.id));
-  const named = [`i${found.revision}`, `r${found.reconcile}`].find((each) => known.has(each));
-  // A reconcile that is grouped with others is drawn under the name of its group.
-  return named ?? edges.find(([from, to]) => to === root && known.has(from))?.[0];
+  const guess = `i${found.revision}`;
+  return found.graph.nodes.some((each) => each.id === guess) ? guess : `r${found.reconcile}`;
 }
 
 function heading(found) {
