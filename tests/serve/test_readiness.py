@@ -42,6 +42,33 @@ def test_a_script_that_waits_for_the_file_finds_the_servers_url(tmp_path: Path) 
     assert [entry["event"] for entry in logs] == ["ready"]
 
 
+def test_ready_is_said_after_the_address_is_published_but_is_not_held_back_for_ever() -> None:
+    asked, is_published, stop, clock = threading.Event(), threading.Event(), threading.Event(), FakeClock()
+
+    def published() -> bool:
+        asked.set()
+        return is_published.is_set()
+
+    with capture_logs() as logs:
+        for is_in_time in (True, False):
+            readiness = Readiness(lambda: True, "", None, clock=clock, is_published=published)
+            asked.clear()
+            is_published.clear()
+            running = threads.start("readiness under test", lambda each=readiness: each.run(stop))  # type: ignore[misc]
+            assert asked.wait(TIMEOUT)
+            assert len(logs) == (0 if is_in_time else 1)
+            if is_in_time:
+                is_published.set()
+            else:
+                clock.step(6)
+            while len(logs) < (1 if is_in_time else 2):
+                stop.wait(0.01)
+            stop.set()
+            running.join(TIMEOUT)
+            stop.clear()
+    assert [entry["event"] for entry in logs] == ["ready", "ready"]
+
+
 def test_a_file_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "ready").mkdir()
     with pytest.raises(SettingsError, match=r"server.ready_file: .*/ready cannot be written"):
