@@ -31,7 +31,7 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.serve.auditing import AuditLog
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit_settings import AuditSettings
@@ -94,7 +94,7 @@ class Asked:
 
     def __init__(self) -> None:
         """Request the creation of a Service."""
-        self.told = Told()
+        self.told = AuthenticationNotes()
         self.raw_headers = HeaderLines(HEADERS)
 
 

@@ -92,7 +92,7 @@ class Webhook(NamedTuple):
         return Verdict(Decision.DENY if self.denies_unasked else Decision.NO_OPINION, "", error)
 
 
-class Asked(NamedTuple):
+class ConfiguredAuthorizer(NamedTuple):
     """One authorizer of the list."""
 
     type: str
@@ -101,7 +101,7 @@ class Asked(NamedTuple):
     """The webhook's settings; set if and only if the type is Webhook."""
 
 
-def read_configuration(file: Path, functions: Functions) -> tuple[Asked, ...]:
+def read_configuration(file: Path, functions: Functions) -> tuple[ConfiguredAuthorizer, ...]:
     """Return the configured authorizers in order; raises `SettingsError` with the line and the reason.
 
     Expressions may call `functions`.
@@ -120,12 +120,14 @@ def read_configuration(file: Path, functions: Functions) -> tuple[Asked, ...]:
     return tuple(_asked(document, each, index, compiler) for index, each in enumerate(said.authorizers))
 
 
-def _asked(document: Document, said: _Authorizer, index: int, compiler: ConditionCompiler) -> Asked:
+def _asked(document: Document, said: _Authorizer, index: int, compiler: ConditionCompiler) -> ConfiguredAuthorizer:
     if said.webhook is None:
-        return Asked(said.type)
+        return ConfiguredAuthorizer(said.type)
     at = ("authorizers", index, "webhook")
     webhook = _webhook(document, said.webhook, said.name, *at)
-    return Asked(said.type, webhook._replace(conditions=_conditions(document, said.webhook, compiler, *at)))
+    return ConfiguredAuthorizer(
+        said.type, webhook._replace(conditions=_conditions(document, said.webhook, compiler, *at))
+    )
 
 
 def _check(document: Document, said: _Authorizer, index: int, types: Collection[str], names: Collection[str]) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.calls.call import Surroundings
+from ctrlmgr.engine.calls.call import CallInputs
 from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Operation
@@ -125,9 +125,9 @@ class Attributes(msgspec.Struct):
         return metadata
 
     @property
-    def around(self) -> Surroundings:
+    def around(self) -> CallInputs:
         """The view and the random source that a conversion needs."""
-        return Surroundings(self.view, self.random)
+        return CallInputs(self.view, self.random)
 
     def changed(self, plugin: str) -> None:
         """Record that the plugin `plugin` has changed the object."""

@@ -19,7 +19,7 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.calls.call import Calling, Surroundings
+from ctrlmgr.engine.calls.call import Calling, CallInputs
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.errors import ConversionFailed, UnknownError
 
@@ -41,7 +41,7 @@ class Way(Protocol):
     Ways are compared by identity; a definition keeps the same way.
     """
 
-    def convert(self, objects: Sequence[Unstructured], around: Surroundings) -> Calling[Sequence[Converted]]:
+    def convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
         """Return the webhook's answer for each object."""
 
 
@@ -67,7 +67,7 @@ class _Answers:
     def find(self, way: Way, body: bytes) -> bytes | ConversionFailed | None:
         return self._known.get((way, body))
 
-    def gather(self, missing: Iterable[Unconverted], around: Surroundings) -> Calling[None]:
+    def gather(self, missing: Iterable[Unconverted], around: CallInputs) -> Calling[None]:
         """Convert all missing objects; objects of the same way share calls."""
         ways: dict[Way, dict[bytes, None]] = {}
         for each in missing:
@@ -114,7 +114,7 @@ def is_anew() -> bool:
     return answers is not None and answers.anew
 
 
-def converting(call: Callable[[], T], around: Surroundings, *, anew: bool = False) -> Calling[T]:
+def converting(call: Callable[[], T], around: CallInputs, *, anew: bool = False) -> Calling[T]:
     """Return the result of `call`, or raise its error, once all conversions that it needs are known.
 
     `call` runs again after each conversion, so it must have no side effects. `anew` disables cached conversions.
@@ -129,7 +129,7 @@ def converting(call: Callable[[], T], around: Surroundings, *, anew: bool = Fals
         yield from answers.gather([missing], around)
 
 
-def shown(kind: Kind, obj: Object, around: Surroundings, *, anew: bool = False) -> Calling[Object]:
+def shown(kind: Kind, obj: Object, around: CallInputs, *, anew: bool = False) -> Calling[Object]:
     """Return a stored object in the version of `kind`; raises `ConversionFailed`."""
     show = kind.from_storage
     if show is None:
@@ -137,7 +137,7 @@ def shown(kind: Kind, obj: Object, around: Surroundings, *, anew: bool = False) 
     return (yield from converting(lambda: show(obj), around, anew=anew))
 
 
-def shown_all(kind: Kind, objects: Iterable[Object], around: Surroundings) -> Calling[list[Object]]:
+def shown_all(kind: Kind, objects: Iterable[Object], around: CallInputs) -> Calling[list[Object]]:
     """Return stored objects in the version of `kind`; all conversions share calls. Raises `ConversionFailed`."""
     show = kind.from_storage
     found = list(objects)

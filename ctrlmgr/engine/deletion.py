@@ -40,7 +40,7 @@ class Grace(NamedTuple):
     """Whether the object already has this grace period, so that this deletion changes nothing."""
 
 
-class Going(NamedTuple):
+class DeletionDecision(NamedTuple):
     """The decision on a deletion."""
 
     grace: Grace | None
@@ -76,10 +76,10 @@ class Going(NamedTuple):
         metadata["deletionGracePeriodSeconds"] = 0
 
 
-def decide(obj: Object, options: DeleteOptions, strategy: Strategy, now: str) -> Going:
+def decide(obj: Object, options: DeleteOptions, strategy: Strategy, now: str) -> DeletionDecision:
     """Return the decision on the deletion of `obj`."""
     finalizers = _finalizers(obj.metadata.finalizers or (), options, strategy.default_propagation)
-    return Going(
+    return DeletionDecision(
         _grace(obj, options.grace_period_seconds, strategy, now),
         finalizers,
         bool(finalizers) or bool(strategy.finalizers(obj)),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.engine.calls.call import Calling, Surroundings
+from ctrlmgr.engine.calls.call import Calling, CallInputs
 from ctrlmgr.engine.conversion import converting, shown_all
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
@@ -67,7 +67,7 @@ class Selection:
 
 
 def converted_transitions(
-    selection: Selection, changes: Sequence[Change], around: Surroundings
+    selection: Selection, changes: Sequence[Change], around: CallInputs
 ) -> Calling[list[tuple[str, Object]]]:
     """Return the events of a watcher for a kind that a webhook converts.
 

@@ -10,7 +10,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import Clock, format_time_seconds
 from ctrlmgr.engine.admission_attributes import NO_ADMISSION, Admission, Verb
-from ctrlmgr.engine.calls.call import Surroundings
+from ctrlmgr.engine.calls.call import CallInputs
 from ctrlmgr.engine.conversion import shown_all
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kind_registry import Kinds
@@ -80,9 +80,9 @@ class WriteEngine:
         self._marks: dict[str, FieldMarks] = {}
 
     @property
-    def around(self) -> Surroundings:
+    def around(self) -> CallInputs:
         """The view and the random source that a conversion needs."""
-        return Surroundings(self.state, self._random)
+        return CallInputs(self.state, self._random)
 
     @property
     def now(self) -> str:

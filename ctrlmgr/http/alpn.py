@@ -13,7 +13,7 @@ from ctrlmgr.http.server_context import ServerContext
 from ctrlmgr.http.serving_context import HTTP2
 
 
-class Newcomer(asyncio.BufferedProtocol):
+class AlpnProtocol(asyncio.BufferedProtocol):
     """The protocol of a transport until its handshake ends. A `Connection` or an `Http2Connection` then replaces it."""
 
     __slots__ = ("_context",)

@@ -62,7 +62,7 @@ class _Gone(asyncio.Transport):
 _GONE = _Gone()
 
 
-class Transported(asyncio.BufferedProtocol):
+class BaseConnection(asyncio.BufferedProtocol):
     """The common part of HTTP/1.1 and HTTP/2 connections. Used on the event loop only."""
 
     __slots__ = (

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from ctrlmgr.http.base_connection import Transported
+from ctrlmgr.http.base_connection import BaseConnection
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.head import TOO_LARGE, Head, Malformed
 from ctrlmgr.http.line_answers import LineAnswers
@@ -34,7 +34,7 @@ With TLS, uvloop's default is 512 KiB.
 """
 
 
-class Connection(Transported, LineAnswers):
+class Connection(BaseConnection, LineAnswers):
     """An HTTP/1.1 connection: the `Wire` of its requests, the `Sink` of its parser, the protocol of its transport."""
 
     __slots__ = (

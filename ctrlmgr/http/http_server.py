@@ -27,7 +27,7 @@ import uvloop
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.http.alpn import Newcomer
+from ctrlmgr.http.alpn import AlpnProtocol
 from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http1_connection import Connection
@@ -137,7 +137,7 @@ class HttpServer:
     async def _listen(self, loop: asyncio.AbstractEventLoop, context: ServerContext) -> asyncio.Server:
         context.date = self._date()
         return await loop.create_server(
-            lambda: Connection(context) if self._tls is None else Newcomer(context),
+            lambda: Connection(context) if self._tls is None else AlpnProtocol(context),
             sock=self._socket,
             backlog=_BACKLOG,
             ssl=self._tls,

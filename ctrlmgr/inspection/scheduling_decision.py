@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key, Resource, Revision
 from ctrlmgr.controllers.scheduler import DESCRIPTOR
-from ctrlmgr.controllers.scheduler.decision_inputs import Surroundings
+from ctrlmgr.controllers.scheduler.decision_inputs import DecisionInputs
 from ctrlmgr.inspection import historical_state
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
@@ -61,7 +61,7 @@ def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
     def listing(resource: Resource) -> _Frozen:
         return _Frozen(historical_state.objects(database, resource, at=at))
 
-    around = Surroundings(listing)
+    around = DecisionInputs(listing)
     cluster = Cluster(NodeInfo.of(each) for each in historical_state.objects(database, NODES, at=at))
     cluster.namespaces = {each.name: each.labels for each in historical_state.objects(database, NAMESPACES, at=at)}
     for each in historical_state.objects(database, PODS, at=at):

@@ -28,7 +28,7 @@ PATIENCE: Final = 300.0
 """Seconds after which a pod is tried again without an event."""
 
 
-class Happening(Enum):
+class ClusterEvent(Enum):
     """An event that may let a pod fit that fitted nowhere."""
 
     NODE_ADDED = "a node was added"
@@ -39,19 +39,19 @@ class Happening(Enum):
     DEVICES = "a resource claim or a device class changed"
 
 
-_NODES: Final = frozenset([Happening.NODE_ADDED, Happening.NODE_CHANGED])
-_BESIDE: Final = _NODES | {Happening.POD_PLACED, Happening.POD_GONE}
-HINTS: Final[Mapping[str, frozenset[Happening]]] = {
+_NODES: Final = frozenset([ClusterEvent.NODE_ADDED, ClusterEvent.NODE_CHANGED])
+_BESIDE: Final = _NODES | {ClusterEvent.POD_PLACED, ClusterEvent.POD_GONE}
+HINTS: Final[Mapping[str, frozenset[ClusterEvent]]] = {
     "NodeUnschedulable": _NODES,
     "NodeName": _NODES,
     "TaintToleration": _NODES,
     "NodeAffinity": _NODES,
-    "NodePorts": _NODES | {Happening.POD_GONE},
-    "NodeResourcesFit": _NODES | {Happening.POD_GONE},
-    "VolumeBinding": _NODES | {Happening.VOLUME},
+    "NodePorts": _NODES | {ClusterEvent.POD_GONE},
+    "NodeResourcesFit": _NODES | {ClusterEvent.POD_GONE},
+    "VolumeBinding": _NODES | {ClusterEvent.VOLUME},
     "PodTopologySpread": _BESIDE,
     "InterPodAffinity": _BESIDE,
-    "DynamicResources": _NODES | {Happening.DEVICES},
+    "DynamicResources": _NODES | {ClusterEvent.DEVICES},
 }
 """The events that concern each plugin; all events concern a pod that no plugin refused."""
 
@@ -92,7 +92,7 @@ class Waiting:
     # Inactive entries: only they are checked at an event, however many others wait.
     _parked: dict[Key, Entry] = field(default_factory=dict)
     # Events since the pod that is being decided was taken.
-    _meanwhile: set[Happening] = field(default_factory=set)
+    _meanwhile: set[ClusterEvent] = field(default_factory=set)
 
     def offer(self, pod: PodInfo, now: float, *, lacks: str = "") -> bool:
         """Add or update a pod; return whether to try it now. One that `lacks` a claim is kept aside."""
@@ -168,7 +168,7 @@ class Waiting:
         self._put(entry)
         return entry.not_before - now
 
-    def happened(self, happening: Happening, now: float) -> Iterator[tuple[Key, float]]:
+    def happened(self, happening: ClusterEvent, now: float) -> Iterator[tuple[Key, float]]:
         """Yield the pods that an event concerns, and the seconds until each may be tried."""
         self._meanwhile.add(happening)
         for key, entry in [*self._parked.items()]:
@@ -186,6 +186,6 @@ class Waiting:
         heappush(self._ready, entry.order)
 
 
-def concerns(happening: Happening, refused_by: frozenset[str]) -> bool:
+def concerns(happening: ClusterEvent, refused_by: frozenset[str]) -> bool:
     """Return whether an event concerns a pod that was refused by these plugins, or by none."""
-    return not refused_by or any(happening in HINTS.get(plugin, frozenset(Happening)) for plugin in refused_by)
+    return not refused_by or any(happening in HINTS.get(plugin, frozenset(ClusterEvent)) for plugin in refused_by)

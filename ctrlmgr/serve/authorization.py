@@ -18,7 +18,7 @@ from typing import Final
 
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
-from ctrlmgr.authorization.authorization_configuration import WEBHOOK, Asked, Webhook
+from ctrlmgr.authorization.authorization_configuration import WEBHOOK, ConfiguredAuthorizer, Webhook
 from ctrlmgr.authorization.authorizer import (
     AlwaysAllow,
     AlwaysDeny,
@@ -56,7 +56,7 @@ class ServingAuthorization:
         self._graph = NodeGraph()
         self._clock = clock
         self._configured: ConfiguredAuthorizers | None = None
-        self._named: Sequence[Asked] = ()
+        self._named: Sequence[ConfiguredAuthorizer] = ()
         if settings.config:
             _refuse_more(settings)
             self._configured = ConfiguredAuthorizers(Path(settings.config).expanduser(), self._made)
@@ -99,13 +99,13 @@ class ServingAuthorization:
             return None
         return asked, self.index.generation
 
-    def _made(self, asked: Sequence[Asked]) -> Authorizer:
+    def _made(self, asked: Sequence[ConfiguredAuthorizer]) -> Authorizer:
         """Return an authorizer that asks the given ones after the fixed rules; raises `SettingsError`."""
         return Union(
             [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(self._authorizer_of(each) for each in asked)]
         )
 
-    def _authorizer_of(self, asked: Asked) -> Authorizer:
+    def _authorizer_of(self, asked: ConfiguredAuthorizer) -> Authorizer:
         if asked.webhook is not None:
             return WebhookAuthorizer(asked.webhook, clock=self._clock)
         makers: Mapping[str, Callable[[], Authorizer]] = {
@@ -125,11 +125,11 @@ def _refuse_more(settings: AuthorizationSettings) -> None:
             raise SettingsError(f"authorization.{each.name} cannot be set where authorization.config names a file")
 
 
-def _named(settings: AuthorizationSettings) -> Sequence[Asked]:
+def _named(settings: AuthorizationSettings) -> Sequence[ConfiguredAuthorizer]:
     webhook = Webhook(
         Path(settings.webhook_config_file).expanduser(),
         settings.webhook_version,
         settings.webhook_cache_authorized_ttl,
         settings.webhook_cache_unauthorized_ttl,
     )
-    return [Asked(mode, webhook if mode == WEBHOOK else None) for mode in settings.mode]
+    return [ConfiguredAuthorizer(mode, webhook if mode == WEBHOOK else None) for mode in settings.mode]

@@ -28,14 +28,14 @@ from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.connect_subresources import Runtime
 from ctrlmgr.server.driver import Driver, Round
-from ctrlmgr.server.large.large_body_jobs import LargeBodies
+from ctrlmgr.server.large.large_body_jobs import LargeBodyJobs
 from ctrlmgr.server.outbound_calls import Caller
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender
 from ctrlmgr.server.resource_handler import Api
 from ctrlmgr.server.watch.follower import Followed, Follower
 from ctrlmgr.server.watch.hub import Hub
-from ctrlmgr.server.watch.watcher import Parting
+from ctrlmgr.server.watch.watcher import LeaveReason
 from ctrlmgr.server.watch.watching import Watches
 from ctrlmgr.server.workers import Workers
 
@@ -86,7 +86,7 @@ class Backend:
         self._follower = Follower(event_log, feed, cacher, self._followers)
         self._follower.on_advance(self._hub.advance)
         self.engine = Engine(kinds, cacher, event_log, clock=clock, random=random, admission=admission)
-        self._large = LargeBodies(blueprint, rights, kinds, cacher, clock=clock, random=random)
+        self._large = LargeBodyJobs(blueprint, rights, kinds, cacher, clock=clock, random=random)
         self._caller = Caller(clock)
         self._driver = Driver(
             event_log,
@@ -168,7 +168,7 @@ class Backend:
             for workers in (self.workers, self._readers, self._followers, self._computing):
                 workers.stop()
 
-    def end_watches(self, parting: Parting = Parting.CLOSING) -> None:
+    def end_watches(self, parting: LeaveReason = LeaveReason.CLOSING) -> None:
         """End all watches and followed logs. Those that start later end immediately."""
         self._hub.close(parting)
         self.api.logs.close()

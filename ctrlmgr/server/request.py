@@ -29,7 +29,7 @@ from ctrlmgr.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBo
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.response_stream import ONE_WRITE, Disconnected, Stream
 from ctrlmgr.metrics import RequestMetrics
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.in_flight_limits import Seat
 from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.presenting.responses import Response
@@ -85,7 +85,7 @@ class Request:
         self.location = location
         self.user = _ANONYMOUS
         """The user, after authentication."""
-        self.told = Told()
+        self.told = AuthenticationNotes()
         """Warnings and annotations of the authenticators."""
         self.code = 0
         """The status of the answer, set when its head is sent; 0 before."""

@@ -42,7 +42,7 @@ from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
 from ctrlmgr.server.connect_subresources import Runtime, connect_options, has_no_log, node_of, object_name, unreachable
 from ctrlmgr.server.container_logs import Logs
 from ctrlmgr.server.driver import Driver
-from ctrlmgr.server.large.large_body_jobs import LargeBodies, Listener
+from ctrlmgr.server.large.large_body_jobs import LargeBodyJobs, Listener
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
 from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, Response, warnings
@@ -128,7 +128,7 @@ class Api:
         sender: Sender,
         reviews: Reviews,
         tokens: TokenRequests | None,
-        large: LargeBodies,
+        large: LargeBodyJobs,
         runtime: Runtime | None = None,
     ) -> None:
         """Run the operations of `engine` with `driver`, and serve watches with `watches`.

@@ -221,14 +221,14 @@ def _read_rule(path: Path, node: yaml.Node) -> Rule:
     return Rule(namespace, pod, container, image, behaviour)
 
 
-class Told(NamedTuple):
+class ReadBehaviour(NamedTuple):
     """The behaviour of a container, and the errors in its pod's annotations."""
 
     behaviour: Behaviour
     problems: tuple[str, ...] = ()
 
 
-def told(subject: Subject, rules: Iterable[Says]) -> Told:
+def told(subject: Subject, rules: Iterable[Says]) -> ReadBehaviour:
     """Return the behaviour of a container: from its own annotation, then its pod's, then the first matching rule."""
     found, problems = NOTHING, []
     for name in (subject.container, "pod"):
@@ -248,4 +248,4 @@ def told(subject: Subject, rules: Iterable[Says]) -> Told:
         if behaviour is not None:
             found = found.over(behaviour)
             break
-    return Told(found, tuple(problems))
+    return ReadBehaviour(found, tuple(problems))

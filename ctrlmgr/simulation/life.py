@@ -37,7 +37,7 @@ _ROUNDS: Final = 5
 _PROBLEMS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "CreateContainerConfigError")
 """Reasons of waiting that a user must fix."""
 
-Asked = Callable[[Container], Behaviour]
+ScriptedContainer = Callable[[Container], Behaviour]
 """Returns the behaviour of a container."""
 
 
@@ -123,7 +123,9 @@ def is_sidecar(container: Container) -> bool:
 class _Pod:
     """The data that all runs of a pod's containers share."""
 
-    def __init__(self, pod: Mapping[str, Any], asked: Asked, now: float, volumes: Volumes, network: Network) -> None:
+    def __init__(
+        self, pod: Mapping[str, Any], asked: ScriptedContainer, now: float, volumes: Volumes, network: Network
+    ) -> None:
         self.pod = pod
         self.asked = asked
         self.now = now
@@ -155,7 +157,7 @@ def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def live(
     pod: Mapping[str, Any],
-    asked: Asked,
+    asked: ScriptedContainer,
     now: float,
     end: End | None,
     shared: Shared | None = None,
@@ -183,7 +185,12 @@ def live(
 
 
 def _live(
-    pod: Mapping[str, Any], asked: Asked, now: float, end: End | None, others: Shared | None, network: Network
+    pod: Mapping[str, Any],
+    asked: ScriptedContainer,
+    now: float,
+    end: End | None,
+    others: Shared | None,
+    network: Network,
 ) -> Life:
     """Compute a life, again while a container's writes may change another container."""
     volumes = Volumes(pod, others, now)

@@ -27,7 +27,7 @@ _CHANCES: Final = 2**64
 class Scripted:
     """The rule of a Python file."""
 
-    def __init__(self, path: Path, function: Callable[[Asked], Any]) -> None:
+    def __init__(self, path: Path, function: Callable[[ScriptedContainer], Any]) -> None:
         """Use `function` of the file `path`."""
         self._path = path
         self._function = function
@@ -35,7 +35,7 @@ class Scripted:
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
         """Return the behaviour of a container, None for none; raises ValueError with the file and reason."""
         try:
-            phrases = self._function(Asked(subject))
+            phrases = self._function(ScriptedContainer(subject))
         except Exception as error:  # any error in the user's file is reported
             line = _line(error, self._path)
             raise ValueError(f"{self._path}:{line}: {type(error).__name__}: {error}") from error
@@ -49,7 +49,7 @@ class Scripted:
             raise ValueError(f"{self._path}: {FUNCTION}(): {error}") from error
 
 
-class Asked:
+class ScriptedContainer:
     """The argument of the file's function: one container."""
 
     def __init__(self, subject: Subject) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctrlmgr.authorization.authorization_configuration import Asked, Webhook, read_configuration
+from ctrlmgr.authorization.authorization_configuration import ConfiguredAuthorizer, Webhook, read_configuration
 from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
 
@@ -20,7 +20,7 @@ WEBHOOK = {
 }
 
 
-def read(tmp_path: Path, text: str) -> tuple[Asked, ...]:
+def read(tmp_path: Path, text: str) -> tuple[ConfiguredAuthorizer, ...]:
     (tmp_path / "other.kubeconfig").write_text("")
     file = tmp_path / "authorization.yaml"
     file.write_text(HEAD + text.replace("FILE", str(tmp_path / "other.kubeconfig")), encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, PODS
-from ctrlmgr.engine.deletion import Going, Grace, check_preconditions, decide
+from ctrlmgr.engine.deletion import DeletionDecision, Grace, check_preconditions, decide
 from ctrlmgr.engine.request_options import DeleteOptions
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.errors import Conflict
@@ -122,9 +122,9 @@ def test_some_kinds_orphan_unless_they_are_told_otherwise(
 @pytest.mark.parametrize(
     ("going", "before", "after"),
     [
-        (Going(None, (), True), {}, {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0}),
+        (DeletionDecision(None, (), True), {}, {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0}),
         (
-            Going(None, ["a/b"], True),
+            DeletionDecision(None, ["a/b"], True),
             {"generation": 3},
             {
                 "generation": 4,
@@ -134,7 +134,7 @@ def test_some_kinds_orphan_unless_they_are_told_otherwise(
             },
         ),
         (
-            Going(None, ["a/b"], True),
+            DeletionDecision(None, ["a/b"], True),
             {"generation": 3, "deletionTimestamp": LATER, "finalizers": ["a/b"]},
             {
                 "generation": 3,
@@ -144,13 +144,15 @@ def test_some_kinds_orphan_unless_they_are_told_otherwise(
             },
         ),
         (
-            Going(Grace(10, SOON), (), False),
+            DeletionDecision(Grace(10, SOON), (), False),
             {"finalizers": ["orphan"]},
             {"deletionTimestamp": SOON, "deletionGracePeriodSeconds": 10},
         ),
     ],
 )
-def test_what_is_written_into_an_object_that_stays(going: Going, before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_what_is_written_into_an_object_that_stays(
+    going: DeletionDecision, before: dict[str, Any], after: dict[str, Any]
+) -> None:
     metadata = dict(before)
     going.mark(metadata, NOW)
     assert metadata == after

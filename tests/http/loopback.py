@@ -9,7 +9,7 @@ from types import coroutine
 from typing import Any
 
 from ctrlmgr.clock import Clock, SystemClock
-from ctrlmgr.http.base_connection import Transported
+from ctrlmgr.http.base_connection import BaseConnection
 from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import chunk
@@ -160,7 +160,7 @@ class Client:
         bounds: Bounds = DEFAULT,
         clock: Clock | None = None,
         certificate: dict[str, Any] | None = None,
-        protocol: type[Transported] = Connection,
+        protocol: type[BaseConnection] = Connection,
     ) -> None:
         self.loop, self.transport = Loop(), Transport(certificate or CERTIFICATE)
         self.exchanges: list[Exchange] = []

@@ -18,7 +18,7 @@ from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.largebodies.blueprint import DEFAULT, Rights
 from ctrlmgr.largebodies.worker import MOST_MEMORY
-from ctrlmgr.server.large.large_body_jobs import LargeBodies
+from ctrlmgr.server.large.large_body_jobs import LargeBodyJobs
 from tests.largebodies import hostile
 
 
@@ -34,7 +34,9 @@ def run(main: Callable[[Callable[..., Any]], Coroutine[Any, Any, None]], deadlin
         log = MemoryEventLog(clock=clock, random=Random(1))
         cacher = Cacher(log, WatchCache(log, clock=clock))
         rights = Rights(AlwaysAllow(), RbacIndex())
-        large = LargeBodies(DEFAULT, rights, DEFAULT.kinds(), cacher, clock=clock, random=Random(2), deadline=deadline)
+        large = LargeBodyJobs(
+            DEFAULT, rights, DEFAULT.kinds(), cacher, clock=clock, random=Random(2), deadline=deadline
+        )
         large.start()
         try:
             await main(lambda *job: large.run("user", *job, obey=obey))

@@ -6,7 +6,7 @@ import pytest
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.simulation.behaviour import NOTHING, Behaviour, Subject, told
-from ctrlmgr.simulation.scripted import Asked, Scripted, read_script
+from ctrlmgr.simulation.scripted import Scripted, ScriptedContainer, read_script
 
 SCRIPT = """
 FAILING = {"web": 3}
@@ -72,7 +72,7 @@ def test_files_with_errors_are_refused_with_the_line(text: str, message: str, tm
 
 
 def test_chance_is_the_same_in_every_run() -> None:
-    chances = [Asked(Subject("a", f"p{number}", "c")).chance for number in range(1000)]
-    assert chances == [Asked(Subject("a", f"p{number}", "c")).chance for number in range(1000)]
+    chances = [ScriptedContainer(Subject("a", f"p{number}", "c")).chance for number in range(1000)]
+    assert chances == [ScriptedContainer(Subject("a", f"p{number}", "c")).chance for number in range(1000)]
     assert 0.4 < sum(chances) / len(chances) < 0.6
     assert 0 <= min(chances) < 0.05

@@ -28,7 +28,7 @@ _OF_PODS = ("cpu", "memory")
 """The resources of `spec.resources` that count for a limit of pods."""
 
 
-class Asked(NamedTuple):
+class MeasuredItem(NamedTuple):
     """The measured item: a container, a pod as a whole, or a claim."""
 
     type: str
@@ -108,7 +108,9 @@ def _fill(container: dict[str, Any], field: str, defaults: Amounts, what: str) -
 def violations(attributes: Attributes, limits: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the violations of a new or changed object."""
     if attributes.resource == CLAIMS:
-        claim = Asked("PersistentVolumeClaim", amounts_of(attributes.fields.get("spec") or {}, "requests"), _NONE)
+        claim = MeasuredItem(
+            "PersistentVolumeClaim", amounts_of(attributes.fields.get("spec") or {}, "requests"), _NONE
+        )
         for limit in limits:
             if limit.get("type") == claim.type:
                 yield from _check(limit, "min", claim, _below)
@@ -122,13 +124,13 @@ def violations(attributes: Attributes, limits: Sequence[Mapping[str, Any]]) -> I
             yield from _check(limit, "maxLimitRequestRatio", asked, _apart)
 
 
-def _asked(spec: Mapping[str, Any], type_: str) -> Iterator[Asked]:
+def _asked(spec: Mapping[str, Any], type_: str) -> Iterator[MeasuredItem]:
     if type_ == "Container":
         for field in ("containers", "initContainers"):
             for container in spec.get(field) or ():
-                yield Asked(type_, amounts_of(container, "requests"), amounts_of(container, "limits"))
+                yield MeasuredItem(type_, amounts_of(container, "requests"), amounts_of(container, "limits"))
     if type_ == "Pod":
-        yield Asked(type_, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
+        yield MeasuredItem(type_, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
 
 
 def _pod_amounts(spec: Mapping[str, Any], field: str) -> Amounts:
@@ -137,10 +139,10 @@ def _pod_amounts(spec: Mapping[str, Any], field: str) -> Amounts:
     return {**aggregate(spec, field), **own}
 
 
-_Problem = Callable[[str, str, Asked], str | None]
+_Problem = Callable[[str, str, MeasuredItem], str | None]
 
 
-def _check(limit: Mapping[str, Any], field: str, asked: Asked, problem: _Problem) -> Iterator[str]:
+def _check(limit: Mapping[str, Any], field: str, asked: MeasuredItem, problem: _Problem) -> Iterator[str]:
     for name, enforced in sorted((limit.get(field) or {}).items()):
         if (found := problem(name, enforced, asked)) is not None:
             yield found
@@ -153,7 +155,7 @@ def _values(*amounts: str) -> list[int]:
     return [-(-each // unit) for each in parsed]
 
 
-def _below(name: str, enforced: str, asked: Asked) -> str | None:
+def _below(name: str, enforced: str, asked: MeasuredItem) -> str | None:
     start = f"minimum {name} usage per {asked.type} is {enforced}"
     request, limit = asked.requests.get(name), asked.limits.get(name)
     least, requested, limited = _values(enforced, request or "0", limit or "0")
@@ -164,7 +166,7 @@ def _below(name: str, enforced: str, asked: Asked) -> str | None:
     return f"{start}, but limit is {limit}" if limit is not None and limited < least else None
 
 
-def _above(name: str, enforced: str, asked: Asked) -> str | None:
+def _above(name: str, enforced: str, asked: MeasuredItem) -> str | None:
     start = f"maximum {name} usage per {asked.type} is {enforced}"
     request, limit = asked.requests.get(name), asked.limits.get(name)
     most, requested, limited = _values(enforced, request or "0", limit or "0")
@@ -175,7 +177,7 @@ def _above(name: str, enforced: str, asked: Asked) -> str | None:
     return f"{start}, but request is {request}" if request is not None and requested > most else None
 
 
-def _request_above(name: str, enforced: str, asked: Asked) -> str | None:
+def _request_above(name: str, enforced: str, asked: MeasuredItem) -> str | None:
     start = f"maximum {name} usage per {asked.type} is {enforced}"
     request = asked.requests.get(name)
     if request is None:
@@ -184,7 +186,7 @@ def _request_above(name: str, enforced: str, asked: Asked) -> str | None:
     return f"{start}, but request is {request}" if requested > most else None
 
 
-def _apart(name: str, enforced: str, asked: Asked) -> str | None:
+def _apart(name: str, enforced: str, asked: MeasuredItem) -> str | None:
     start = f"{name} max limit to request ratio per {asked.type} is {enforced}"
     requested, limited = _values(asked.requests.get(name) or "0", asked.limits.get(name) or "0")
     if not requested:

@@ -94,7 +94,7 @@ class Pods(Protocol):
         """Return the pods of a namespace."""
 
 
-class Surroundings(NamedTuple):
+class PassDependencies(NamedTuple):
     """The dependencies of every pass."""
 
     pods: Pods
@@ -132,7 +132,7 @@ class AutoscalingPass:
     def __init__(
         self,
         obj: Object,
-        surroundings: Surroundings,
+        surroundings: PassDependencies,
         memory: Memory,
         client: Writer,
         metrics: MetricsClient,

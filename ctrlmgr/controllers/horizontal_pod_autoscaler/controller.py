@@ -24,9 +24,9 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler import API_SERVICES, DESCRIPT
 from ctrlmgr.controllers.horizontal_pod_autoscaler.aggregated import Aggregated, MetricsServers
 from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaling_pass import (
     AutoscalingPass,
+    PassDependencies,
     Problem,
     Selectors,
-    Surroundings,
 )
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsClient
 from ctrlmgr.controllers.horizontal_pod_autoscaler.scaling_limits import Memory
@@ -47,7 +47,7 @@ class AutoscalerReconciler:
     def __init__(
         self,
         autoscalers: Lister,
-        surroundings: Surroundings,
+        surroundings: PassDependencies,
         metrics: Callable[[EngineClient], MetricsClient],
         *,
         clock: Clock,
@@ -117,7 +117,7 @@ def build(
         context.random,
         Credentials({}, _certificate(options)),
     )
-    surroundings = Surroundings(pods.lister, kinds, selectors, context.recorder(DESCRIPTOR), options)
+    surroundings = PassDependencies(pods.lister, kinds, selectors, context.recorder(DESCRIPTOR), options)
     return assemble(
         DESCRIPTOR,
         context,

@@ -66,7 +66,7 @@ class Around(Protocol):
         """Return the names of the unscheduled pods that use a claim."""
 
 
-class Told(NamedTuple):
+class BinderEvent(NamedTuple):
     """An Event about the claim or the volume."""
 
     type: str
@@ -81,7 +81,7 @@ class Plan(NamedTuple):
     volume: Fields | None = None
     """The volume in its desired state; None: unchanged."""
     claim: Fields | None = None
-    told: tuple[Told, ...] = ()
+    told: tuple[BinderEvent, ...] = ()
     deletes: bool = False
     """Whether to delete the volume."""
     wakes_claim: bool = False
@@ -109,13 +109,13 @@ def for_claim(claim: Fields, around: Around) -> Plan:
         if not problem:
             return _bind(volume, claim)
         message = f'Cannot bind to requested volume "{volume["metadata"]["name"]}": {problem}'
-        return Plan(claim=_with_status(claim, PENDING, None), told=(Told(WARNING, "VolumeMismatch", message),))
+        return Plan(claim=_with_status(claim, PENDING, None), told=(BinderEvent(WARNING, "VolumeMismatch", message),))
     if is_bound_to(volume, claim):
         return _bind(volume, claim)
     if annotation(claim, BOUND_BY_CONTROLLER) is not None:
         return _NOTHING  # a client that removed the other annotation must restore it
     message = f'volume "{volume["metadata"]["name"]}" already bound to a different claim.'
-    return Plan(claim=_with_status(claim, PENDING, None), told=(Told(WARNING, "FailedBinding", message),))
+    return Plan(claim=_with_status(claim, PENDING, None), told=(BinderEvent(WARNING, "FailedBinding", message),))
 
 
 def _without_volume(claim: Fields, around: Around) -> Plan:
@@ -131,32 +131,32 @@ def _without_volume(claim: Fields, around: Around) -> Plan:
     if class_of(claim):
         return _provision(claim, found)
     message = "no persistent volumes available for this claim and no storage class is set"
-    return Plan(claim=_with_status(claim, PENDING, None), told=(Told(NORMAL, "FailedBinding", message),))
+    return Plan(claim=_with_status(claim, PENDING, None), told=(BinderEvent(NORMAL, "FailedBinding", message),))
 
 
-def _waits(pods: list[str]) -> Told:
+def _waits(pods: list[str]) -> BinderEvent:
     if not pods:
-        return Told(NORMAL, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+        return BinderEvent(NORMAL, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
     whom = f"pods {','.join(pods)}" if len(pods) > 1 else f"pod {pods[0]}"
-    return Told(NORMAL, "WaitForPodScheduled", f"waiting for {whom} to be scheduled")
+    return BinderEvent(NORMAL, "WaitForPodScheduled", f"waiting for {whom} to be scheduled")
 
 
 def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
     """Request provisioning by the class's provisioner; this controller provisions no volumes."""
     if storage_class is None:
         message = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
-        return Plan(told=(Told(WARNING, "ProvisioningFailed", message),))
+        return Plan(told=(BinderEvent(WARNING, "ProvisioningFailed", message),))
     name = storage_class.get("provisioner", "")
     if name.startswith(IN_TREE) and name not in MIGRATED:
         message = f"no volume plugin matched name: {name}"
-        return Plan(told=(Told(WARNING, "ProvisioningFailed", message),))
+        return Plan(told=(BinderEvent(WARNING, "ProvisioningFailed", message),))
     name = MIGRATED.get(name, name)
     message = (
         f"Waiting for a volume to be created either by the external provisioner '{name}' or manually by the system "
         "administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
         "registered."
     )
-    told = (Told(NORMAL, "ExternalProvisioning", message),)
+    told = (BinderEvent(NORMAL, "ExternalProvisioning", message),)
     if annotation(claim, PROVISIONERS[1]) == name:
         return Plan(told=told)
     return Plan(claim=_annotated(claim, dict.fromkeys(PROVISIONERS, name)), told=told)
@@ -181,7 +181,7 @@ def _bound(claim: Fields, around: Around) -> Plan:
 
 def _lose(claim: Fields, reason: str, message: str) -> Plan:
     is_new = (claim.get("status") or {}).get("phase") != LOST
-    return Plan(claim=_with_status(claim, LOST, None), told=(Told(WARNING, reason, message),) if is_new else ())
+    return Plan(claim=_with_status(claim, LOST, None), told=(BinderEvent(WARNING, reason, message),) if is_new else ())
 
 
 # Binding
@@ -263,17 +263,17 @@ def for_volume(volume: Fields, around: Around) -> Plan:
     return Plan(_unbound(volume))
 
 
-def _different_modes(volume: Fields, claim: Fields) -> tuple[Told, ...]:
+def _different_modes(volume: Fields, claim: Fields) -> tuple[BinderEvent, ...]:
     one, other = volume["metadata"]["name"], claim["metadata"]["name"]
     reason = "due to incompatible volumeMode."
     return (
-        Told(
+        BinderEvent(
             WARNING,
             "VolumeMismatch",
             f'Cannot bind PersistentVolume to requested PersistentVolumeClaim "{other}" {reason}',
             about_volume=True,
         ),
-        Told(
+        BinderEvent(
             WARNING,
             "VolumeMismatch",
             f'Cannot bind PersistentVolume "{one}" to requested PersistentVolumeClaim {reason}',
@@ -327,7 +327,7 @@ def _undeletable(volume: Fields) -> str | None:
 def _fail(volume: Fields, reason: str, message: str) -> Plan:
     if (volume.get("status") or {}).get("phase") == FAILED:
         return Plan(volume)
-    return Plan(_in_phase(volume, FAILED, message), told=(Told(WARNING, reason, message, about_volume=True),))
+    return Plan(_in_phase(volume, FAILED, message), told=(BinderEvent(WARNING, reason, message, about_volume=True),))
 
 
 def _in_phase(volume: Fields, phase: str, message: str = "") -> Fields:

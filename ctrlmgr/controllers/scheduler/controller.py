@@ -27,7 +27,7 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
-from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, Surroundings
+from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
 from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS
 from ctrlmgr.controllers.scheduler.scheduler_cache import World
 from ctrlmgr.controllers.workloads.status_conditions import condition_of, with_condition
@@ -39,7 +39,7 @@ from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import Decision, decide
 from ctrlmgr.scheduling.preemption import Candidate
-from ctrlmgr.scheduling.scheduling_queue import Entry, Happening, Waiting
+from ctrlmgr.scheduling.scheduling_queue import ClusterEvent, Entry, Waiting
 from ctrlmgr.scheduling.volume_binding import allotted
 
 log = structlog.get_logger(__name__)
@@ -71,7 +71,7 @@ class Scheduler:
         self,
         pods: Lister,
         watched: Sequence[Lister],
-        surroundings: Surroundings,
+        surroundings: DecisionInputs,
         recorder: Recorder,
         options: Options,
         *,
@@ -135,7 +135,7 @@ class Scheduler:
                 self.waiting.forget(seen.gone)
             if seen.waiting is not None:
                 self._offer(seen.waiting, seen.revision)
-            if seen.happening is Happening.DEVICES:
+            if seen.happening is ClusterEvent.DEVICES:
                 for pod in [*self.waiting.gated.values()]:
                     self._offer(pod, seen.revision)
             if seen.happening is not None:
@@ -324,7 +324,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     scheduler = Scheduler(
         informers.informer(PODS).lister,
         [each.lister for each in watched],
-        Surroundings(lambda resource: informers.informer(resource).lister),
+        DecisionInputs(lambda resource: informers.informer(resource).lister),
         context.recorder(DESCRIPTOR),
         options,
         clock=context.clock,

@@ -106,7 +106,7 @@ class Listing(Protocol):
         """Return the objects of one namespace (None: of all namespaces)."""
 
 
-class Surroundings:
+class DecisionInputs:
     """Reads the additional input of a decision."""
 
     def __init__(self, listing: Callable[[Resource], Listing]) -> None:

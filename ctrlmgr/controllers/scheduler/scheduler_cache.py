@@ -16,7 +16,7 @@ from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
 from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
 from ctrlmgr.informer import Change
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
-from ctrlmgr.scheduling.scheduling_queue import Happening
+from ctrlmgr.scheduling.scheduling_queue import ClusterEvent
 from ctrlmgr.scheduling.scheduling_view import decode_node
 
 
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 class Seen(NamedTuple):
     """The effect of a change: what happened, and the unscheduled pod that it concerns, if any."""
 
-    happening: Happening | None = None
+    happening: ClusterEvent | None = None
     waiting: PodInfo | None = None
     gone: Key | None = None
     """A pod that no longer waits."""
@@ -79,7 +79,7 @@ class World:
             elif resource == NAMESPACES:
                 seen = self._namespace(change)
             else:
-                seen = Seen(Happening.DEVICES if resource.group == RESOURCE_CLAIMS.group else Happening.VOLUME)
+                seen = Seen(ClusterEvent.DEVICES if resource.group == RESOURCE_CLAIMS.group else ClusterEvent.VOLUME)
             if seen is not _NOTHING:
                 yield seen._replace(revision=change.revision)
 
@@ -100,7 +100,7 @@ class World:
         if pod is None or pod.has_ended:
             self.cluster.drop_nomination(key)
             was_there = self._take(key) is not None
-            return Seen(Happening.POD_GONE if was_there else None, gone=key)
+            return Seen(ClusterEvent.POD_GONE if was_there else None, gone=key)
         if pod.node_name:
             return self._placed(pod)
         place = self._places.get(key)
@@ -124,9 +124,9 @@ class World:
         self._put(Place(pod.node_name, pod))
         self.cluster.drop_nomination(pod.key)
         if before is None or before.pod.labels != pod.labels:
-            return Seen(Happening.POD_PLACED, gone=pod.key)
+            return Seen(ClusterEvent.POD_PLACED, gone=pod.key)
         if before.pod.requests != pod.requests:
-            return Seen(Happening.POD_GONE, gone=pod.key)  # it may need less now
+            return Seen(ClusterEvent.POD_GONE, gone=pod.key)  # it may need less now
         return Seen(gone=pod.key)
 
     def _put(self, place: Place) -> None:
@@ -166,7 +166,7 @@ class World:
             for pod in self._elsewhere.pop(name, {}).values():
                 node.add(pod)
         self.cluster.put(node)
-        return Seen(Happening.NODE_ADDED if before is None else Happening.NODE_CHANGED)
+        return Seen(ClusterEvent.NODE_ADDED if before is None else ClusterEvent.NODE_CHANGED)
 
     def _namespace(self, change: Change) -> Seen:
         if change.new is None:

@@ -89,7 +89,7 @@ Calling: TypeAlias = Generator[CallOut, list[Reply], T]
 """An operation whose only commands are calls to other processes."""
 
 
-class Surroundings(NamedTuple):
+class CallInputs(NamedTuple):
     """The inputs of a call: the view that Services are resolved in, and the source of uids and random choices."""
 
     view: State

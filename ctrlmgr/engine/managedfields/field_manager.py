@@ -18,7 +18,7 @@ from ctrlmgr.engine.managedfields.problems import told
 from ctrlmgr.engine.managedfields.reset_fields import USUAL, Filter
 from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
 from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
-from ctrlmgr.engine.managedfields.versioned_managed_fields import Misfit, Touched, Translate, Translation
+from ctrlmgr.engine.managedfields.versioned_managed_fields import SchemaMismatch, Touched, Translate, Translation
 from ctrlmgr.errors import BadRequest, ConversionFailed, UnknownError
 from ctrlmgr.schema.schema import Schema
 
@@ -78,7 +78,7 @@ class FieldManager:
                     entries = managers.encode(updated)
             else:
                 entries = []
-        except (ConversionFailed, Misfit, ShapeError):
+        except (ConversionFailed, SchemaMismatch, ShapeError):
             entries = []  # the owners of fields are unknown now (UpdateNoErrors)
         return _with_entries(new, entries)
 
@@ -124,7 +124,7 @@ class FieldManager:
     def _reconciled(self, live: Unstructured, managed: Managed) -> Managed:
         """Return the entries, restricted to fields of the current schemas (`reconcileManagedFieldsWithSchemaChanges`).
 
-        Raises `Misfit`, even if the schema does not change.
+        Raises `SchemaMismatch`, even if the schema does not change.
         """
         if not live:
             return managed
@@ -195,7 +195,7 @@ class FieldManager:
             return self._laid_over(live, applied, manager, now, force=force, subresource=subresource)
         except ShapeError as reason:
             raise self._untyped("live", live or {}, told(self._shape.check(live, "")) or str(reason)) from reason
-        except Misfit as reason:
+        except SchemaMismatch as reason:
             raise UnknownError(str(reason)) from reason
 
     def _laid_over(

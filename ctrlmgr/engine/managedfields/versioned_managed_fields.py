@@ -25,7 +25,7 @@ Translate: TypeAlias = Callable[[Unstructured, str], tuple[Root, Unstructured]]
 """Returns an object in another apiVersion, and that version's shape."""
 
 
-class Misfit(ValueError):
+class SchemaMismatch(ValueError):
     """A converted object does not fit the schema of its new version."""
 
 
@@ -53,7 +53,7 @@ class Translation:
         self._known = known
 
     def shapes(self, live: Unstructured, entries: Iterable[Entry]) -> dict[str, Root]:
-        """Return the shape of each entry's version; raises `Misfit` if the stored object does not fit one."""
+        """Return the shape of each entry's version; raises `SchemaMismatch` if the stored object does not fit one."""
         versions = {entry.api_version for entry in entries}.intersection(self._known)
         return {version: self._seen(live, version)[0] for version in versions}
 
@@ -62,7 +62,7 @@ class Translation:
     ) -> dict[str, Difference]:
         """Return the differences of two objects in the version of each entry; `here` is that of this version.
 
-        Raises `Misfit`.
+        Raises `SchemaMismatch`.
         """
         found = {self._api_version: here}
         for entry in entries:
@@ -78,7 +78,7 @@ class Translation:
     def pruned(self, merged: Unstructured, last: Entry, now: FieldSet, others: Iterable[Entry]) -> Unstructured:
         """Return the merged object without fields of the last apply that no manager owns now.
 
-        A field stays if it is in `now` or if another manager owns it. Raises `Misfit`.
+        A field stays if it is in `now` or if another manager owns it. Raises `SchemaMismatch`.
         """
         if last.api_version not in self._known:
             return merged
@@ -132,14 +132,14 @@ class Translation:
             return self._translate(fields, version)
         shape, there = self._translate(fields, version)
         if problems := told(shape.check(there, "")):
-            raise Misfit(problems)
+            raise SchemaMismatch(problems)
         return shape, there
 
 
 @contextmanager
 def _during(work: str) -> Iterator[None]:
-    """Add the current step to the message of a `Misfit`."""
+    """Add the current step to the message of a `SchemaMismatch`."""
     try:
         yield
-    except Misfit as problem:
-        raise Misfit(f"{work}: {problem}") from problem
+    except SchemaMismatch as problem:
+        raise SchemaMismatch(f"{work}: {problem}") from problem

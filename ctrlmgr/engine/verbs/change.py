@@ -44,7 +44,7 @@ _NOT_COUNTED = ("status", "binding", "eviction")
 """Subresources whose writes never change the desired state."""
 
 
-class Facet(Protocol):
+class AdmissionForm(Protocol):
     """The form in which admission sees an object during a write to a subresource with another kind of bodies."""
 
     kind: GroupVersionKind
@@ -66,7 +66,7 @@ def decide_change(
     uid: str = "",
     new: Callable[[], Unstructured] | None = None,
     managed: bool = False,
-    facet: Facet | None = None,
+    facet: AdmissionForm | None = None,
     admitted: bool = False,
 ) -> Operation[Decision]:
     """Decide a change of the stored object.
@@ -121,7 +121,7 @@ def _make(request: Request, ctx: Context, current: Object, update: Update) -> Op
 
 
 def _admit(
-    request: Request, ctx: Context, attributes: Attributes, fields: Unstructured, facet: Facet | None
+    request: Request, ctx: Context, attributes: Attributes, fields: Unstructured, facet: AdmissionForm | None
 ) -> Operation[Unstructured]:
     """Run mutating admission, and return the changed object."""
     yield from request.admission.admit(attributes)
@@ -131,7 +131,7 @@ def _admit(
 
 
 def _judge(
-    request: Request, attributes: Attributes, fields: Unstructured, old: Unstructured, facet: Facet | None
+    request: Request, attributes: Attributes, fields: Unstructured, old: Unstructured, facet: AdmissionForm | None
 ) -> Operation[None]:
     """Run validating admission on the complete object; it sees the `facet` of both states, if there is one."""
     attributes.object = fields
@@ -153,7 +153,7 @@ def _seen(request: Request, current: Object) -> Operation[None]:
 
 
 def _attributes(
-    request: Request, ctx: Context, new: Unstructured, old: Unstructured, facet: Facet | None
+    request: Request, ctx: Context, new: Unstructured, old: Unstructured, facet: AdmissionForm | None
 ) -> Attributes:
     if facet is None:
         return request.attributes(ctx, Verb.UPDATE, new, old)
@@ -164,7 +164,7 @@ def _versioned(old: Unstructured, current: Object) -> Unstructured:
     return {**old, "metadata": {**old["metadata"], "resourceVersion": str(current.revision)}}
 
 
-def _taken(attributes: Attributes, fields: Unstructured, facet: Facet | None) -> Unstructured:
+def _taken(attributes: Attributes, fields: Unstructured, facet: AdmissionForm | None) -> Unstructured:
     if facet is None:
         return attributes.fields
     facet.take(fields, attributes.fields)

@@ -80,7 +80,7 @@ def _admit(request: Request, ctx: Context, options: DeleteOptions, current: Obje
     yield from request.admission.validate(attributes)
 
 
-def _marked(request: Request, ctx: Context, obj: Object, going: deletion.Going) -> Operation[Object]:
+def _marked(request: Request, ctx: Context, obj: Object, going: deletion.DeletionDecision) -> Operation[Object]:
     fields = yield from request.converting(lambda: request.plan.read(obj))
     going.mark(fields["metadata"], request.now)
     request.plan.strategy.begin_termination(ctx, fields)

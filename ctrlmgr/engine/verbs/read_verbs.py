@@ -19,7 +19,7 @@ from ctrlmgr.api.field import invalid
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Revision
 from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.calls.call import Surroundings
+from ctrlmgr.engine.calls.call import CallInputs
 from ctrlmgr.engine.conversion import converting, shown, shown_all
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.log_history import History, read_history
@@ -56,7 +56,7 @@ class _Range(NamedTuple):
     revision: Revision
 
 
-def get(around: Surroundings, target: Target, options: GetOptions) -> Operation[Object]:
+def get(around: CallInputs, target: Target, options: GetOptions) -> Operation[Object]:
     """Return an object in the served version; raises `NotFound`."""
     state = around.view
     kind, namespace, name, _ = target
@@ -89,7 +89,7 @@ def list_objects(
         found = yield from _first(cacher, log, kind, span, options)
     limit = options.limit if options.resource_version != "0" else 0
     if kind.calls_out:
-        return (yield from _converted_page(found, selection, limit, Surroundings(cacher, random)))
+        return (yield from _converted_page(found, selection, limit, CallInputs(cacher, random)))
     page = _page(found, selection, limit)
     return page._replace(objects=_shown(selection, page.objects))
 
@@ -115,7 +115,7 @@ def start_watch(
     objects = cacher.span(kind.storage, _span(selection))
     revision = cacher.revision
     if kind.calls_out:
-        found: Sequence[Object] = yield from _converted(objects, selection, Surroundings(cacher, random))
+        found: Sequence[Object] = yield from _converted(objects, selection, CallInputs(cacher, random))
     else:
         found = [selection.shown(obj) for obj in objects if selection.matches(obj)]
     return Start(selection, found, revision, bool(initial))
@@ -248,7 +248,7 @@ def _page(found: _Range, selection: Selection, limit: int) -> Listing:
     return Listing(revision, page, token, left if selected is None else None)
 
 
-def _converted_page(found: _Range, selection: Selection, limit: int, around: Surroundings) -> Operation[Listing]:
+def _converted_page(found: _Range, selection: Selection, limit: int, around: CallInputs) -> Operation[Listing]:
     """Return a page of objects of a kind that a webhook converts."""
     if not selection.fields.is_empty:  # field selectors need every object's served version
         yield from shown_all(selection.kind, found.objects, around)
@@ -256,7 +256,7 @@ def _converted_page(found: _Range, selection: Selection, limit: int, around: Sur
     return page._replace(objects=(yield from shown_all(selection.kind, page.objects, around)))
 
 
-def _converted(objects: Iterable[Object], selection: Selection, around: Surroundings) -> Operation[Sequence[Object]]:
+def _converted(objects: Iterable[Object], selection: Selection, around: CallInputs) -> Operation[Sequence[Object]]:
     """Return the selected objects of a kind that a webhook converts."""
     found = list(objects)
     if not selection.fields.is_empty:

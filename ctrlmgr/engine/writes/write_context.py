@@ -10,7 +10,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.admission_attributes import Admission, Attributes, Verb
-from ctrlmgr.engine.calls.call import Calling, Surroundings
+from ctrlmgr.engine.calls.call import Calling, CallInputs
 from ctrlmgr.engine.conversion import converting, shown
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.kind_registry import Kinds
@@ -29,7 +29,7 @@ class Requests(Protocol):
     state: State
 
     @property
-    def around(self) -> Surroundings:
+    def around(self) -> CallInputs:
         """The view and the random source that a conversion needs."""
 
     def plan(self, kind: Kind) -> Plan:
@@ -99,9 +99,9 @@ class Request:
         return self.state.get(self.plan.storage, Key(self.target.namespace, self.target.name))
 
     @property
-    def around(self) -> Surroundings:
+    def around(self) -> CallInputs:
         """The view and the random source that a conversion needs."""
-        return Surroundings(self.state, self.random)
+        return CallInputs(self.state, self.random)
 
     def converting(self, call: Callable[[], T]) -> Operation[T]:
         """Return the result of `call`, which may need conversions by a webhook and may be called several times."""

@@ -16,7 +16,7 @@ import msgspec
 
 from ctrlmgr.api.field import FieldError, Path
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.calls.call import Call, Calling, CallOut, Reply, Surroundings
+from ctrlmgr.engine.calls.call import Call, Calling, CallInputs, CallOut, Reply
 from ctrlmgr.engine.calls.endpoint import Endpoint, endpoint_of
 from ctrlmgr.engine.calls.replies import is_success, unexpected
 from ctrlmgr.engine.conversion import Converted
@@ -50,14 +50,14 @@ class Webhook:
         self._source = f"{group}/{source}, Kind={kind}"
         self._target = f"{group}/{target}"
 
-    def convert(self, objects: Sequence[Unstructured], around: Surroundings) -> Calling[Sequence[Converted]]:
+    def convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
         """Return the webhook's result for each object."""
         try:
             return (yield from self._convert(objects, around))
         except _Unusable as problem:
             return [ConversionFailed(self._source, str(problem))] * len(objects)
 
-    def _convert(self, objects: Sequence[Unstructured], around: Surroundings) -> Calling[Sequence[Converted]]:
+    def _convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
         endpoint = endpoint_of(self._conversion.client or {}, around.view, around.random)
         if endpoint.is_simulated:
             return [{**obj, "apiVersion": self._target} for obj in objects]

@@ -39,7 +39,7 @@ from ctrlmgr.http.lazy_timer import LazyTimer
 from ctrlmgr.http.response_stream import Framing
 
 
-class Trunk(Protocol):
+class ChannelConnection(Protocol):
     """The connection as its channels see it."""
 
     is_paused: bool
@@ -111,7 +111,7 @@ class Channel:
         "number",
     )
 
-    def __init__(self, number: int, head: Head, trunk: Trunk, window: int) -> None:
+    def __init__(self, number: int, head: Head, trunk: ChannelConnection, window: int) -> None:
         """Begin with a request's head; `window` is the client's window for the answer, in bytes."""
         self.number = number
         self.exchange = Exchange(head, self, trunk.bounds)

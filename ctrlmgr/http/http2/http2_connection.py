@@ -26,7 +26,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from ctrlmgr.http.base_connection import Transported
+from ctrlmgr.http.base_connection import BaseConnection
 from ctrlmgr.http.head import Malformed
 from ctrlmgr.http.http2 import frames
 from ctrlmgr.http.http2.blocks import BlockReader, written
@@ -53,8 +53,8 @@ _WINDOW = 65_535
 """The initial window of both sides, in bytes (RFC 9113, section 6.9.2)."""
 
 
-class Http2Connection(Transported):
-    """An HTTP/2 connection: the `Trunk` of its channels, the protocol of its transport."""
+class Http2Connection(BaseConnection):
+    """An HTTP/2 connection: the `ChannelConnection` of its channels, the protocol of its transport."""
 
     __slots__ = (
         "_blocks",

@@ -36,7 +36,7 @@ class Guess(NamedTuple):
     """An average is rounded up: whether to assume the largest or the smallest total with this average."""
 
 
-class Told:
+class ReconstructedMetrics:
     """A `MetricsClient` that returns the metrics that the recorded autoscaler must have read, if a guess is right."""
 
     def __init__(

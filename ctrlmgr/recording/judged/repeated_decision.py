@@ -20,9 +20,9 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod
 from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaling_pass import (
     AutoscalingPass,
+    PassDependencies,
     Problem,
     Selectors,
-    Surroundings,
 )
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness
 from ctrlmgr.controllers.horizontal_pod_autoscaler.scaling_limits import Memory, Sample
@@ -30,7 +30,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.view import Autoscaler
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.subresources.scale_subresource import scale_of
 from ctrlmgr.errors import NotFound
-from ctrlmgr.recording.judged.measured import Guess, Impossible, NotTold, Told
+from ctrlmgr.recording.judged.measured import Guess, Impossible, NotTold, ReconstructedMetrics
 
 _SECOND: Final = 1_000_000
 _OPTIONS: Final = Options()
@@ -118,10 +118,12 @@ def decide(
 def _run_pass(
     recorded: RecordedDecision, memory: Memory, guess: Guess, selectors: Selectors, kinds: Callable[[], Iterable[Kind]]
 ) -> Outcome:
-    around = Surroundings(_Pods(recorded.pods), kinds, selectors, SILENT, _OPTIONS)
+    around = PassDependencies(_Pods(recorded.pods), kinds, selectors, SILENT, _OPTIONS)
     writer = _Writer(recorded)
     pods = [MeasuredPod(each) for each in recorded.pods]
-    told = Told(recorded.told, pods, recorded.now, readiness=_READINESS, replicas=writer.found, guess=guess)
+    told = ReconstructedMetrics(
+        recorded.told, pods, recorded.now, readiness=_READINESS, replicas=writer.found, guess=guess
+    )
     one_pass = AutoscalingPass(recorded.autoscaler, around, memory, writer, told, recorded.now)
     try:
         one_pass.autoscale()

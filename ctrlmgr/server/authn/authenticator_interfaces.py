@@ -17,7 +17,7 @@ from ctrlmgr.authentication.user import Audiences, Authenticated, User
 
 
 @dataclass(slots=True)
-class Told:
+class AuthenticationNotes:
     """Additional results of authenticators."""
 
     warnings: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class RequestParts:
     certificates: Sequence[bytes] = ()
     """The client's certificates (DER), its own first. TLS has verified only that the client holds the private key."""
     path: str = ""
-    told: Told = field(default_factory=Told)
+    told: AuthenticationNotes = field(default_factory=AuthenticationNotes)
 
 
 class Authenticator(Protocol):
@@ -50,7 +50,9 @@ class Authenticator(Protocol):
 class TokenAuthenticator(Protocol):
     """Determines the user of a bearer token."""
 
-    async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
+    async def authenticate_token(
+        self, token: str, audiences: Audiences, told: AuthenticationNotes
+    ) -> Authenticated | None:
         """Return the user of `token` for one of `audiences`; None if the token is not of this authenticator's kind.
 
         Raises `CredentialsRefused`.

@@ -9,7 +9,7 @@ from ctrlmgr.authentication.bootstrap_tokens import token_user
 from ctrlmgr.authentication.service_account_claims import Find
 from ctrlmgr.authentication.user import Audiences, User
 from ctrlmgr.clock import Clock
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.authn.union import ForAllAudiences
 
 
@@ -22,6 +22,6 @@ class BootstrapTokens(ForAllAudiences):
         self._find = find
         self._clock = clock
 
-    async def user_of(self, token: str, told: Told) -> User | None:
+    async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
         """Return the user of a bootstrap token; None if it is not one, or not valid."""
         return token_user(token, self._find, self._clock.now())

@@ -32,7 +32,7 @@ from ctrlmgr.engine.calls.replies import is_success
 from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.expressions.environment import NoValue
 from ctrlmgr.metrics import CONFIGURATION_RELOADS
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.authn.union import ForAllAudiences
 from ctrlmgr.server.outbound_calls import Caller
 
@@ -159,7 +159,7 @@ class IssuersTokens(ForAllAudiences):
             for each in issuers
         }
 
-    async def user_of(self, token: str, told: Told) -> User | None:
+    async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
         """Return the user of a token; None if no trusted issuer is named in it. Raises `CredentialsRefused`."""
         payload = jwt.untrusted_payload(token)
         try:

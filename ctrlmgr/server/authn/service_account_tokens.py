@@ -32,7 +32,7 @@ from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.golang.go_text import quote
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 
@@ -120,7 +120,9 @@ class ServiceAccountTokens:
         claims.iss = self._issuers[0]
         return Issued(jwt.sign(msgspec.json.encode(claims), self._signing, self._signing_id), token_id)
 
-    async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
+    async def authenticate_token(
+        self, token: str, audiences: Audiences, told: AuthenticationNotes
+    ) -> Authenticated | None:
         """Return the user of a token; None if another issuer made it. Raises `CredentialsRefused`."""
         claims = self._claims(token)
         if claims is None:

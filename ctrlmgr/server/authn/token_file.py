@@ -22,7 +22,7 @@ from ctrlmgr.authentication.user import Audiences, User, known
 from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import FILE_RELOADS
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.authn.union import ForAllAudiences
 
 _SETTING = "authentication.token_auth_file"
@@ -50,7 +50,7 @@ class Tokens(ForAllAudiences):
         """Return the user of `token`, None if it is unknown."""
         return self._users.get(_digest(token))
 
-    async def user_of(self, token: str, told: Told) -> User | None:
+    async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
         """Return the user of `token`, None if it is unknown."""
         return self.user(token)
 

@@ -23,7 +23,12 @@ from ctrlmgr.authentication.user import (
     common_audiences,
     known,
 )
-from ctrlmgr.server.authn.authenticator_interfaces import Authenticator, RequestParts, TokenAuthenticator, Told
+from ctrlmgr.server.authn.authenticator_interfaces import (
+    AuthenticationNotes,
+    Authenticator,
+    RequestParts,
+    TokenAuthenticator,
+)
 
 _UNKNOWN = "invalid bearer token"
 
@@ -47,7 +52,7 @@ class BearerTokens:
             return None
         return (await self.review(token, self._audiences, parts.told)).user
 
-    async def review(self, token: str, audiences: Audiences, told: Told) -> Authenticated:
+    async def review(self, token: str, audiences: Audiences, told: AuthenticationNotes) -> Authenticated:
         """Return the user of a token for `audiences`, from the first authenticator that recognises it.
 
         Raises `CredentialsRefused` with all reasons if none recognises it.
@@ -118,7 +123,7 @@ class Authentication:
 
     async def review(self, token: str, audiences: Audiences) -> Authenticated:
         """Return the user of a token for `audiences` (empty: this server); raises `CredentialsRefused`."""
-        found = await self._bearer.review(token, audiences or self._audiences, Told())
+        found = await self._bearer.review(token, audiences or self._audiences, AuthenticationNotes())
         return found._replace(user=known(found.user))
 
 
@@ -129,7 +134,9 @@ class ForAllAudiences:
         """Accept tokens for `audiences`."""
         self._own = tuple(audiences)
 
-    async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
+    async def authenticate_token(
+        self, token: str, audiences: Audiences, told: AuthenticationNotes
+    ) -> Authenticated | None:
         """Return the user of a token; None unless it is valid for one of `audiences`."""
         common = self._own if audiences is self._own else common_audiences(self._own, audiences)
         if not common:
@@ -137,6 +144,6 @@ class ForAllAudiences:
         user = await self.user_of(token, told)
         return None if user is None else Authenticated(user, common)
 
-    async def user_of(self, token: str, told: Told) -> User | None:
+    async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
         """Return the user of a token; None if it is not of this authenticator's kind. Raises `CredentialsRefused`."""
         raise NotImplementedError

@@ -20,7 +20,7 @@ import structlog
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, User, common_audiences
 from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.review_client import NoAnswer, ReviewServer
 
 log = structlog.get_logger(__name__)
@@ -68,7 +68,9 @@ class WebhookTokens:
         self._api_version = f"authentication.k8s.io/{version}"
         self._said: TTLCache[bytes, _Status] = TTLCache("token-webhook", entries=_ENTRIES, size=_SIZE, clock=clock)
 
-    async def authenticate_token(self, token: str, audiences: Audiences, told: Told) -> Authenticated | None:
+    async def authenticate_token(
+        self, token: str, audiences: Audiences, told: AuthenticationNotes
+    ) -> Authenticated | None:
         """Return the user of a token, None if the other server does not know it; raises `CredentialsRefused`."""
         key = sha256("\0".join((token, *audiences)).encode("utf-8", "surrogateescape")).digest()
         status = self._said.get(key)

@@ -17,7 +17,7 @@ from typing import Final
 from ctrlmgr.authentication.followed_files import FollowedFiles
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
-from ctrlmgr.authorization.authorization_configuration import WEBHOOK, Asked, read_configuration
+from ctrlmgr.authorization.authorization_configuration import WEBHOOK, ConfiguredAuthorizer, read_configuration
 from ctrlmgr.authorization.authorizer import Authorizer, RuleListing, Verdict
 from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.errors import SettingsError
@@ -29,7 +29,7 @@ _AT_START_ONLY: Final = frozenset({"Node", "RBAC"})
 class ConfiguredAuthorizers:
     """An `Authorizer` that follows a configuration file."""
 
-    def __init__(self, file: Path, make: Callable[[Sequence[Asked]], Authorizer]) -> None:
+    def __init__(self, file: Path, make: Callable[[Sequence[ConfiguredAuthorizer]], Authorizer]) -> None:
         """Read `file`, and make an authorizer of its content now and after each change; raises `SettingsError`."""
         self._file = file
         self._make = make
@@ -66,7 +66,7 @@ class ConfiguredAuthorizers:
         self.asked = asked
         return True
 
-    def _check(self, asked: Sequence[Asked]) -> None:
+    def _check(self, asked: Sequence[ConfiguredAuthorizer]) -> None:
         """Raise `SettingsError` if a type was removed since the start, or a type was added that needs a restart."""
         types = _decided_here(asked)
         if missing := sorted(self._types - types):
@@ -75,5 +75,5 @@ class ConfiguredAuthorizers:
             raise SettingsError(f"{self._file}: {', '.join(added)} cannot be added while the server runs")
 
 
-def _decided_here(asked: Sequence[Asked]) -> frozenset[str]:
+def _decided_here(asked: Sequence[ConfiguredAuthorizer]) -> frozenset[str]:
     return frozenset(each.type for each in asked if each.type != WEBHOOK)

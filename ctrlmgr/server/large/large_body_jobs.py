@@ -34,7 +34,7 @@ class Listener(NamedTuple):
     """Whether the listener needs the encoded object."""
 
 
-class LargeBodies:
+class LargeBodyJobs:
     """Runs jobs in worker processes. Used on the event loop only."""
 
     def __init__(

@@ -36,7 +36,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _encode = msgspec.json.Encoder().encode
 
 
-class Told(msgspec.Struct, frozen=True, rename="camel"):
+class ReportedWrites(msgspec.Struct, frozen=True, rename="camel"):
     """Some of the pretended writes."""
 
     count: int
@@ -54,9 +54,11 @@ def play_pages(playback: Playback, pretending: Pretending | None) -> dict[str, P
     async def writes(request: Request) -> Response:
         _only(request, "GET", "HEAD")
         if pretending is None:
-            return Response(200, _encode(Told(0, [])))
+            return Response(200, _encode(ReportedWrites(0, [])))
         after, limit = _integer(request, "after", 0), _integer(request, "limit", PAGE)
-        return Response(200, _encode(Told(pretending.count, pretending.after(after, min(max(limit, 1), PAGE)))))
+        return Response(
+            200, _encode(ReportedWrites(pretending.count, pretending.after(after, min(max(limit, 1), PAGE))))
+        )
 
     return {
         PATH: show,

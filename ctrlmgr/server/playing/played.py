@@ -19,7 +19,7 @@ from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.server.backend import Backend
 from ctrlmgr.server.driver import Round
 from ctrlmgr.server.resource_handler import Call
-from ctrlmgr.server.watch.watcher import Parting
+from ctrlmgr.server.watch.watcher import LeaveReason
 from ctrlmgr.server.workers import Workers
 
 
@@ -59,7 +59,7 @@ class PlayedBackend:
         before, self._now = self._now, _Era(backend)
         if self._tasks is not None:
             self._tasks.create_task(self._now.run(), name="recording")
-        before.end(Parting.REWOUND)
+        before.end(LeaveReason.REWOUND)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -89,7 +89,7 @@ class PlayedBackend:
     def end_watches(self) -> None:
         """End all watches. Watches that start later end immediately."""
         for era in self._eras:
-            era.end(Parting.CLOSING, stops=False)
+            era.end(LeaveReason.CLOSING, stops=False)
 
 
 class _Era:
@@ -113,7 +113,7 @@ class _Era:
             self._requests -= 1
             self._stop_when_idle()
 
-    def end(self, parting: Parting, *, stops: bool = True) -> None:
+    def end(self, parting: LeaveReason, *, stops: bool = True) -> None:
         """End the watches and, if `stops`, stop after the last request."""
         self.backend.end_watches(parting)
         self._is_over = stops

@@ -29,8 +29,8 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.http.framing import chunk
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
-from ctrlmgr.server.watch.resource_watchers import Board, Group
-from ctrlmgr.server.watch.watcher import Parting, Watcher
+from ctrlmgr.server.watch.resource_watchers import Group, ResourceWatchers
+from ctrlmgr.server.watch.watcher import LeaveReason, Watcher
 
 log = structlog.get_logger(__name__)
 
@@ -71,14 +71,14 @@ class Hub:
         """Every watcher in the hub has received all events up to here, or has them pending."""
         self._cacher = cacher
         self._clock = clock
-        self._boards: dict[Resource, Board] = {}
+        self._boards: dict[Resource, ResourceWatchers] = {}
         self._ahead: dict[Watcher, None] = {}  # watchers that wait for a later revision
         self._work = asyncio.Event()
         self._told: dict[WatchMetrics, int] = {}  # number of events sent, added to the metrics at the end of a round
         self._due_at = _NEVER  # when the timer fires
         self._timer: asyncio.TimerHandle | None = None
         self._rewinds = rewinds
-        self._closing: Parting | None = None  # the reason for which watchers leave from now on
+        self._closing: LeaveReason | None = None  # the reason for which watchers leave from now on
 
     def advance(self) -> None:
         """Schedule a check whether the cache has advanced."""
@@ -94,7 +94,7 @@ class Hub:
                 await self._round()
                 self._look()
 
-    def close(self, parting: Parting = Parting.CLOSING) -> None:
+    def close(self, parting: LeaveReason = LeaveReason.CLOSING) -> None:
         """End all watches. Watches that start later end immediately."""
         self._closing = self._closing or parting
         for group, watcher in self._members():
@@ -103,7 +103,7 @@ class Hub:
             watcher.part(self._closing, watcher.cursor)
         self._work.set()
 
-    async def stay(self, watcher: Watcher) -> Parting:
+    async def stay(self, watcher: Watcher) -> LeaveReason:
         """Keep a watcher in the hub until it must leave; return the reason. It must have caught up, or be past its end.
 
         Events that need conversion by a webhook are not sent here: the watcher leaves when the hub advances. A watcher
@@ -112,11 +112,11 @@ class Hub:
         if self._closing:
             return self._closing
         if self._rewinds and watcher.cursor > self._cacher.revision:
-            return Parting.REWOUND
+            return LeaveReason.REWOUND
         if watcher.cursor < self.revision:
-            return Parting.ENDED  # the watch ended before it caught up
+            return LeaveReason.ENDED  # the watch ended before it caught up
         watcher.parting = asyncio.get_running_loop().create_future()
-        watcher.stream.on_lost(lambda: watcher.part(Parting.GONE, self.revision))
+        watcher.stream.on_lost(lambda: watcher.part(LeaveReason.GONE, self.revision))
         with self._admitted(watcher):
             self._ring_by(watcher.due_at)
             return await watcher.parting
@@ -132,7 +132,7 @@ class Hub:
             finally:
                 del self._ahead[watcher]
             return
-        board = self._boards.setdefault(watcher.selection.kind.storage, Board())
+        board = self._boards.setdefault(watcher.selection.kind.storage, ResourceWatchers())
         group = board.add(watcher)
         try:
             yield
@@ -143,7 +143,7 @@ class Hub:
         for board in self._boards.values():
             yield from board.members()
 
-    def _due(self) -> list[tuple[Board, Group]]:
+    def _due(self) -> list[tuple[ResourceWatchers, Group]]:
         return [(board, group) for board in self._boards.values() for group in board.due()]
 
     def _look(self) -> None:
@@ -182,11 +182,11 @@ class Hub:
         for board, changes in found:
             if changes is None:
                 for group, watcher in board.members():
-                    watcher.part(Parting.BEHIND, group.reached(watcher, before))
+                    watcher.part(LeaveReason.BEHIND, group.reached(watcher, before))
             elif changes:
                 board.note([change for change in changes if change.revision <= self.revision])
 
-    def _tell(self, board: Board, group: Group, watcher: Watcher) -> None:
+    def _tell(self, board: ResourceWatchers, group: Group, watcher: Watcher) -> None:
         """Write a watcher's pending events."""
         if not watcher.is_here:
             del group.watchers[watcher]  # the watcher is leaving, but its task has not removed it yet
@@ -196,13 +196,13 @@ class Hub:
         except Exception:
             log.exception("a change cannot be encoded for watchers", kind=group.selection.kind.name)
             for each in group.watchers:
-                each.part(Parting.FAILED, group.reached(each, self.revision))
+                each.part(LeaveReason.FAILED, group.reached(each, self.revision))
             group.watchers.clear()
             return
         stream = watcher.stream
         for piece in pieces:
             if stream.paused:
-                watcher.part(Parting.BEHIND, watcher.cursor)
+                watcher.part(LeaveReason.BEHIND, watcher.cursor)
                 del group.watchers[watcher]
                 return
             stream.write(piece.chunk)
@@ -221,7 +221,7 @@ class Hub:
         """Let watchers leave that waited for a revision that the hub has reached."""
         for watcher in self._ahead:
             if watcher.awaits <= self.revision:
-                watcher.part(Parting.REACHED, watcher.cursor)
+                watcher.part(LeaveReason.REACHED, watcher.cursor)
 
     def _attend(self) -> None:
         """Send bookmarks and end watches that are due, and set the timer for the next."""
@@ -232,7 +232,7 @@ class Hub:
             if watcher.selection.kind.calls_out and watcher.cursor == self.revision:
                 self._attend_to(watcher, now, watcher.cursor)
             elif watcher.ends_at <= now:
-                watcher.part(Parting.ENDED, watcher.cursor)
+                watcher.part(LeaveReason.ENDED, watcher.cursor)
         for group, watcher in [each for each in self._members() if each[1].due_at <= now]:
             self._attend_to(watcher, now, group.reached(watcher, self.revision))
         self._due_at = _NEVER
@@ -245,7 +245,7 @@ class Hub:
             watcher.stream.write(chunk(watcher.presentation.bookmark(reached)))
             _move_on(watcher, reached)
         if watcher.ends_at <= now:
-            watcher.part(Parting.ENDED, reached)
+            watcher.part(LeaveReason.ENDED, reached)
 
     def _ring_by(self, when: float) -> None:
         """Set the timer to fire no later than `when`, but after `_TICK` seconds at the earliest."""
@@ -272,4 +272,4 @@ def _move_on(watcher: Watcher, revision: Revision) -> None:
     following = watcher.presentation.following
     if following is not watcher.presentation:
         watcher.presentation = following
-        watcher.part(Parting.REACHED, revision)
+        watcher.part(LeaveReason.REACHED, revision)

@@ -121,7 +121,7 @@ class Group:
             presentation = presentation.following
 
 
-class Board:
+class ResourceWatchers:
     """The watchers of one resource, in groups."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.calls.call import Surroundings
+from ctrlmgr.engine.calls.call import CallInputs
 from ctrlmgr.engine.log_history import read_history
 from ctrlmgr.engine.request_options import ListOptions
 from ctrlmgr.engine.watch import ADDED, Selection, Start, converted_transitions
@@ -38,7 +38,7 @@ from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.presenting import encoding
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.hub import Hub
-from ctrlmgr.server.watch.watcher import Parting, Watcher
+from ctrlmgr.server.watch.watcher import LeaveReason, Watcher
 from ctrlmgr.server.workers import Workers
 
 log = structlog.get_logger(__name__)
@@ -76,7 +76,7 @@ class Watches:
         `driver` runs the conversion of changes to another version.
         """
         self._driver = driver
-        self._around = Surroundings(cacher, random)
+        self._around = CallInputs(cacher, random)
         self._hub = hub
         self._cacher = cacher
         self._log = event_log
@@ -137,17 +137,17 @@ class Watches:
                 watcher.stream.write(chunk(_error_frame(error)))
                 return
             match await self._hub.stay(watcher):
-                case Parting.BEHIND:
+                case LeaveReason.BEHIND:
                     await watcher.stream.drain(READ_PATIENCE)
-                case Parting.GONE:
+                case LeaveReason.GONE:
                     raise Disconnected
-                case Parting.REWOUND:
+                case LeaveReason.REWOUND:
                     watcher.stream.write(chunk(_error_frame(Expired(watcher.cursor, self._cacher.revision))))
                     return
-                case Parting.FAILED:
+                case LeaveReason.FAILED:
                     watcher.stream.write(chunk(_error_frame(InternalError("the event cannot be encoded"))))
                     return
-                case Parting.ENDED | Parting.CLOSING:
+                case LeaveReason.ENDED | LeaveReason.CLOSING:
                     return
 
     async def _overtake(self, watcher: Watcher) -> None:

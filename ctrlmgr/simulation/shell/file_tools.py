@@ -9,10 +9,10 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.simulation.shell.tooling import Desk, Outcome, Tool, as_lines, parted
+from ctrlmgr.simulation.shell.tooling import Outcome, Tool, ToolContext, as_lines, parted
 
 
-def _touch(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _touch(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     for name in parted(arguments)[1]:
         path = desk.path(name)
         if path not in desk.files:
@@ -20,7 +20,7 @@ def _touch(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome()
 
 
-def _mkdir(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _mkdir(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     for name in parted(arguments, "m")[1]:
         path = desk.path(name)
         if not desk.files.is_folder(path):
@@ -28,7 +28,7 @@ def _mkdir(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome()
 
 
-def _rm(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _rm(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, names = parted(arguments)
     err = ""
     for path in (desk.path(each) for each in names):
@@ -40,15 +40,15 @@ def _rm(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(int(bool(err)), err=err)
 
 
-def _copy(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _copy(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return _placed(arguments, desk, moves=False)
 
 
-def _move(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _move(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return _placed(arguments, desk, moves=True)
 
 
-def _placed(arguments: Sequence[str], desk: Desk, *, moves: bool) -> Outcome:
+def _placed(arguments: Sequence[str], desk: ToolContext, *, moves: bool) -> Outcome:
     """Copy, move or link files; a missing source counts as an empty file of the image."""
     options, names = parted(arguments, "t")
     if len(names) < 2:
@@ -68,7 +68,7 @@ def _placed(arguments: Sequence[str], desk: Desk, *, moves: bool) -> Outcome:
     return Outcome()
 
 
-def _ls(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _ls(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     names, lines, err = parted(arguments)[1] or ["."], [], ""
     for name in names:
         path = desk.path(name)
@@ -83,7 +83,7 @@ def _ls(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(int(bool(err)), as_lines(lines), err)
 
 
-def _tee(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _tee(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, names = parted(arguments)
     text = desk.input()
     for path in (desk.path(each) for each in names):

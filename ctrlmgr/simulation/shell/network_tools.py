@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from ctrlmgr.simulation.network import REFUSED, TIMEOUT, UNKNOWN_HOST, Answer
-from ctrlmgr.simulation.shell.tooling import Desk, Outcome, Tool, number_of, options_of, unescaped
+from ctrlmgr.simulation.shell.tooling import Outcome, Tool, ToolContext, number_of, options_of, unescaped
 
 _TAKES: Final = 0.01
 """Duration of a request in seconds."""
@@ -60,7 +60,7 @@ output-document timeout tries directory-prefix header user-agent post-data post-
 _WGET_TAKES: Final = frozenset([*"OTtPUYo", *_WGET_NAMES.split()])
 
 
-def _wget(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _wget(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, urls = options_of(arguments, _WGET_TAKES)
     is_quiet = bool({"q", "quiet"} & options.keys())
     err, takes = "", 0.0
@@ -73,7 +73,7 @@ def _wget(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(0 if urls else 1, err=err or ("" if urls else "wget: missing URL\n"), takes=takes)
 
 
-def _fetch(url: str, options: Mapping[str, str], desk: Desk) -> tuple[int, str, float]:
+def _fetch(url: str, options: Mapping[str, str], desk: ToolContext) -> tuple[int, str, float]:
     """Fetch one file; return the exit code, the messages, and the duration in seconds."""
     target = _target(url)
     if target is None:
@@ -93,7 +93,7 @@ def _fetch(url: str, options: Mapping[str, str], desk: Desk) -> tuple[int, str, 
     return 0, said + _save(target, options, desk), takes
 
 
-def _save(target: _Target, options: Mapping[str, str], desk: Desk) -> str:
+def _save(target: _Target, options: Mapping[str, str], desk: ToolContext) -> str:
     name = options.get("O") or options.get("output-document") or target.file or "index.html"
     if name == "-":
         return ""
@@ -116,7 +116,7 @@ _CURL_PROBLEMS: Final = {
 }
 
 
-def _curl(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _curl(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, urls = options_of(arguments, _CURL_TAKES)
     target = _target(options.get("url") or (urls[0] if urls else ""))
     if target is None:
@@ -136,7 +136,7 @@ def _curl(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(code, _summary(options, "000" if code else "200"), err, takes)
 
 
-def _store(target: _Target, options: Mapping[str, str], desk: Desk) -> None:
+def _store(target: _Target, options: Mapping[str, str], desk: ToolContext) -> None:
     name = options.get("o") or options.get("output") or (target.file if "O" in options else "")
     if name and name not in ("-", "/dev/null"):
         desk.files[desk.path(name)] = ""
@@ -153,7 +153,7 @@ def _summary(options: Mapping[str, str], status: str) -> str:
 # Others
 
 
-def _nc(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _nc(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, words = options_of(arguments, "wpiesqX")
     if "l" in options:
         return Outcome(takes=inf)
@@ -170,7 +170,7 @@ def _nc(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(err=f"{place} open\n" if "v" in options else "", takes=takes)
 
 
-def _nslookup(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _nslookup(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     names = [each for each in arguments if not each.startswith("-")]
     if not names:
         return Outcome(1, err="nslookup: missing host\n")
@@ -180,7 +180,7 @@ def _nslookup(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(out=f"Name:\t{names[0]}\nAddress: {answer.address}\n", takes=_TAKES)
 
 
-def _getent(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _getent(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     """Look up a host: `getent hosts NAME` and `getent ahosts NAME`; other databases are empty."""
     if len(arguments) < 2 or not arguments[0].lower().startswith(("hosts", "ahosts")):
         return Outcome(2)

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ctrlmgr.simulation.shell.arithmetic import reckon
-from ctrlmgr.simulation.shell.tooling import Desk, Outcome, Tool, as_lines, number_of, unescaped
+from ctrlmgr.simulation.shell.tooling import Outcome, Tool, ToolContext, as_lines, number_of, unescaped
 
 LONGEST: Final = 10_000
 """Maximum number of lines of `seq`."""
 
 
-def _echo(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _echo(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, words = "", [*arguments]
     while words and re.fullmatch(r"-[neE]+", words[0]):
         options += words.pop(0)
@@ -24,7 +24,7 @@ def _echo(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(out=text if "n" in options else f"{text}\n")
 
 
-def _printf(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _printf(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     if not arguments:
         return Outcome(1, err="printf: usage: printf FORMAT [ARGUMENT...]\n")
     pattern, values = unescaped(arguments[0]), [*arguments[1:]]
@@ -44,7 +44,7 @@ def _printf(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(out=out)
 
 
-def _seq(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _seq(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     numbers = [int(each) for each in arguments if re.fullmatch(r"-?\d+", each)][:3] or [0]
     first, last = (1, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[-1])
     step = numbers[1] if len(numbers) == 3 and numbers[1] else 1
@@ -53,7 +53,7 @@ def _seq(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(out=as_lines(str(each) for each in range(first, end, step)))
 
 
-def _expr(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _expr(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     """Evaluate an expression: arithmetic, comparisons of numbers or texts, `TEXT : PATTERN`, `length`."""
     words = [*arguments]
     if len(words) == 3 and words[1] == ":":
@@ -73,44 +73,44 @@ def _expr(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(int(value in ("", "0")), f"{value}\n")
 
 
-def _hostname(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _hostname(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return Outcome(out=desk.variables.get("HOSTNAME", "") + "\n")
 
 
-def _id(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _id(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     user = desk.variables.get("UID") or "0"
     return Outcome(out=f"{user}\n" if "-u" in arguments else f"uid={user} gid={user}\n")
 
 
-def _whoami(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _whoami(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return Outcome(out="root\n" if (desk.variables.get("UID") or "0") == "0" else "nobody\n")
 
 
-def _printenv(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _printenv(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     names = [*arguments] or sorted(each for each in desk.variables if re.fullmatch(r"[A-Za-z_]\w*", each))
     found = {name: desk.variables[name] for name in names if name in desk.variables}
     lines = [*found.values()] if arguments else [f"{name}={value}" for name, value in found.items()]
     return Outcome(int(len(found) < len(names)), as_lines(lines))
 
 
-def _uname(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _uname(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return Outcome(out="x86_64\n" if "-m" in arguments else "Linux\n")
 
 
-def _basename(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _basename(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     name = posixpath.basename(arguments[0].rstrip("/")) if arguments else ""
     return Outcome(out=name.removesuffix(arguments[1] if len(arguments) > 1 else "") + "\n")
 
 
-def _dirname(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _dirname(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return Outcome(out=(posixpath.dirname((arguments or [""])[0].rstrip("/")) or ".") + "\n")
 
 
-def _nothing(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _nothing(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return Outcome()
 
 
-def _false(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _false(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return Outcome(1)
 
 

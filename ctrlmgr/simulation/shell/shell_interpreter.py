@@ -27,7 +27,7 @@ from ctrlmgr.simulation.shell.shell_lexer import SyntaxProblem
 from ctrlmgr.simulation.shell.state import Input, State
 from ctrlmgr.simulation.shell.test_command import holds
 from ctrlmgr.simulation.shell.text_tools import TEXT
-from ctrlmgr.simulation.shell.tooling import Desk, Tool
+from ctrlmgr.simulation.shell.tooling import Tool, ToolContext
 from ctrlmgr.simulation.simulated_files import Files, ReadOnly
 
 _LONGEST: Final = 10_000
@@ -352,7 +352,7 @@ class _Shell(State):
         return self._tool(name, arguments) if name in _TOOLS else self._do_unknown(name)
 
     def _tool(self, name: str, arguments: Sequence[str]) -> int:
-        desk = Desk(self.files, self.path, self.variables, self.streams.input.rest, self.connect)
+        desk = ToolContext(self.files, self.path, self.variables, self.streams.input.rest, self.connect)
         try:
             code, out, err, takes = _TOOLS[name](arguments, desk)
         except ReadOnly as problem:

@@ -11,9 +11,9 @@ from math import inf
 from typing import Final
 
 from ctrlmgr.simulation.shell.tooling import (
-    Desk,
     Outcome,
     Tool,
+    ToolContext,
     as_lines,
     contents,
     lines_of,
@@ -23,14 +23,14 @@ from ctrlmgr.simulation.shell.tooling import (
 )
 
 
-def _cat(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _cat(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     found, err = contents("cat", parted(arguments)[1], desk)
     return Outcome(
         int(bool(err)), "".join(text for _, text in found), re.sub(r"cat: (.*): No", r"cat: can't open '\1': No", err)
     )
 
 
-def _wc(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _wc(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, names = parted(arguments)
     found, err = contents("wc", names, desk)
     counts = {"l": lambda text: text.count("\n"), "w": lambda text: len(text.split()), "c": len}
@@ -45,7 +45,7 @@ _PROGRAM: Final = re.compile(r"\s*(?:/(.*?)/)?\s*(?:\{\s*print\s*(.*?)\s*;?\s*\}
 """The supported awk programs: a pattern, and the fields of a line to print."""
 
 
-def _awk(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _awk(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, rest = parted(arguments, "Fv")
     program = _PROGRAM.fullmatch(rest[0] if rest else "")
     found, err = contents("awk", rest[1:], desk)
@@ -70,7 +70,7 @@ def _printed(expressions: str, line: str, separator: str | None) -> str:
     return " ".join(found)
 
 
-def _grep(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _grep(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, rest = parted(arguments, "e")
     pattern = options["e"] if "e" in options else (rest.pop(0) if rest else "")
     found, err = contents("grep", rest, desk)
@@ -86,15 +86,15 @@ def _grep(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(int(not lines), out, "" if "s" in options or "q" in options else err)
 
 
-def _head(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _head(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return _ends("head", arguments, desk)
 
 
-def _tail(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _tail(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     return _ends("tail", arguments, desk)
 
 
-def _ends(tool: str, arguments: Sequence[str], desk: Desk) -> Outcome:
+def _ends(tool: str, arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, names = parted([re.sub(r"^-(\d+)$", r"-n\1", each) for each in arguments], "nc")
     takes = inf if tool == "tail" and {"f", "F"} & options.keys() else 0.0
     found, err = contents(tool, names, desk)
@@ -103,7 +103,7 @@ def _ends(tool: str, arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(int(bool(err)), as_lines(kept), err, takes)
 
 
-def _cut(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _cut(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, names = parted(arguments, "dfc")
     found, err = contents("cut", names, desk)
     separator, number = options.get("d") or "\t", number_of(options.get("f", options.get("c", "1")))
@@ -114,7 +114,7 @@ def _cut(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(int(bool(err)), as_lines(lines), err)
 
 
-def _sort(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _sort(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, names = parted(arguments, "kt")
     found, err = contents("sort", names, desk)
     lines = sorted(
@@ -123,7 +123,7 @@ def _sort(arguments: Sequence[str], desk: Desk) -> Outcome:
     return Outcome(int(bool(err)), as_lines(dict.fromkeys(lines) if "u" in options else lines), err)
 
 
-def _tr(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _tr(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     options, sets = parted(arguments)
     first, second = (_set(each) for each in ([*sets, "", ""])[:2])
     table: dict[int, str | None] = {}

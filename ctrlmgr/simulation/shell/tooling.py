@@ -20,7 +20,7 @@ class Outcome(NamedTuple):
     """Its duration in seconds; infinite if it runs for ever."""
 
 
-class Desk(NamedTuple):
+class ToolContext(NamedTuple):
     """The environment of a tool."""
 
     files: Files
@@ -33,7 +33,7 @@ class Desk(NamedTuple):
     """Connects to a port of a host, or resolves its name."""
 
 
-Tool = Callable[[Sequence[str], Desk], Outcome]
+Tool = Callable[[Sequence[str], ToolContext], Outcome]
 
 
 def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], list[str]]:
@@ -83,7 +83,7 @@ def _read_letters(letters: str, rest: list[str], taking: Collection[str], found:
         found[letter] = ""
 
 
-def contents(tool: str, names: Sequence[str], desk: Desk) -> tuple[list[tuple[str, str]], str]:
+def contents(tool: str, names: Sequence[str], desk: ToolContext) -> tuple[list[tuple[str, str]], str]:
     """Return the names and contents of files (the input for none or `-`), and errors for missing ones."""
     found, err = [], ""
     for name in names or ["-"]:

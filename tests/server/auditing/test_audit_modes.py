@@ -24,7 +24,7 @@ from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.server.auditing.backends import ToFile
 from ctrlmgr.server.auditing.step import Auditing
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.audit_settings import AuditSettings
@@ -43,7 +43,7 @@ class Asked(Sent):
 
     def __init__(self) -> None:
         super().__init__(b"one")
-        self.told = Told()
+        self.told = AuthenticationNotes()
 
 
 class Deaf:

@@ -22,7 +22,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything
-from ctrlmgr.server.authn.authenticator_interfaces import RequestParts, Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes, RequestParts
 from ctrlmgr.server.request import Request
 from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running
 
@@ -125,7 +125,7 @@ def test_who_asks_the_same_as_others_before_is_written_down_as_the_policy_says_o
     read, listed = (Attributes(verb, CONFIG_MAPS, "", "v1", "configmaps", "", "default") for verb in ("get", "list"))
     written = []
     for user, about in ((User("ann"), read), (User("bob"), read), (User("ann"), read), (User("ann"), listed)):
-        request = SimpleNamespace(audit=None, told=Told())
+        request = SimpleNamespace(audit=None, told=AuthenticationNotes())
         assert auditing.begin(cast(Request, request), about, user)
         written.append(request.audit is not None)
     assert written == [True, False, True, False]

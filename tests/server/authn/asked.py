@@ -9,7 +9,7 @@ import pytest
 
 from ctrlmgr.authentication.user import Audiences, CredentialsRefused
 from ctrlmgr.metrics import REGISTRY
-from ctrlmgr.server.authn.authenticator_interfaces import TokenAuthenticator, Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes, TokenAuthenticator
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def refused(asked: Coroutine[Any, Any, Any]) -> str:
 def why(tokens: TokenAuthenticator, token: str, audiences: Audiences) -> str:
     """Return why a token is refused, empty if it is simply not known."""
     try:
-        found = answered(tokens.authenticate_token(token, audiences, Told()))
+        found = answered(tokens.authenticate_token(token, audiences, AuthenticationNotes()))
     except CredentialsRefused as refusal:
         return refusal.explanation
     assert found is None, "it gets through"

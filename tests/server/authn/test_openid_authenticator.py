@@ -24,7 +24,7 @@ from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.tls import ensure_certificates
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.authn.openid_authenticator import ConfiguredTokens, IssuersTokens
 from ctrlmgr.testing import FakeClock
 from tests.json_handler import JsonHandler
@@ -117,7 +117,7 @@ def asked(tokens: IssuersTokens, *given: str) -> list[User | str | None]:
         found: list[User | str | None] = []
         for token in given:
             try:
-                answer = await tokens.authenticate_token(token, ("us",), Told())
+                answer = await tokens.authenticate_token(token, ("us",), AuthenticationNotes())
             except CredentialsRefused as refusal:
                 found.append(refusal.explanation)
             else:
@@ -182,7 +182,7 @@ def test_a_new_key_is_learnt_of_after_a_while(issuer: Issuer, tokens: Configured
 
 def test_it_is_for_this_server_only(issuer: Issuer, tokens: ConfiguredTokens) -> None:
     async def ask() -> object:
-        return await tokens.authenticate_token(issuer.token(), ("others",), Told())
+        return await tokens.authenticate_token(issuer.token(), ("others",), AuthenticationNotes())
 
     assert asyncio.run(ask()) is None
 

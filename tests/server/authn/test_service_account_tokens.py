@@ -23,7 +23,7 @@ from ctrlmgr.authentication.user import CREDENTIAL_ID, User
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.authn.account_keys import read_account_keys
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
 from ctrlmgr.testing import FakeClock
 from tests.server.authn.asked import answered, why
@@ -76,8 +76,8 @@ class Cluster:
         now = self.clock.now() // 1_000_000
         return self.tokens.issue(self.account, audiences, seconds, warn_after, bound, now=now).token
 
-    def user(self, token: str, told: Told | None = None) -> User:
-        found = answered(self.tokens.authenticate_token(token, OURS, told or Told()))
+    def user(self, token: str, told: AuthenticationNotes | None = None) -> User:
+        found = answered(self.tokens.authenticate_token(token, OURS, told or AuthenticationNotes()))
         assert found is not None
         return found.user
 
@@ -145,7 +145,7 @@ def test_it_is_for_its_audience_alone(cluster: Cluster) -> None:
     token = cluster.issue(audiences=["one", "two"])
     words = 'token audiences ["one" "two"] is invalid for the target audiences ["https://kubernetes.default.svc.cluster.local"]'
     assert cluster.why(token) == words
-    found = answered(cluster.tokens.authenticate_token(token, ["two", "three", "one"], Told()))
+    found = answered(cluster.tokens.authenticate_token(token, ["two", "three", "one"], AuthenticationNotes()))
     assert found is not None
     assert found.audiences == ("two", "one")
     assert cluster.why(cluster.issue(), ["one"]).startswith("token audiences")
@@ -198,7 +198,7 @@ def test_other_keys_of_ours_are_believed_too() -> None:
 
 
 def test_use_after_the_hour_is_noted(cluster: Cluster) -> None:
-    token, told = cluster.issue(10_000, POD, warn_after=3607), Told()
+    token, told = cluster.issue(10_000, POD, warn_after=3607), AuthenticationNotes()
     cluster.user(token, told)
     assert told.annotations == {}
     cluster.clock.step(3617)

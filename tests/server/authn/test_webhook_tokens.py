@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.authentication.user import Authenticated, CredentialsRefused, User
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.server.authn.authenticator_interfaces import Told
+from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.authn.webhook_tokens import WebhookTokens
 from ctrlmgr.testing import FakeClock
 from tests.server.reviewing import Answering, kubeconfig
@@ -38,7 +38,10 @@ def tokens(tmp_path: Path, answering: Answering, clock: FakeClock) -> WebhookTok
 def ask(tokens: WebhookTokens, *audiences: str, times: int = 1) -> Authenticated | None:
     async def asked() -> Authenticated | None:
         try:
-            found = [await tokens.authenticate_token("secret", audiences or ("us",), Told()) for _ in range(times)]
+            found = [
+                await tokens.authenticate_token("secret", audiences or ("us",), AuthenticationNotes())
+                for _ in range(times)
+            ]
             return found[-1]
         finally:
             await tokens.close()

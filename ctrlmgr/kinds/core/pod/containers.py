@@ -49,7 +49,7 @@ _ACTIONS_ON_ALL = ("Restart", "RestartAllContainers")
 _MOST_RULES, _MOST_CODES = 20, 255
 
 
-class Surroundings(NamedTuple):
+class PodParts(NamedTuple):
     """The parts of a pod that the validation of its containers needs."""
 
     volumes: Mapping[str, Mapping[str, Any]]
@@ -61,7 +61,7 @@ class Surroundings(NamedTuple):
     """`spec.os.name`; None if the pod has no operating system."""
 
 
-def validate_containers(spec: Mapping[str, Any], pod: Surroundings, path: Path) -> list[FieldError]:
+def validate_containers(spec: Mapping[str, Any], pod: PodParts, path: Path) -> list[FieldError]:
     """Validate all containers of a pod spec; `path` is the spec's."""
     containers = spec.get("containers") or ()
     initial = spec.get("initContainers") or ()
@@ -74,7 +74,7 @@ def validate_containers(spec: Mapping[str, Any], pod: Surroundings, path: Path) 
     return errors
 
 
-def _validate_regular(containers: Sequence[Mapping[str, Any]], pod: Surroundings, path: Path) -> list[FieldError]:
+def _validate_regular(containers: Sequence[Mapping[str, Any]], pod: PodParts, path: Path) -> list[FieldError]:
     if not containers:
         return [required(path)]
     errors: list[FieldError] = []
@@ -94,7 +94,7 @@ def _validate_regular(containers: Sequence[Mapping[str, Any]], pod: Surroundings
 def _validate_init(
     initial: Sequence[Mapping[str, Any]],
     regular: Sequence[Mapping[str, Any]],
-    pod: Surroundings,
+    pod: PodParts,
     path: Path,
 ) -> list[FieldError]:
     errors: list[FieldError] = []
@@ -119,7 +119,7 @@ def _validate_init(
 
 
 def _validate_ephemeral(
-    ephemeral: Sequence[Mapping[str, Any]], known: list[str], pod: Surroundings, path: Path
+    ephemeral: Sequence[Mapping[str, Any]], known: list[str], pod: PodParts, path: Path
 ) -> list[FieldError]:
     errors: list[FieldError] = []
     seen = set(known)
@@ -141,7 +141,7 @@ def _validate_ephemeral(
     return errors
 
 
-def _validate_container(container: Mapping[str, Any], pod: Surroundings, path: Path) -> list[FieldError]:
+def _validate_container(container: Mapping[str, Any], pod: PodParts, path: Path) -> list[FieldError]:
     errors = _validate_name_and_image(container, path)
     policy = container.get("terminationMessagePolicy") or ""
     if policy not in _MESSAGE_POLICIES:

@@ -18,7 +18,7 @@ from ctrlmgr.engine.validation.label_validation import validate_labels
 from ctrlmgr.engine.validation.object_meta import validate_annotations
 from ctrlmgr.kinds.common_rules import each_problem
 from ctrlmgr.kinds.core.pod.annotations import MIRROR, validate_annotations_agree, validate_pod_annotations
-from ctrlmgr.kinds.core.pod.containers import Surroundings, validate_containers, validate_padding
+from ctrlmgr.kinds.core.pod.containers import PodParts, validate_containers, validate_padding
 from ctrlmgr.kinds.core.pod.env_vars import validate_file_volumes
 from ctrlmgr.kinds.core.pod.pod_resources import validate_container_resources, validate_pod_resources
 from ctrlmgr.kinds.core.pod.scheduling import (
@@ -112,7 +112,7 @@ def validate_pod_spec(
     claim_names = {each.get("name") for each in claims if each.get("name")}
     errors += [_NO_CLAIMS for _ in claims] if is_mirror else _validate_claims(claims, path.child("resourceClaims"))
     system = spec.get("os")
-    pod = Surroundings(
+    pod = PodParts(
         volumes,
         claim_names,
         grace_period,
