@@ -28,6 +28,7 @@ WRITES_INTERNAL_OBJECTS = {
     "ctrlmgr/controllers/bootstrap/bootstrap_tasks.py",  # leases of serving processes
     "ctrlmgr/controllers/repair/controller.py",  # claims on node ports
     "ctrlmgr/serve/controllers.py",
+    "ctrlmgr/cli/maintenance/compact.py",  # the oldest revision for clients
     "ctrlmgr/cli/maintenance/repair.py",
 }
 """Who uses `LogClient`, which passes the engine and its admission by."""

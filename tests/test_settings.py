@@ -277,6 +277,7 @@ VALUES = {
     "events.ttl": "2h",
     "watch_cache.capacity": "17",
     "compaction.every": "1h",
+    "compaction.api_interval": "1m",
     "compaction.min_age": "0",
     "compaction.secrets_for": "2h",
     "compaction.min_revisions": "0",

@@ -21,6 +21,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.engine.resource_store import Past, ResourceStore, Span
 from ctrlmgr.errors import Expired
+from ctrlmgr.eventlog.api_history import oldest_for_clients
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
 from ctrlmgr.informer.informer import Change
@@ -77,10 +78,14 @@ class _Following:
 class Cacher:
     """The state that requests are decided on; a `strategy.View`."""
 
-    def __init__(self, log: EventLog, feed: Feed, *, window: int = 10_000) -> None:
-        """Load the log's snapshot; `feed` must belong to that log."""
+    def __init__(self, log: EventLog, feed: Feed, *, window: int = 10_000, is_past: bool = False) -> None:
+        """Load the log's snapshot; `feed` must belong to that log.
+
+        With `is_past` clients may read every revision of the log, also those that its servers did not serve any more.
+        """
         self._log = log
         self._feed = feed
+        self._is_past = is_past
         self._window = window
         self._trim_at = window + window // 4 + 1
         self._stores: dict[Resource, ResourceStore] = {}
@@ -175,6 +180,10 @@ class Cacher:
         self.oldest = self.revision - self._window
         for store in self._stores.values():
             store.forget(self.oldest)
+
+    def oldest_for_clients(self) -> Revision:
+        """Return the oldest revision that clients may read, 0 if they may read each that the log has."""
+        return 0 if self._is_past else oldest_for_clients(self)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
         """Return one object, or None if it does not exist."""

@@ -49,6 +49,7 @@ from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.controllers import (
     Parts,
     Watched,
+    api_compaction,
     build,
     compaction,
     event_expiry,
@@ -174,6 +175,7 @@ class Application(Fronted):
                 self._classes,
                 parts.definitions(),
                 parts.api_services(),
+                *api_compaction(parts),
                 *parts.flow_control(self._flows),
             )
 

@@ -17,6 +17,7 @@ from ctrlmgr.client.controller_rights import Rights
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.apiservices.controller import new_api_service_controller
 from ctrlmgr.controllers.bootstrap import bootstrap_tasks as bootstrap_assembly
+from ctrlmgr.controllers.compaction.api_compaction import API, ApiCompactionReconciler
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler
 from ctrlmgr.controllers.customresourcedefinitions.controller import new_definition_controller
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
@@ -253,6 +254,26 @@ def compaction(parts: Parts) -> Iterator[Runnable]:
     periodic = Periodic()
     for key in reconciler.due():
         periodic.add(f"compact {key}", settings.every, controller.queue, key)
+    yield controller
+    yield periodic
+
+
+def api_compaction(parts: Parts) -> Iterator[Runnable]:
+    """Yield the controller that compacts the API and its timer, for every process that serves the API."""
+    interval = parts.settings.compaction.api_interval
+    if interval <= 0:
+        return
+    controller = Controller(
+        "api-compaction",
+        ApiCompactionReconciler(parts.event_log, interval, clock=parts.clock),
+        watches=[],
+        client=parts.internal(API_SERVER.name),
+        log=parts.event_log,
+        clock=parts.clock,
+        random=parts.random,
+    )
+    periodic = Periodic()
+    periodic.add("compact the API", interval, controller.queue, API)
     yield controller
     yield periodic
 

@@ -105,6 +105,7 @@ class PastApplication(Fronted):
             clock=clock,
             random=random,
             window=settings.watch_cache.capacity,
+            is_past=True,
             shown_at=OtherTime(lambda: moment.recorded_at, clock),
         )
         stored.follow(backend)

@@ -58,6 +58,7 @@ class Backend:
         clock: Clock,
         random: Random,
         window: int = 10_000,
+        is_past: bool = False,
         tokens: TokenRequests | None = None,
         rewinds: bool = False,
         blueprint: Blueprint = DEFAULT,
@@ -67,6 +68,7 @@ class Backend:
     ) -> None:
         """Serve `kinds` from `event_log`, whose feed is `feed`; the cache keeps at least `window` events for watchers.
 
+        `is_past` says that the log is one of the past, of which clients may read every revision.
         `tokens` issues tokens of service accounts; None issues none. `rewinds` says that the log may have been taken
         back to an earlier revision, so that clients may know revisions that no longer exist. `blueprint` makes the
         kinds and their admission. Admission checks users' permissions with `rights`; without it every request is
@@ -79,7 +81,7 @@ class Backend:
         self._computing = Workers(1)
         rights = rights or Rights(AlwaysAllow(), RbacIndex())
         admission = blueprint.made(kinds, rights, clock)
-        cacher = Cacher(event_log, feed, window=window)
+        cacher = Cacher(event_log, feed, window=window, is_past=is_past)
         if runtime is not None:
             cacher.feed(runtime.index)
         self._hub = Hub(cacher, clock=clock, rewinds=rewinds)

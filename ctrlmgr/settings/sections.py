@@ -341,6 +341,16 @@ class CompactionSettings:
     """When and for which resources old events are removed; a resource that is not named keeps all."""
 
     every: Annotated[float, DURATION, Setting("The interval of compaction.")] = 300.0
+    api_interval: Annotated[
+        float,
+        DURATION,
+        Setting(
+            "The interval of compactions of the API. A watch, a continue token or an exact list of a revision that is "
+            'older is answered 410, while the log keeps its history. "0s" answers for as long as the log has it.',
+            flag="--etcd-compaction-interval",
+            metavar="DURATION",
+        ),
+    ] = 300.0
     min_age: Annotated[
         float,
         DURATION,

@@ -21,6 +21,7 @@ TYPES: Final = {1: "ADDED", 2: "MODIFIED", 3: "DELETED"}
 QUIET: Final = (
     "leases.coordination.k8s.io",
     "masterleases.internal.ctrlmgr.io",
+    "apicompactions.internal.ctrlmgr.io",
     "events",
     "events.events.k8s.io",
 )

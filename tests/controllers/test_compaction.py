@@ -9,8 +9,10 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SECRETS, Key, Resource
 from ctrlmgr.client import LogClient
+from ctrlmgr.controllers.compaction.api_compaction import API, ApiCompactionReconciler
 from ctrlmgr.controllers.compaction.controller import CompactionReconciler, compact_by_rule, newest_to_compact
 from ctrlmgr.eventlog import Author, EventType, Proposal
+from ctrlmgr.eventlog.api_history import API_COMPACTIONS, oldest_for_clients
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.settings import CompactionSettings, Retention
 from ctrlmgr.testing import FakeClock
@@ -116,3 +118,44 @@ def test_secrets_are_forgotten_unless_that_is_turned_off(settings: CompactionSet
     log = a_log(FakeClock())
     due = CompactionReconciler(log, settings, clock=FakeClock()).due()
     assert due.count(Key("", "secrets")) == forgets
+
+
+def test_the_api_keeps_revisions_as_young_as_the_interval_and_the_log_keeps_all() -> None:
+    clock = FakeClock()
+    log = a_log(clock)
+    client = LogClient(log, author=Author("server"), clock=clock, new_uid=lambda: "2")
+    reconciler = ApiCompactionReconciler(log, 5 * MINUTE, clock=clock)
+    reconciler.reconcile(API, client)
+    assert oldest_for_clients(log) == 5  # revision 10 is of now, and one was written a minute
+    assert revisions(log) == [*range(1, 12)]
+    clock.step(3 * MINUTE)
+    reconciler.reconcile(API, client)
+    assert oldest_for_clients(log) == 8
+
+
+def test_compactions_of_the_api_alone_write_nothing_further() -> None:
+    clock = FakeClock()
+    log = a_log(clock)
+    client = LogClient(log, author=Author("server"), clock=clock, new_uid=lambda: "2")
+    reconciler = ApiCompactionReconciler(log, 5 * MINUTE, clock=clock)
+    for _ in range(6):
+        clock.step(10 * MINUTE)
+        reconciler.reconcile(API, client)
+    assert [each.revision for each in log.events_after(0, resource=API_COMPACTIONS)] == [11]
+
+
+def test_the_oldest_revision_for_the_api_never_decreases() -> None:
+    clock = FakeClock()
+    log = a_log(clock)
+    client = LogClient(log, author=Author("server"), clock=clock, new_uid=lambda: "2")
+    ApiCompactionReconciler(log, MINUTE, clock=clock).reconcile(API, client)
+    ApiCompactionReconciler(log, 5 * MINUTE, clock=clock).reconcile(API, client)
+    assert oldest_for_clients(log) == 9
+
+
+def test_a_young_log_is_not_compacted_for_the_api() -> None:
+    clock = FakeClock()
+    log = a_log(clock)
+    client = LogClient(log, author=Author("server"), clock=clock, new_uid=lambda: "2")
+    ApiCompactionReconciler(log, 60 * MINUTE, clock=clock).reconcile(API, client)
+    assert log.get(API_COMPACTIONS, Key("", "oldest")) is None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from ctrlmgr import __version__
 from ctrlmgr.api.resource import SECRETS, Resource, Revision
 from ctrlmgr.cli.options import DATABASE, Duration, ResourceName, opened_log, takes_settings
 from ctrlmgr.settings import Loaded
@@ -41,6 +42,7 @@ class _Part(NamedTuple):
 )
 @click.option("--resource", type=ResourceName(), metavar="RESOURCE", help="Only events of this resource, such as pods.")
 @click.option("--keep", type=click.IntRange(min=1), default=1, metavar="N", help="Keep each object's newest N events.")
+@click.option("--api-only", is_flag=True, help="Remove nothing; have servers answer 410 for every older revision.")
 @click.option("--dry-run", is_flag=True, help="Print the number of events to remove, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--shrink", is_flag=True, help="Then rewrite the database, which returns free space to the disk.")
@@ -50,6 +52,7 @@ def compact(
     older_than: float | None,
     resource: Resource | None,
     keep: int,
+    api_only: bool,
     dry_run: bool,
     yes: bool,
     shrink: bool,
@@ -62,13 +65,22 @@ def compact(
     New events use the free space in the database. --shrink returns it to the disk; until that is done, it needs the
     same space again, and writers wait.
 
+    With --api-only the API forgets and the log does not: servers answer watches, continue tokens and exact lists
+    of revisions up to now with 410, as after a compaction of etcd. Running servers do so at once.
+
     \b
     ctrlmgr compact --dry-run
+    ctrlmgr compact --api-only
     ctrlmgr compact --older-than 1d --resource leases.coordination.k8s.io
     ctrlmgr compact --before 250000 --keep 5 --shrink
     """
     if before is not None and older_than is not None:
         raise click.UsageError("--before and --older-than exclude each other")
+    if api_only:
+        if before is not None or older_than is not None or resource is not None or keep != 1 or dry_run or shrink:
+            raise click.UsageError("--api-only removes nothing, so the other options do not apply; leave them out")
+        _compact_api(loaded)
+        return
     by_the_rules = before is None and older_than is None
     if by_the_rules and (resource is not None or keep != 1):
         raise click.UsageError("--resource and --keep need --before or --older-than")
@@ -86,6 +98,25 @@ def compact(
                 click.echo(f"would remove {_expected(log, part):,} {part.shown}")
         else:
             _compact(log, parts, asks=not yes and sys.stdin.isatty(), shrinks=shrink)
+
+
+def _compact_api(loaded: Loaded) -> None:
+    from random import SystemRandom
+
+    from ctrlmgr.authentication.user import API_SERVER
+    from ctrlmgr.client import LogClient
+    from ctrlmgr.clock import SystemClock
+    from ctrlmgr.controllers.compaction.api_compaction import compact_api
+    from ctrlmgr.engine.generated_names import new_uid
+    from ctrlmgr.eventlog import Author
+
+    random = SystemRandom()
+    author = Author(API_SERVER.name, f"ctrlmgr-compact/{__version__}")
+    with opened_log(loaded) as log:
+        client = LogClient(log, author=author, clock=SystemClock(), new_uid=lambda: new_uid(random))
+        oldest = log.head().revision + 1  # the compaction's own revision: every revision until now is older
+        compact_api(log, client, oldest)
+    click.echo(f"the API answers 410 for revisions before {oldest}; the log has kept everything")
 
 
 def _compact(log: SQLLog, parts: Sequence[_Part], *, asks: bool, shrinks: bool) -> None:

@@ -180,12 +180,16 @@ def _continued(cacher: Cacher, log: EventLog, kind: Kind, span: Span, place: Pla
 def _retained(cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, revision: Revision) -> Operation[None]:
     """Raise `Expired` for a compacted revision, or one from before the namespace was created again.
 
+    A revision is compacted if the log has removed events before it, or if it is older than clients may read.
+
     The cacher may still hold a compacted revision. It is refused nevertheless, so that all servers, and this one after
     a restart, give the same answer.
     """
     if revision >= cacher.revision:
         return
-    floor: Revision = yield Read(lambda: log.floor(kind.storage))
+    floor = cacher.oldest_for_clients()
+    if revision >= floor:
+        floor = yield Read(lambda: log.floor(kind.storage))
     if revision < floor:
         raise Expired(revision, floor)
     if kind.namespaced and namespace:

@@ -1,0 +1,95 @@
+"""The API after its compaction: old revisions are answered 410, and the log still has them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from ctrlmgr.client import LogClient
+from ctrlmgr.controllers.compaction.api_compaction import compact_api
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.engine import Engine
+from ctrlmgr.engine.generated_names import new_uid
+from ctrlmgr.eventlog import Author
+from tests.engine.stage import Stage
+
+TEMPLATES = "/api/v1/namespaces/shop/podtemplates"
+TOTAL = 40
+CONTAINER = {"name": "test", "image": "test2"}
+
+
+@pytest.fixture(params=[10_000, 0], ids=["from the cacher", "from the log"])
+def stage(request: pytest.FixtureRequest) -> Stage:
+    """Return a cluster of forty templates, as that of the official test on API chunking."""
+    stage = Stage(window=request.param)
+    stage.namespace("shop")
+    for number in range(TOTAL):
+        body = {"metadata": {"name": f"template-{number:04}"}, "template": {"spec": {"containers": [CONTAINER]}}}
+        assert stage.send("POST", TEMPLATES, body).code == 201
+    return stage
+
+
+def compact(stage: Stage) -> int:
+    random = Random(2)
+    client = LogClient(stage.log, author=Author("server"), clock=stage.clock, new_uid=lambda: new_uid(random))
+    oldest = stage.log.head().revision + 1
+    assert compact_api(stage.log, client, oldest)
+    return oldest
+
+
+def test_a_list_continues_from_the_last_key_though_its_revision_was_compacted(stage: Stage) -> None:
+    """Do what `[sig-api-machinery] Servers with support for API chunking` does."""
+    limit = TOTAL // 10
+    first = stage.send("GET", TEMPLATES, query={"limit": str(limit)}).body["metadata"]
+    assert first["remainingItemCount"] + limit == TOTAL
+    assert stage.send("GET", TEMPLATES, query={"limit": str(limit), "continue": first["continue"]}).code == 200
+    compact(stage)
+    refused = stage.send("GET", TEMPLATES, query={"limit": str(limit), "continue": first["continue"]})
+    assert (refused.code, refused.body["reason"]) == (410, "Expired")
+    assert refused.message.startswith("The provided continue parameter is too old to display a consistent list result.")
+    token, found, revision = refused.body["metadata"]["continue"], limit, None
+    while token:
+        page = stage.send("GET", TEMPLATES, query={"limit": str(limit), "continue": token}).body
+        names = [each["metadata"]["name"] for each in page["items"]]
+        assert names == [f"template-{number:04}" for number in range(found, found + limit)]
+        found += limit
+        assert page["metadata"]["resourceVersion"] != first["resourceVersion"]
+        assert revision in (None, page["metadata"]["resourceVersion"])
+        revision, token = page["metadata"]["resourceVersion"], page["metadata"].get("continue")
+        assert found + page["metadata"].get("remainingItemCount", 0) == TOTAL
+    assert found == TOTAL
+
+
+def test_exact_lists_and_watches_of_older_revisions_are_gone(stage: Stage) -> None:
+    before = str(stage.log.head().revision)
+    exact = {"resourceVersion": before, "resourceVersionMatch": "Exact"}
+    assert stage.send("GET", TEMPLATES, query=exact).code == 200
+    oldest = compact(stage)
+    gone = stage.send("GET", TEMPLATES, query=exact)
+    assert (gone.code, gone.message) == (410, "The resourceVersion for the provided list is too old.")
+    watch = stage.send("GET", TEMPLATES, query={"watch": "1", "resourceVersion": before})
+    (event,) = watch.body
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+    assert event["object"]["message"] == f"too old resource version: {before} ({oldest})"
+
+
+def test_what_is_not_older_is_answered_and_the_log_forgets_nothing(stage: Stage) -> None:
+    before = stage.log.head().revision
+    oldest = compact(stage)
+    assert stage.send("GET", TEMPLATES, query={"resourceVersion": str(before)}).code == 200  # not older than that
+    exact = {"resourceVersion": str(oldest), "resourceVersionMatch": "Exact"}
+    assert len(stage.send("GET", TEMPLATES, query=exact).body["items"]) == TOTAL
+    assert stage.send("GET", TEMPLATES, query={"watch": "1", "resourceVersion": str(oldest)}).code == 200
+    assert len([*stage.log.scan()]) == oldest
+    assert stage.log.floor() == 0
+
+
+def test_a_server_of_the_past_answers_for_every_revision(stage: Stage) -> None:
+    before = stage.log.head().revision
+    compact(stage)
+    past = Cacher(stage.log, stage.feed, is_past=True)
+    assert past.oldest_for_clients() == 0
+    stage.engine = Engine(stage.kinds, past, stage.log, clock=stage.clock, random=Random(1))
+    exact = {"resourceVersion": str(before), "resourceVersionMatch": "Exact"}
+    assert stage.send("GET", TEMPLATES, query=exact).code == 200
