@@ -1,6 +1,14 @@
-"""`python -m ctrlmgr` is the `ctrlmgr` command."""
+"""`python -m ctrlmgr` is the `ctrlmgr` command.
 
-from ctrlmgr.cli import main
+Python searches modules in the working directory first, where a user's `attr.py` or `json.py` would replace that module.
+The command finds its own modules elsewhere, and users' modules by `framework.files`.
+"""
+
+import sys
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        del sys.path[0]
+    from ctrlmgr.cli import main
+
     main()

@@ -58,6 +58,15 @@ def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
     logging.basicConfig(handlers=[handler], level=max(threshold, logging.WARNING), force=True)
 
 
+def configure_unless_done() -> None:
+    """Configure structlog for tests, unless the program has: structlog itself prints all variables of a traceback."""
+    if not structlog.is_configured():
+        level = structlog.stdlib.add_log_level
+        structlog.configure(
+            processors=[structlog.contextvars.merge_contextvars, level, *_rendering("console", colors=False)]
+        )
+
+
 def mask(text: str) -> str:
     """Replace the password of every URL or DSN in `text` by `***`, in linear time."""
     return _PASSWORD.sub(r"\1***", _without_url_passwords(text) if "://" in text else text)

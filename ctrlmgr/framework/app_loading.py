@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.app import App
-from ctrlmgr.framework.files import import_file
+from ctrlmgr.framework.files import import_file, search
 from ctrlmgr.framework.options_checks import remedy
 from ctrlmgr.framework.typed_kinds import Kind
 
@@ -84,8 +83,8 @@ def _is_file(name: str) -> bool:
 
 
 def _imported(module_name: str, place: str, origin: str) -> ModuleType:
-    if "" not in sys.path and not module_name.startswith("."):
-        sys.path.insert(0, "")
+    if not module_name.startswith("."):
+        search("")
     file = Path(module_name if _is_file(module_name) else f"{module_name}.py")
     if _is_file(module_name) and not file.is_file():
         raise SettingsError(f"{origin} {place}: there is no file {module_name}")

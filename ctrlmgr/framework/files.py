@@ -10,17 +10,30 @@ import sys
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 
 def import_file(file: Path) -> ModuleType:
     """Return the module of a file, which may belong to a package; raises whatever the module raises."""
     file = file.resolve()
     folder, name = _named(file)
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+    search(str(folder))
     if "." in name or not _is_taken(name, file):
         return importlib.import_module(name)
     return _import_as(_free_name(f"{name}_py", file), file)
+
+
+def search(folder: str) -> None:
+    """Have modules searched in a folder, before installed packages, but after the standard library.
+
+    Python imports some modules of its own late, and a user's `calendar.py` must not replace them.
+    """
+    if folder not in sys.path:
+        installed = (number for number, each in enumerate(sys.path) if Path(each).name in _INSTALLED)
+        sys.path.insert(next(installed, len(sys.path)), folder)
+
+
+_INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def _named(file: Path) -> tuple[Path, str]:

@@ -39,6 +39,7 @@ from ctrlmgr.framework.derived_definition import definition_of
 from ctrlmgr.framework.typed_kinds import Kind, Untyped
 from ctrlmgr.informer import Informers
 from ctrlmgr.kinds.builtin import builtin_kinds
+from ctrlmgr.logging import configure_unless_done
 from ctrlmgr.manager import Controller
 from ctrlmgr.testing.fake_clock import FakeClock
 from ctrlmgr.testing.faults import Fault, Faults, FaultyClient
@@ -96,6 +97,7 @@ class Harness:
         reconcile does not fail the test. `field_validation` decides about unknown fields in the test's writes:
         `Strict` refuses them, as kubectl does, `Warn` notes them in `warnings`, `Ignore` drops them.
         """
+        configure_unless_done()
         self._stage = Stage(kinds=builtin_kinds(), seed=seed, plugins=[plugin_of(each) for each in app.admissions])
         self.clock: FakeClock = self._stage.clock
         """The clock; `advance` steps it and runs the controllers."""

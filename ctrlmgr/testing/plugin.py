@@ -38,6 +38,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         observing.save(Path(file))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Hide ctrlmgr's frames in the report of a failure, except in ctrlmgr's own tests."""
+    is_own = item.config.rootpath == Path(__file__).parents[2]
+    if call.excinfo is not None and "ctrlmgr" in sys.modules and not is_own:
+        from ctrlmgr.testing.user_frames import hide_frames
+
+        hide_frames(call.excinfo.value)
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect each recording that the setting names as a test."""
     if any(fnmatch(file_path.name, pattern) for pattern in parent.config.getini(_RECORDINGS)):

@@ -15,7 +15,7 @@ import sys
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 from urllib.request import Request, urlopen
 
 import yaml
@@ -38,6 +38,10 @@ class NotServed(CtrlmgrError, RuntimeError):
         super().__init__(f"{happened}:\n{output}")
         self.code = code
         self.output = output
+
+
+_SOURCES: Final = Path(__file__).parents[2]
+"""Where this package is; a server that works there finds it by its working directory."""
 
 
 class ServerProcess:
@@ -109,7 +113,16 @@ class ServerProcess:
 
     def __enter__(self) -> ServerProcess:
         self.kubeconfig.unlink(missing_ok=True)  # so that an existing file is this process's
-        command = [sys.executable, "-m", self._program, "serve", "--listen", "127.0.0.1:0", *self._flags]
+        command = [
+            sys.executable,
+            *self._safely(),
+            "-m",
+            self._program,
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            *self._flags,
+        ]
         environment = {**os.environ, "CTRLMGR_DATA_DIR": str(self._folder), **self._environment}
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
@@ -129,6 +142,10 @@ class ServerProcess:
             self.stop()
             raise
         return self
+
+    def _safely(self) -> list[str]:
+        """Return the option that keeps an `operator.py` in the working directory from replacing Python's."""
+        return [] if self._directory.resolve() == _SOURCES else ["-P"]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
