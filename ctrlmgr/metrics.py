@@ -216,7 +216,7 @@ def queue_readings() -> dict[str, QueueReading]:
 
 
 _ROUTE = ["verb", "group", "version", "resource", "subresource", "scope"]
-_long_running = Gauge("apiserver_longrunning_requests", "Long-running requests in progress: watches", _ROUTE)
+LONG_RUNNING = Gauge("apiserver_longrunning_requests", "Long-running requests in progress", _ROUTE)
 _watch_events = Counter("apiserver_watch_events", "Events sent to watchers", ["group", "version", "resource"])
 _terminated = Counter(
     "apiserver_terminated_watchers", "Watchers closed because they did not read", ["group", "resource"]
@@ -311,7 +311,7 @@ class WatchMetrics:
 
     def __init__(self, group: str, version: str, resource: str, scope: str) -> None:
         """Count watches with these labels; the scope is `resource`, `namespace` or `cluster`."""
-        self.long_running = _long_running.labels("WATCH", group, version, resource, "", scope)
+        self.long_running = LONG_RUNNING.labels("WATCH", group, version, resource, "", scope)
         self.events = _watch_events.labels(group, version, resource)
         self.terminated = _terminated.labels(group, resource)
 

@@ -29,6 +29,8 @@ class LogOptions(NamedTuple):
     since_time: int | None = None
     """Microseconds since 1970; earlier lines are left out."""
     limit_bytes: int | None = None
+    skips_verification: bool = False
+    """Whether the kubelet's certificate is not verified (`insecureSkipTLSVerifyBackend`)."""
 
 
 def parse_log(query: Query, pod: str) -> LogOptions:
@@ -47,6 +49,7 @@ def parse_log(query: Query, pod: str) -> LogOptions:
         read_integer(query, "sinceSeconds"),
         since_time,
         read_integer(query, "limitBytes"),
+        bool(read_flag(query, "insecureSkipTLSVerifyBackend")),
     )
     errors = [*_errors(options), *([forbidden("stream", "may not be specified")] if "stream" in query else ())]
     if errors:

@@ -3,8 +3,8 @@
 Guarantees:
 - A body is read only as far as the application asks, and never beyond its limit. A client that waits for 100 Continue
   receives it only then.
-- There is exactly one answer, whole (`answer`) or in pieces (`begin`). Output after the client has disconnected is
-  dropped.
+- There is exactly one answer: whole (`answer`), in pieces (`begin`), or another protocol (`switch`). Output after the
+  client has disconnected is dropped.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ctrlmgr.http.bounds import Bounds
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.head import Head
 from ctrlmgr.http.response_stream import Disconnected, Framing, Outlet, Stream
+from ctrlmgr.http.tunnel import Side
 
 
 class BodyTooLarge(CtrlmgrError):
@@ -75,6 +76,13 @@ class Wire(Outlet, Protocol):
         """Release reserved bytes of a head."""
 
 
+class Switch(Protocol):
+    """A connection that can switch to another protocol after its current request. Used on the event loop only."""
+
+    def switch(self, headers: Sequence[Header]) -> Side:
+        """Write 101 Switching Protocols with these headers, and return the connection for raw bytes."""
+
+
 class Exchange:
     """One request and its answer. Used on the event loop only."""
 
@@ -86,6 +94,7 @@ class Exchange:
         "_has_ended",
         "_held",
         "_is_refused",
+        "_on_lost",
         "_reserved",
         "_waiting",
         "_wire",
@@ -99,7 +108,9 @@ class Exchange:
         "method",
         "path",
         "query",
+        "side",
         "stream",
+        "switching",
         "version",
     )
 
@@ -128,6 +139,11 @@ class Exchange:
         """Whether the client has disconnected or sent a malformed body."""
         self.stream: Stream | None = None
         """The body of the answer, if it is written in pieces."""
+        self.switching: Switch | None = None
+        """The connection, if the client asks to switch protocols (RFC 9110, section 7.8)."""
+        self.side: Side | None = None
+        """The connection for raw bytes, after the switch."""
+        self._on_lost: Callable[[], object] | None = None
         self._wire = wire
         self._bounds = bounds
         self._expects = head.expects_continue
@@ -195,6 +211,25 @@ class Exchange:
         self.stream = Stream(self._wire, framing, None if framing is Framing.NONE else length, self._finish)
         return self.stream
 
+    def switch(self, headers: Sequence[Header]) -> Side:
+        """Answer 101 Switching Protocols, and return the connection for raw bytes; raises `Disconnected`.
+
+        Call it only if `switching` is set. The caller must close the connection.
+        """
+        if self.is_lost or self.switching is None:
+            raise Disconnected
+        self._begin()
+        self.is_answered = True
+        self._forget_body()
+        self.side = self.switching.switch(headers)
+        return self.side
+
+    def on_lost(self, call: Callable[[], object]) -> None:
+        """Call `call` when the client disconnects, or now if it has."""
+        self._on_lost = call
+        if self.is_lost:
+            call()
+
     def abandon(self) -> None:
         """Abort the connection if the answer is incomplete, so that the client sees an error."""
         if not (self.is_answered or self.is_lost):
@@ -260,6 +295,9 @@ class Exchange:
         self._wake()
         if self.stream is not None:
             self.stream.lose()
+        call, self._on_lost = self._on_lost, None
+        if call is not None:
+            call()
 
     def _reserve(self, size: int) -> bool:
         if not self._wire.reserve(size - self._reserved):

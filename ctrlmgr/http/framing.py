@@ -75,6 +75,11 @@ def beginning(code: int, date: Header, headers: Sequence[Header], *, keep_alive:
     return b"%b%b\r\n" % (_head(code, date, tuple(headers), keep_alive), _CHUNKED if chunked else b"")
 
 
+def switching_protocols(headers: Sequence[Header]) -> bytes:
+    """Return the head of an answer after which the connection speaks another protocol."""
+    return b"%b%b\r\n" % (_status_line(101), b"".join(map(_line, headers)))
+
+
 def _head(code: int, date: Header, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
     """Return the head of an answer without its last line. The date changes every second and is not cached."""
     return b"%b%b%b%b" % (_status_line(code), _line(date), _lines(headers), b"" if keep_alive else _CLOSE)

@@ -60,6 +60,8 @@ class Head(NamedTuple):
     """Whether the client may send another request on this connection."""
     expects_continue: bool = False
     """Whether the client waits for 100 Continue before it sends the body."""
+    upgrades: bool = False
+    """Whether the client asks to switch to another protocol after this request."""
 
     @property
     def cost(self) -> int:

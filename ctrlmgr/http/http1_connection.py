@@ -9,7 +9,8 @@ Guarantees:
   answered first. Then the connection closes, and further input is ignored.
 - If the answer is sent before a body that the client has held back (`Expect: 100-continue`), the connection closes,
   because the next bytes could be that body or a request.
-- The server never upgrades: an upgrade request is answered like any other, and the connection closes.
+- If the application switches protocols (`Exchange.switch`), it receives all further bytes, and no timeout of requests
+  applies. An upgrade request that it answers in another way is the last one of its connection.
 - A stopping server marks its next answer on each connection as the last (`leave`). It does not wait for clients that
   are idle or have read their answer.
 - When a client certificate expires, streams are aborted, and no further request is answered.
@@ -19,13 +20,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 
 from ctrlmgr.http.base_connection import BaseConnection
 from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.framing import Header, switching_protocols
 from ctrlmgr.http.head import TOO_LARGE, Head, Malformed
 from ctrlmgr.http.line_answers import LineAnswers
 from ctrlmgr.http.parser import RequestParser
 from ctrlmgr.http.server_context import ServerContext
+from ctrlmgr.http.tunnel import Receiver, Side, close_when_written, read_all
 
 _UNREAD = 128 * 1024
 """Size of the write buffer in bytes from which the client counts as not reading.
@@ -34,14 +38,24 @@ With TLS, uvloop's default is 512 KiB.
 """
 
 
+_HELD = 64 * 1024
+"""Bytes after an upgrade request that are held until it is answered."""
+
+
 class Connection(BaseConnection, LineAnswers):
-    """An HTTP/1.1 connection: the `Wire` of its requests, the `Sink` of its parser, the protocol of its transport."""
+    """An HTTP/1.1 connection: the `Wire` of its requests, the `Sink` of its parser, the protocol of its transport.
+
+    After the switch to another protocol it is a `tunnel.Side`.
+    """
 
     __slots__ = (
         "_current",
+        "_has_switched",
+        "_is_finishing",
         "_is_last",
         "_parser",
         "_queue",
+        "_receiver",
         "_receiving",
         "_refusal",
     )
@@ -55,6 +69,9 @@ class Connection(BaseConnection, LineAnswers):
         self._receiving: Exchange | None = None  # the request whose body is incomplete
         self._refusal: Malformed | None = None  # the final error answer, after which input is ignored
         self._is_last = False  # whether the next answer is the last one, because the server is stopping
+        self._has_switched = False  # whether the connection speaks another protocol now
+        self._is_finishing = False  # whether such a connection closes after its pending output
+        self._receiver: Receiver | None = None  # the receiver of that protocol's bytes
 
     # Methods that the transport calls.
 
@@ -72,10 +89,30 @@ class Connection(BaseConnection, LineAnswers):
         self._current = self._receiving = None
         self._parser.close()
         self._lost()
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.end()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the shared buffer; after the switch it has room for everything that can be read at once."""
+        return self._context.room(sizehint) if self._has_switched else self._context.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Process the bytes in the buffer."""
+        self.receive(bytes((self._context.room() if self._has_switched else self._context.buffer)[:nbytes]))
+
+    def pause_writing(self) -> None:
+        """Note that the peer does not read; after the switch it may pause for as long as it likes."""
+        if self._has_switched:
+            self.is_paused = True
+        else:
+            super().pause_writing()
 
     def _reads_again(self) -> None:
         """Resume the stream, or start the next request."""
-        if self._current is None:
+        if self._has_switched:
+            self._resume_tunnel()
+        elif self._current is None:
             self._go_on()
         elif self._current.stream is not None:
             self._current.stream.wake()
@@ -84,6 +121,10 @@ class Connection(BaseConnection, LineAnswers):
 
     def receive(self, data: bytes) -> None:
         """Parse received bytes, and start the next request."""
+        if self._receiver is not None:
+            if not self._is_finishing:
+                self._receiver.receive(data)
+            return
         if self._refusal is not None or self._transport.is_closing():
             return
         self._idleness.cancel()
@@ -91,6 +132,8 @@ class Connection(BaseConnection, LineAnswers):
             self._parser.feed(data)
         except Malformed as error:
             self._refuse(error)
+        if len(self._parser.rest) > _HELD:
+            self.pause_reading()
         self._go_on()
         self._bound()
 
@@ -103,6 +146,8 @@ class Connection(BaseConnection, LineAnswers):
             raise Malformed(TOO_LARGE)
         if self._is_last:
             exchange.keep_alive = False
+        if head.upgrades:
+            exchange.switching = self
         self._receiving = exchange
         self._queue.append(exchange)
 
@@ -185,7 +230,42 @@ class Connection(BaseConnection, LineAnswers):
 
     def write(self, data: bytes) -> None:
         """Send bytes, or buffer them while the client does not read."""
-        self._transport.write(data)
+        if not (self._has_switched and self._transport.is_closing()):
+            self._transport.write(data)
+
+    # Another protocol.
+
+    def switch(self, headers: Sequence[Header]) -> Side:
+        """Write 101 Switching Protocols, and return this connection as a side of a tunnel."""
+        self._has_switched = True
+        self._forget_head_timer()
+        self._idleness.close()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+        self.resume_reading()
+        read_all(self._transport)
+        self._transport.write(switching_protocols(headers))
+        return self
+
+    def attach(self, receiver: Receiver) -> None:
+        """Pass all further bytes to `receiver`."""
+        self._receiver = receiver
+        rest, self._parser.rest = self._parser.rest, b""
+        if rest:
+            receiver.receive(rest)
+
+    def finish(self) -> None:
+        """Close after the peer has accepted all pending output."""
+        self._is_finishing = True
+        self.resume_reading()
+        if not self._transport.is_closing():
+            close_when_written(self._transport)
+
+    def _resume_tunnel(self) -> None:
+        if self._is_finishing:
+            self._transport.close()
+        elif self._receiver is not None:
+            self._receiver.resume()
 
     # The end of the connection.
 
@@ -209,8 +289,10 @@ class Connection(BaseConnection, LineAnswers):
             self._close()
 
     def _cut_off(self) -> None:
-        """Abort the current stream; otherwise close after the current requests."""
-        if self._current is not None and self._current.stream is not None:
+        """Abort the current stream or tunnel; otherwise close after the current requests."""
+        if self._has_switched:
+            self.abort()
+        elif self._current is not None and self._current.stream is not None:
             self._current.stream.abort()
         else:
             self.shutdown()

@@ -52,8 +52,8 @@ _HOUSEKEEPING = 10
 _SWEEP = 0.05
 """Seconds between checks for connected clients while the server stops."""
 
-_SHUTDOWN = 5.0
-"""Seconds in which a client must end its TLS session."""
+_SHUTDOWN = 30.0
+"""Seconds in which a client must read its last output and end its TLS session."""
 
 _PROBING = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
 

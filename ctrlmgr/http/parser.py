@@ -71,6 +71,7 @@ class RequestParser:
         "in_head",
         "is_closed",
         "is_over",
+        "rest",
     )
 
     def __init__(self, sink: Sink, bounds: Bounds) -> None:
@@ -82,9 +83,11 @@ class RequestParser:
         self.has_ended = False
         """Whether the last input completed a request."""
         self.is_over = False
-        """Whether all further input is ignored, after an upgrade request."""
+        """Whether further input is not parsed but added to `rest`, after an upgrade request."""
         self.is_closed = False
         """Whether the connection is closed."""
+        self.rest = b""
+        """The bytes after an upgrade request, which belong to the other protocol."""
         self._sink = sink
         self._bounds = bounds
         self._refusal: Malformed | None = None
@@ -107,7 +110,10 @@ class RequestParser:
     def feed(self, data: bytes) -> None:
         """Parse input; raises `Malformed`, after which it must not be called again."""
         self.has_ended = False
-        if self.is_over or self._recognise(data):
+        if self.is_over:
+            self.rest += data
+            return
+        if self._recognise(data):
             return
         if self._head_size:
             data = self._coalesced(data)
@@ -116,8 +122,8 @@ class RequestParser:
         was_in_body, self._content, self._is_new = self.in_body, 0, False
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self.is_over = True
+        except httptools.HttpParserUpgrade as upgrade:
+            self.is_over, self.rest = True, data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
             raise self._why() from error
         self._account(data, was_in_body)
@@ -213,12 +219,14 @@ class RequestParser:
         except Malformed as error:
             self._refusal = error
             raise
-        keep_alive = version == "1.1" and parser.should_keep_alive() and not parser.should_upgrade()
+        upgrades = version == "1.1" and parser.should_upgrade()
+        keep_alive = version == "1.1" and parser.should_keep_alive() and not upgrades
         expects = bool(expectation) and version == "1.1"
         headers = self._headers
         if length is not None:
             headers = HeaderLines(line for line in headers if line[0] != b"content-length")
-        return Head(parser.get_method().decode("ascii"), path, query, headers, version, length, keep_alive, expects)
+        method = parser.get_method().decode("ascii")
+        return Head(method, path, query, headers, version, length, keep_alive, expects, upgrades)
 
     def _length(self) -> int:
         return len(self._url) + sum([len(name) + len(value) + 4 for name, value in self._headers])

@@ -52,10 +52,17 @@ class ServerContext:
         buffer, because its content is copied before the next read. It saves the allocation for each request, and avoids
         fragmentation of the heap.
         """
+        self._room = memoryview(b"")
         self.heads = Budget(bounds.heads_bytes)
         """The budget for the heads of running requests."""
         self._bodies = Budget(bounds.bodies_bytes)
         self._peers: dict[str, Budget] = {}  # by the client's address, if bytes are reserved for it
+
+    def room(self, size: int = 0) -> memoryview:
+        """Return the buffer of connections that have switched protocols, with room for at least `size` bytes."""
+        if len(self._room) < size:
+            self._room = memoryview(bytearray(size))
+        return self._room
 
     def reserve(self, count: int, peer: str) -> bool:
         """Reserve `count` bytes of a body from `peer`; return False if that exceeds its budget or the server's."""

@@ -59,6 +59,7 @@ from ctrlmgr.serve.controllers import (
 from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
+from ctrlmgr.serve.kubelets import kubelets_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.readiness import Readiness
@@ -296,6 +297,7 @@ def _backend(
         blueprint=blueprint,
         rights=Rights(authorization.authorizer, authorization.index),
         runtime=simulated_runtime(settings, clock=clock),
+        kubelets=kubelets_of(settings.kubelet, front.files, clock=clock),
     )
 
 

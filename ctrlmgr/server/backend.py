@@ -27,6 +27,7 @@ from ctrlmgr.server.authn.last_used import LastUsed
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.connect_subresources import Runtime
+from ctrlmgr.server.connector import Make
 from ctrlmgr.server.driver import Driver, Round
 from ctrlmgr.server.large.large_body_jobs import LargeBodyJobs
 from ctrlmgr.server.outbound_calls import Caller
@@ -65,6 +66,7 @@ class Backend:
         rights: Rights | None = None,
         runtime: Runtime | None = None,
         shown_at: Clock | None = None,
+        kubelets: Make | None = None,
     ) -> None:
         """Serve `kinds` from `event_log`, whose feed is `feed`; the cache keeps at least `window` events for watchers.
 
@@ -72,8 +74,8 @@ class Backend:
         `tokens` issues tokens of service accounts; None issues none. `rewinds` says that the log may have been taken
         back to an earlier revision, so that clients may know revisions that no longer exist. `blueprint` makes the
         kinds and their admission. Admission checks users' permissions with `rights`; without it every request is
-        allowed. `runtime` answers for pods on nodes, if there are any. Tables show ages at the time of `shown_at`, by
-        default of `clock`.
+        allowed. `runtime` answers for pods on simulated nodes, `kubelets` for those on others, if there are any. Tables
+        show ages at the time of `shown_at`, by default of `clock`.
         """
         self.kinds = kinds
         # Reads of the log can block, so they have threads of their own: other work must not queue behind them.
@@ -112,6 +114,7 @@ class Backend:
             tokens,
             self._large,
             runtime,
+            kubelets,
         )
 
     def tell_of_rounds(self, around: Round) -> None:
@@ -171,6 +174,6 @@ class Backend:
                 workers.stop()
 
     def end_watches(self, parting: LeaveReason = LeaveReason.CLOSING) -> None:
-        """End all watches and followed logs. Those that start later end immediately."""
+        """End all watches and connections to containers. Those that start later end immediately."""
         self._hub.close(parting)
-        self.api.logs.close()
+        self.api.close()

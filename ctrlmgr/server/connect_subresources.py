@@ -1,6 +1,4 @@
-"""Answers requests for running containers: logs, exec, attach, proxy.
-
-ctrlmgr runs no containers, and the answer says so.
+"""Declares the runtime of simulated containers, and reads the options of requests for running containers.
 
 Guarantees: the answer distinguishes an object that does not exist from one that is unreachable. The error texts are
 those of kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`,

@@ -119,7 +119,7 @@ class App:
                 looking.cancel()
 
     def drain(self) -> None:
-        """End all watches and followed logs, because the server is stopping."""
+        """End all watches and connections to containers, because the server is stopping."""
         self._backend.end_watches()
 
     async def _refuse(self, request: Request, error: ApiError) -> None:

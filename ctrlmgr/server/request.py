@@ -10,7 +10,7 @@ Guarantees:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from urllib.parse import unquote_to_bytes
 
@@ -28,6 +28,7 @@ from ctrlmgr.errors import (
 from ctrlmgr.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.response_stream import ONE_WRITE, Disconnected, Stream
+from ctrlmgr.http.tunnel import Side
 from ctrlmgr.metrics import RequestMetrics
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.in_flight_limits import Seat
@@ -195,6 +196,27 @@ class Request:
         return self._exchange.begin(code, ((_ID, self.id), *self.headers, *headers))
 
     @property
+    def upgrades(self) -> bool:
+        """Whether the client asks to switch to another protocol."""
+        return self._exchange.switching is not None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the client has disconnected."""
+        return self._exchange.is_lost
+
+    def on_lost(self, call: Callable[[], object]) -> None:
+        """Call `call` when the client disconnects, or now if it has."""
+        self._exchange.on_lost(call)
+
+    def switch(self, headers: Sequence[Header]) -> Side:
+        """Answer 101 Switching Protocols, and return the connection for raw bytes; raises `Disconnected`."""
+        self.code = 101
+        if self.audit is not None and self.audit.started is not None:
+            self.audit.begun(101)
+        return self._exchange.switch(headers)
+
+    @property
     def id(self) -> bytes:
         """The request's id from the client, or a generated one; the answer and the audit log have it (`Audit-Id`)."""
         if not self._id:
@@ -208,9 +230,11 @@ class Request:
         return (b"%s?%s" % (path, query) if query else path).decode("utf-8", "replace")
 
     def cut_off(self) -> None:
-        """Abort the answer if it is a stream that has begun; otherwise do nothing."""
+        """Abort the answer if it is a stream or a tunnel that has begun; otherwise do nothing."""
         if self._exchange.stream is not None:
             self._exchange.stream.abort()
+        elif self._exchange.side is not None:
+            self._exchange.side.abort()
 
     @property
     def certificates(self) -> Sequence[bytes]:

@@ -14,8 +14,8 @@ Guarantees:
 - An unauthorized client learns nothing about which objects exist: 401 and 403 are decided before 404.
 - A step that calls no other process passes without waiting.
 - Writes that were acknowledged before a request arrived apply to it. A revoked right is gone on every connection.
-- A watch ends at most a minute after its credentials expire or its user loses the right to start it. The right is not
-  checked again if `ends_watches` is off.
+- A watch, or a connection to a container, ends at most a minute after its credentials expire or its user loses the
+  right to start it. The right is not checked again if `ends_watches` is off.
 
 Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
 """
@@ -152,7 +152,8 @@ class Chain:
                     await request.respond(_undecided(request.uri, verdict.error))
                     return
                 raise refusal(request.user, attributes, verdict.reason)
-            if attributes.verb == "watch":
+            endpoint = place.endpoint
+            if attributes.verb == "watch" or (endpoint is not None and endpoint.connects):
                 with self.watch_revalidation.holding(request, parts, sender, attributes):
                     await self._perform(request, place, attributes)
             else:

@@ -13,13 +13,12 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from ctrlmgr.api import status_responses
-from ctrlmgr.api.resource import PODS, Key
+from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.service_account_claims import ISSUED
 from ctrlmgr.engine.admission_attributes import Verb
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
-from ctrlmgr.engine.log_options import parse_log
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.request_options import (
     Body,
@@ -39,13 +38,13 @@ from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, Request
 from ctrlmgr.largebodies import jobs
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
-from ctrlmgr.server.connect_subresources import Runtime, connect_options, has_no_log, node_of, object_name, unreachable
-from ctrlmgr.server.container_logs import Logs
+from ctrlmgr.server.connect_subresources import Runtime, connect_options, object_name
+from ctrlmgr.server.connector import Connector, Make
 from ctrlmgr.server.driver import Driver
 from ctrlmgr.server.large.large_body_jobs import LargeBodyJobs, Listener
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
-from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, Response, warnings
+from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, warnings
 from ctrlmgr.server.presenting.sending import Sender
 from ctrlmgr.server.presenting.tabular import parse_include
 from ctrlmgr.server.request import Request
@@ -130,16 +129,15 @@ class Api:
         tokens: TokenRequests | None,
         large: LargeBodyJobs,
         runtime: Runtime | None = None,
+        kubelets: Make | None = None,
     ) -> None:
         """Run the operations of `engine` with `driver`, and serve watches with `watches`.
 
-        Without `tokens`, token requests are answered with 404. Without a `runtime`, no node runs pods. `large` runs
-        requests with large bodies in other processes.
+        Without `tokens`, token requests are answered with 404. `runtime` answers for simulated nodes, `kubelets` for
+        all others; without both, no node is reachable. `large` runs requests with large bodies in other processes.
         """
-        self._runtime = runtime
         self._engine = engine
-        self.logs = Logs(engine.cacher)
-        """The container logs that clients follow now."""
+        self._connector = Connector(engine.cacher, runtime, kubelets)
         self._driver = driver
         self._watches = watches
         self._presentations = presentations
@@ -157,6 +155,10 @@ class Api:
             "delete": self._delete,
             "deletecollection": self._delete_collection,
         }
+
+    def close(self) -> None:
+        """End all connections to containers. Those that start later end immediately."""
+        self._connector.close()
 
     def answer(self, call: Call, verb: str) -> Awaitable[None]:
         """Return an awaitable that answers the call. Both the call and the awaitable raise `ApiError`."""
@@ -291,6 +293,7 @@ class Api:
         return call.heard(body_type(call.request.header(b"content-type")), data) if data else None
 
     async def _connect(self, call: Call) -> None:
+        options: Unstructured = {}
         if call.target.subresource != "log":  # a log is read, not connected to
             gvk = call.endpoint.shown
             options = connect_options(gvk, call.request.query, call.path.rest)
@@ -299,20 +302,7 @@ class Api:
             call.request.headers = (*call.request.headers, *warnings(told))
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
-        if self._runtime is not None and target.kind.resource == PODS:
-            node = node_of(obj, self._engine.cacher)
-            if call.target.subresource == "log":
-                reading = self._runtime.logs(obj, node, parse_log(call.request.query, obj.name))
-                if reading is not None:
-                    await self.logs.tell(call.request, reading, obj)
-                    return
-            refusal = self._runtime.refusal(node, call.target.subresource)
-            if refusal is not None:
-                raise refusal
-        if has_no_log(target, call.target.subresource, obj):
-            await call.request.respond(Response(204, b"", ()))
-            return
-        raise unreachable(target, call.target.subresource, obj, self._engine.cacher)
+        await self._connector.answer(call.request, target, call.target.subresource, obj, options)
 
     async def _admit(
         self,

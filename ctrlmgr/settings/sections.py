@@ -16,6 +16,7 @@ from ctrlmgr.settings.admission_settings import AdmissionSettings
 from ctrlmgr.settings.audit_settings import AuditSettings
 from ctrlmgr.settings.authentication_settings import AuthenticationSettings, OpenIdSettings, ServiceAccountSettings
 from ctrlmgr.settings.authorization_settings import AuthorizationSettings
+from ctrlmgr.settings.kubelets import KubeletSettings
 from ctrlmgr.settings.server_settings import ServerSettings
 from ctrlmgr.settings.setting_declaration import Setting, kinds_of
 from ctrlmgr.settings.setting_types import (
@@ -426,6 +427,7 @@ class Settings:
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
+    kubelet: KubeletSettings = field(default_factory=KubeletSettings)
     service: ServiceSettings = field(default_factory=ServiceSettings)
     controllers: ControllerSettings = field(default_factory=ControllerSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)

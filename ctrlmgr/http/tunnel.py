@@ -1,0 +1,128 @@
+"""Tunnels: relay raw bytes between two connections after both have switched protocols.
+
+Guarantees:
+- All bytes that one side has sent before it closes reach the other side, in order, and also if reading was paused when
+  it closed. Only an aborted side loses bytes.
+- Memory is bounded: a side is read only while the other side accepts output.
+- Once one side has closed, the other side receives the rest and is then closed (apimachinery
+  `pkg/util/proxy/upgradeaware.go`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+
+class Receiver(Protocol):
+    """Receives the input of a side and its changes of state. Called on the event loop."""
+
+    def receive(self, data: bytes) -> None:
+        """Process received bytes."""
+
+    def resume(self) -> None:
+        """Continue with output, because the side accepts more."""
+
+    def end(self) -> None:
+        """Note that the side is closed; all its bytes have been received before."""
+
+
+class Side(Protocol):
+    """A connection that has switched protocols. Used on the event loop only."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the peer is behind with reading; nothing should be written until `Receiver.resume`."""
+
+    def attach(self, receiver: Receiver) -> None:
+        """Pass all input to `receiver`, first the bytes that have been received already. Call it once."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or buffer them while the peer does not read; a closed side drops them."""
+
+    def pause_reading(self) -> None:
+        """Stop reading from the peer."""
+
+    def resume_reading(self) -> None:
+        """Continue reading from the peer."""
+
+    def finish(self) -> None:
+        """Close after the peer has accepted all pending output. Further input is dropped."""
+
+    def abort(self) -> None:
+        """Close at once, and drop pending output."""
+
+
+class Tunnel:
+    """Relays bytes between two sides until both are closed."""
+
+    def __init__(self, first: Side, second: Side) -> None:
+        """Start to relay between both sides."""
+        self._sides = (first, second)
+        self._open = 2
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        first.attach(_Relay(first, second, self))
+        second.attach(_Relay(second, first, self))
+
+    async def run(self) -> None:
+        """Wait until both sides are closed. Cancelling it aborts both."""
+        try:
+            await self._over
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Close both sides at once."""
+        for side in self._sides:
+            side.abort()
+
+    def note_end(self) -> None:
+        """Note that one of the sides is closed."""
+        self._open -= 1
+        if not self._open and not self._over.done():
+            self._over.set_result(None)
+
+
+class _Relay:
+    """The receiver of one side of a tunnel: writes its bytes to the other side."""
+
+    __slots__ = ("_other", "_own", "_tunnel")
+
+    def __init__(self, own: Side, other: Side, tunnel: Tunnel) -> None:
+        self._own = own
+        self._other = other
+        self._tunnel = tunnel
+
+    def receive(self, data: bytes) -> None:
+        self._other.write(data)
+        if self._other.is_paused:
+            self._own.pause_reading()
+
+    def resume(self) -> None:
+        self._other.resume_reading()
+
+    def end(self) -> None:
+        self._tunnel.note_end()
+        self._other.finish()
+
+
+def read_all(transport: asyncio.Transport) -> None:
+    """Make a transport deliver all received bytes before its end, also after a pause.
+
+    A uvloop transport with TLS drops decoded bytes if the peer closes while reading is paused. With these limits it
+    stops reading the socket as soon as it holds any, so it notices the end only later.
+    """
+    limit = getattr(transport, "set_read_buffer_limits", None)  # only transports with TLS have it
+    if limit is not None:
+        limit(high=1, low=0)
+
+
+def close_when_written(transport: asyncio.Transport) -> None:
+    """Close a transport when its output is written; its protocol closes it in `resume_writing` if this is later.
+
+    Closing at once would drop output that a TLS transport still holds after its shutdown timeout.
+    """
+    if transport.get_write_buffer_size():
+        transport.set_write_buffer_limits(high=1, low=0)  # calls `pause_writing`, and `resume_writing` at the end
+    else:
+        transport.close()

@@ -1,0 +1,30 @@
+"""Adapts the settings of connections to kubelets. Their code is imported at the first request that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.http.tls import CertificateFiles, issue_client_certificate
+from ctrlmgr.server.connector import Kubelets, Make
+from ctrlmgr.settings.kubelets import KubeletSettings
+
+
+def kubelets_of(settings: KubeletSettings, files: CertificateFiles, *, clock: Clock) -> Make:
+    """Return a function that creates the connections to kubelets; `files` are those of the server's own authority.
+
+    Configured certificates are read at once: raises `SettingsError` if they cannot be used.
+    """
+
+    def issue(user: str, groups: Sequence[str]) -> tuple[bytes, bytes]:
+        return issue_client_certificate(files, user, groups, clock=clock)
+
+    def make() -> Kubelets:
+        from ctrlmgr.server.kubelets.proxying import KubeletProxy
+
+        return KubeletProxy(settings, issue, clock=clock)
+
+    if settings.client_certificate or settings.certificate_authority:
+        found = make()
+        return lambda: found
+    return make

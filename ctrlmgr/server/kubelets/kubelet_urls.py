@@ -1,0 +1,160 @@
+"""Maps requests for containers to URLs of kubelets, without input or output.
+
+Rules and error texts: `pkg/registry/core/pod/strategy.go` (LogLocation, streamLocation, PortForwardLocation,
+validateContainer), `pkg/kubelet/client/kubelet_client.go`, `pkg/util/node` (GetPreferredNodeAddress).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.errors import BadRequest, UnknownError
+
+WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"
+"""The declared feature of nodes whose kubelet accepts all WebSocket protocols of Kubernetes."""
+_STREAMS: Final = (("stdin", "input"), ("stdout", "output"), ("stderr", "error"), ("tty", "tty"))
+"""The flags of PodExecOptions and PodAttachOptions, and the kubelet's parameters for them."""
+
+
+class KubeletUrl(NamedTuple):
+    """The address of a kubelet, and the target of a request to it."""
+
+    host: str
+    port: int
+    path: str
+    query: str
+    has_websockets: bool
+    """Whether the kubelet has declared `WEBSOCKETS`."""
+
+    @property
+    def authority(self) -> str:
+        """The host and the port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def target(self) -> str:
+        """The path and the query."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    def __str__(self) -> str:
+        return f"https://{self.authority}{self.target}"
+
+
+class _Address(msgspec.Struct):
+    type: str = ""
+    address: str = ""
+
+
+class _KubeletEndpoint(msgspec.Struct):
+    port: int = msgspec.field(name="Port", default=0)
+
+
+class _DaemonEndpoints(msgspec.Struct, rename="camel"):
+    kubelet_endpoint: _KubeletEndpoint | None = None
+
+
+class _NodeStatus(msgspec.Struct, rename="camel"):
+    addresses: list[_Address] | None = None
+    daemon_endpoints: _DaemonEndpoints | None = None
+    declared_features: list[str] | None = None
+
+
+class _Node(msgspec.Struct):
+    status: _NodeStatus | None = None
+
+
+class _Container(msgspec.Struct):
+    name: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    ephemeral_containers: list[_Container] | None = None
+
+
+class _Pod(msgspec.Struct):
+    spec: _Spec | None = None
+
+
+def container_of(pod: Object, wanted: str) -> str:
+    """Return the name of the requested container, or of the pod's only one; raises `BadRequest`."""
+    spec = pod.view(_Pod).spec or _Spec()
+    names = [*_names(spec.init_containers), *_names(spec.containers), *_names(spec.ephemeral_containers)]
+    if wanted:
+        if wanted not in names:
+            raise BadRequest(f"container {wanted} is not valid for pod {pod.name}")
+        return wanted
+    match [*_names(spec.containers)]:
+        case [only]:
+            return only
+        case []:
+            raise BadRequest(f"a container name must be specified for pod {pod.name}")
+    choice = " ".join(names)
+    raise BadRequest(f"a container name must be specified for pod {pod.name}, choose one of: [{choice}]")
+
+
+def _names(containers: Iterable[_Container] | None) -> Iterator[str]:
+    return (each.name for each in containers or ())
+
+
+def log_url(pod: Object, node: Object, options: LogOptions, types: Sequence[str], port: int) -> KubeletUrl:
+    """Return the URL of a container's log; raises `BadRequest`, and `UnknownError` for a node without an address."""
+    container = container_of(pod, options.container)
+    path = f"/containerLogs/{pod.namespace}/{pod.name}/{container}"
+    return _url(node, path, _log_parameters(options), types, port)
+
+
+def _log_parameters(options: LogOptions) -> Iterator[tuple[str, str]]:
+    for flag in ("follow", "previous", "timestamps"):
+        if getattr(options, flag):
+            yield flag, "true"
+    if options.since_seconds is not None:
+        yield "sinceSeconds", str(options.since_seconds)
+    if options.since_time is not None:
+        yield "sinceTime", format_time_seconds(options.since_time)
+    if options.tail_lines is not None:
+        yield "tailLines", str(options.tail_lines)
+    if options.limit_bytes is not None:
+        yield "limitBytes", str(options.limit_bytes)
+
+
+def stream_url(
+    pod: Object, node: Object, part: str, options: Unstructured, types: Sequence[str], port: int
+) -> KubeletUrl:
+    """Return the URL of exec, attach or portforward (`part`) with its connect options; raises as `log_url` does."""
+    if part == "portforward":
+        ports = ",".join(map(str, options.get("ports", ())))
+        parameters = [("port", ports)] if ports else []
+        return _url(node, f"/portForward/{pod.namespace}/{pod.name}", parameters, types, port)
+    container = container_of(pod, str(options.get("container", "")))
+    parameters = [(parameter, "1") for flag, parameter in _STREAMS if options.get(flag)]
+    parameters += [("command", str(each)) for each in options.get("command", ())]
+    return _url(node, f"/{part}/{pod.namespace}/{pod.name}/{container}", parameters, types, port)
+
+
+def _url(node: Object, path: str, parameters: Iterable[tuple[str, str]], types: Sequence[str], port: int) -> KubeletUrl:
+    status = node.view(_Node).status or _NodeStatus()
+    endpoint = status.daemon_endpoints.kubelet_endpoint if status.daemon_endpoints is not None else None
+    reported = endpoint.port if endpoint is not None else 0
+    query = urlencode(sorted(parameters, key=lambda each: each[0]))
+    host = _preferred(status.addresses or (), types)
+    return KubeletUrl(host, reported or port, path, query, WEBSOCKETS in (status.declared_features or ()))
+
+
+def _preferred(addresses: Sequence[_Address], types: Sequence[str]) -> str:
+    """Return a node's first address of the first type that it has; raises `UnknownError`."""
+    for wanted in types:
+        for each in addresses:
+            if each.type == wanted:
+                return each.address
+    known = " ".join(f"{{{each.type} {each.address}}}" for each in addresses)
+    raise UnknownError(f"no preferred addresses found; known addresses: [{known}]")

@@ -1,0 +1,91 @@
+"""kubectl against pods on a node with a kubelet: logs, exec, cp; and what a kubelet that refuses or is gone does."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from tests.e2e.kubectl import Kubectl
+from tests.e2e.kubelet.conftest import create_node, create_pod
+from tests.e2e.kubelet.small_kubelet import SmallKubelet
+from tests.e2e.serving import Server
+
+
+def test_logs_are_the_kubelets(kubectl: Kubectl, kubelet: SmallKubelet, namespace: str) -> None:
+    kubelet.log = b"one\ntwo\nthree\n"
+    assert kubectl("logs real") == "one\ntwo\nthree\n"
+    assert kubectl("logs real --tail 1 --timestamps --since 10s --limit-bytes 100 --previous") == "three\n"
+    query = "limitBytes=100&previous=true&sinceSeconds=10&tailLines=1&timestamps=true"
+    assert kubelet.asked[-1] == f"GET /containerLogs/{namespace}/real/main?{query}"
+
+
+def test_a_followed_log_ends_with_the_kubelets(kubectl: Kubectl, kubelet: SmallKubelet) -> None:
+    kubelet.log = b"one\n"
+    assert kubectl("logs -f real") == "one\nfollowed 0\nfollowed 1\nfollowed 2\n"
+
+
+def test_a_large_log_is_whole(kubectl: Kubectl, kubelet: SmallKubelet) -> None:
+    kubelet.log = b"".join(b"%08d %b\n" % (number, b"x" * 90) for number in range(100_000))
+    assert hashlib.sha256(kubectl("logs real").encode()).digest() == hashlib.sha256(kubelet.log).digest()
+
+
+def test_a_container_must_be_one_of_the_pods(server: Server, kubectl: Kubectl, namespace: str) -> None:
+    create_pod(server, namespace, "two", "real", "a", "b")
+    path = f"/api/v1/namespaces/{namespace}/pods/two"
+    for part in ("log", "exec?command=id"):
+        code, answer = server.request("GET", f"{path}/{part}")
+        assert (code, answer["message"]) == (
+            400,
+            "a container name must be specified for pod two, choose one of: [a b]",
+        )
+    code, answer = server.request("GET", f"{path}/exec?command=id&container=c")
+    assert (code, answer["message"]) == (400, "container c is not valid for pod two")
+    code, answer = server.request("GET", f"{path}/exec?command=id&container=a")
+    assert (code, answer["message"]) == (400, "Upgrade request required")
+
+
+def test_exec_runs_a_command(kubectl: Kubectl, kubelet: SmallKubelet, namespace: str) -> None:
+    assert kubectl("exec real -- echo hello") == "hello\n"
+    asked = f"GET /exec/{namespace}/real/main?command=echo&command=hello&error=1&output=1"
+    assert kubelet.asked[-1] == asked
+    assert b"authorization" not in kubelet.headers[-1]
+    assert kubelet.headers[-1][b"x-forwarded-for"] == b"127.0.0.1"
+
+
+def test_exec_passes_input_and_the_exit_code_on(kubectl: Kubectl) -> None:
+    assert kubectl("exec -i real -- cat", "some input") == "some input"
+    done = kubectl.run("exec real -- sh -c 'echo out; echo err >&2; exit 7'")
+    assert (done.code, done.out) == (7, "out\n")
+    assert "err\n" in done.err
+    assert "exit code 7" in done.err
+
+
+def test_cp_copies_both_ways(kubectl: Kubectl, tmp_path: Path) -> None:
+    data = os.urandom(5_000_000)
+    (tmp_path / "here").write_bytes(data)
+    kubectl(f"cp {tmp_path}/here real:{tmp_path}/there")
+    assert (tmp_path / "there").read_bytes() == data
+    kubectl(f"cp real:{tmp_path}/there {tmp_path}/back")
+    assert (tmp_path / "back").read_bytes() == data
+
+
+def test_a_kubelets_refusal_is_passed_on(kubectl: Kubectl, kubelet: SmallKubelet) -> None:
+    kubelet.refuses = 500, b"the runtime is gone"
+    try:
+        assert "Internal error occurred: the runtime is gone" in kubectl.fails("logs real")
+        assert "the runtime is gone" in kubectl.fails("exec real -- id")
+        kubelet.refuses = 404, b"no such container"
+        told = "the server could not find the requested resource ( pods/log real)"
+        assert told in kubectl.fails("logs real")
+    finally:
+        kubelet.refuses = None
+
+
+def test_a_kubelet_that_is_gone_is_named(server: Server, kubectl: Kubectl, namespace: str) -> None:
+    create_node(server, "gone", 1, [])
+    create_pod(server, namespace, "gone", "gone")
+    url = f"https://127.0.0.1:1/containerLogs/{namespace}/gone/main"
+    refused = "dial tcp 127.0.0.1:1: connect: connection refused"
+    assert f'Get "{url}": {refused}' in kubectl.fails("logs gone")
+    assert f"error dialing backend: {refused}" in kubectl.fails("exec gone -- id")

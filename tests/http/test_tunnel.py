@@ -1,0 +1,262 @@
+"""Tunnels over real sockets with TLS: nothing is lost when a peer closes while reading is paused; memory is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from threading import Thread
+
+import pytest
+import uvloop
+
+from ctrlmgr import threads
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.http.bounds import DEFAULT
+from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.http1_connection import Connection
+from ctrlmgr.http.server_context import ServerContext
+from ctrlmgr.http.tls import ServingContext, ensure_certificates
+from ctrlmgr.http.tunnel import Receiver, Side, Tunnel
+from ctrlmgr.http.upstream import Broken, Upstream, dial
+
+UPGRADE = b"GET /x HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: raw\r\n\r\n"
+SIZE = 20_000_000
+
+
+def data(number: int) -> bytes:
+    """Return bytes that differ everywhere."""
+    return hashlib.shake_256(b"%d" % number).digest(SIZE)
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """The contexts of a server and of its clients."""
+    files = ensure_certificates(tmp_path_factory.mktemp("pki"), ["127.0.0.1"], clock=SystemClock())
+    return ServingContext(files, http2=False).context, ssl.create_default_context(cafile=str(files.authority))
+
+
+Handler = Callable[[Exchange], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serving(handler: Handler, context: ssl.SSLContext | None) -> AsyncIterator[tuple[int, ServerContext]]:
+    """Serve `handler` and give its port."""
+    loop = asyncio.get_running_loop()
+    shared = ServerContext(handler, DEFAULT, loop, SystemClock())
+    shared.date = (b"date", b"now")
+    server = await loop.create_server(lambda: Connection(shared), "127.0.0.1", 0, ssl=context)
+    try:
+        yield server.sockets[0].getsockname()[1], shared
+    finally:
+        server.close()
+        for connection in list(shared.connections):
+            connection.abort()
+
+
+class Reader:
+    """Reads a side slowly: it pauses after each piece until the loop has turned some times."""
+
+    def __init__(self, side: Side, pause: float = 0.0) -> None:
+        self.size = 0
+        self.hash = hashlib.sha256()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._side = side
+        self._pause = pause
+
+    def receive(self, piece: bytes) -> None:
+        self.size += len(piece)
+        self.hash.update(piece)
+        self._side.pause_reading()
+        asyncio.get_running_loop().call_later(self._pause, self._side.resume_reading)
+
+    def resume(self) -> None:
+        """Do nothing."""
+
+    def end(self) -> None:
+        self.over.set_result(None)
+
+
+class Writer(Receiver):
+    """Writes everything at once, as fast as the peer allows, and closes."""
+
+    def __init__(self, side: Side, whole: bytes) -> None:
+        self._side, self._whole, self._at = side, whole, 0
+        self.most = 0
+
+    def start(self) -> None:
+        while not self._side.is_paused and self._at < len(self._whole):
+            self._side.write(self._whole[self._at : self._at + 65536])
+            self._at += 65536
+        if self._at >= len(self._whole):
+            self._at = 1 << 40
+            self._side.finish()
+
+    def receive(self, data: bytes) -> None:
+        """Ignore input."""
+
+    def resume(self) -> None:
+        self.start()
+
+    def end(self) -> None:
+        """Do nothing."""
+
+
+def test_the_tail_arrives_though_the_peer_closes_while_reading_is_paused(
+    tls: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    async def one(number: int, context: ssl.SSLContext | None, trust: ssl.SSLContext | None) -> None:
+        whole = data(number)
+
+        async def origin(exchange: Exchange) -> None:
+            side = exchange.switch([(b"upgrade", b"raw"), (b"connection", b"upgrade")])
+            writer = Writer(side, whole)
+            side.attach(writer)
+            writer.start()
+
+        async def middle(exchange: Exchange) -> None:
+            upstream = await dial("127.0.0.1", port, trust)
+            answer = await upstream.ask(UPGRADE)
+            await Tunnel(exchange.switch(answer.headers), upstream).run()
+
+        async with serving(origin, context) as (port, _), serving(middle, context) as (front, _):
+            client = await dial("127.0.0.1", front, trust)
+            assert (await client.ask(UPGRADE)).code == 101
+            reader = Reader(client, 0.001)
+            client.attach(reader)
+            await reader.over
+            assert (reader.size, reader.hash.digest()) == (SIZE, hashlib.sha256(whole).digest())
+
+    uvloop.run(one(1, None, None))
+    for number in range(3):
+        uvloop.run(one(number, *tls))
+
+
+def test_bytes_that_arrived_before_the_end_are_delivered_after_a_pause(
+    tls: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    """Go closes the socket right after its last bytes, and does not wait for the other side's end of TLS."""
+    whole = data(9)[:100_000]
+
+    async def one(port: int, serving: Thread) -> None:
+        client = await dial("127.0.0.1", port, tls[1])
+        assert (await client.ask(UPGRADE)).code == 101
+        reader = Reader(client)
+        client.attach(reader)
+        client.pause_reading()
+        client.write(b"now")
+        await asyncio.to_thread(serving.join, 10)
+        await asyncio.sleep(0.1)
+        client.resume_reading()
+        await reader.over
+        assert reader.size == len(whole)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with tls[0].wrap_socket(listening.accept()[0], server_side=True) as connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: raw\r\nconnection: upgrade\r\n\r\n")
+                connection.recv(4096)
+                connection.sendall(whole)
+
+        thread = threads.start("origin", serve)
+        uvloop.run(one(listening.getsockname()[1], thread))
+
+
+def test_uploads_arrive_whole_too(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    async def one(whole: bytes) -> None:
+        found: asyncio.Future[Reader] = asyncio.get_running_loop().create_future()
+
+        async def origin(exchange: Exchange) -> None:
+            side = exchange.switch([(b"upgrade", b"raw"), (b"connection", b"upgrade")])
+            reader = Reader(side, 0.001)
+            found.set_result(reader)
+            side.attach(reader)
+
+        async def middle(exchange: Exchange) -> None:
+            upstream = await dial("127.0.0.1", port, tls[1])
+            answer = await upstream.ask(UPGRADE)
+            await Tunnel(exchange.switch(answer.headers), upstream).run()
+
+        async with serving(origin, tls[0]) as (port, _), serving(middle, tls[0]) as (front, _):
+            client = await dial("127.0.0.1", front, tls[1])
+            await client.ask(UPGRADE)
+            writer = Writer(client, whole)
+            client.attach(writer)
+            writer.start()
+            reader = await found
+            await reader.over
+            assert (reader.size, reader.hash.digest()) == (SIZE, hashlib.sha256(whole).digest())
+
+    uvloop.run(one(data(7)))
+
+
+def test_a_side_that_does_not_read_bounds_what_is_held(tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    async def one() -> None:
+        writers: list[Writer] = []
+        sent = bytearray(SIZE)
+
+        async def origin(exchange: Exchange) -> None:
+            side = exchange.switch([(b"upgrade", b"raw"), (b"connection", b"upgrade")])
+            writers.append(Writer(side, bytes(sent)))
+            side.attach(writers[0])
+            writers[0].start()
+
+        async def middle(exchange: Exchange) -> None:
+            upstream = await dial("127.0.0.1", port, tls[1])
+            answer = await upstream.ask(UPGRADE)
+            await Tunnel(exchange.switch(answer.headers), upstream).run()
+
+        async with serving(origin, tls[0]) as (port, _), serving(middle, tls[0]) as (front, context):
+            client = await dial("127.0.0.1", front, tls[1])
+            await client.ask(UPGRADE)
+            client.pause_reading()
+            before = -1
+            while writers[0]._at != before:
+                before = writers[0]._at
+                await asyncio.sleep(0.2)
+            held = sum(each._transport.get_write_buffer_size() for each in context.connections)  # type: ignore[attr-defined]  # all are Transported
+            assert before < SIZE
+            assert held < 1_000_000
+            client.abort()
+
+    uvloop.run(one())
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", b"abc"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", b"abc"),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\nabc", b"abc"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc", None),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", None),
+        (b"nonsense\r\n\r\n", None),
+        (b"", None),
+    ],
+)
+def test_an_answer_is_whole_or_an_error(answer: bytes, body: bytes | None) -> None:
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+    async def ask(upstream: Upstream) -> bytes | None:
+        try:
+            await upstream.ask(b"GET / HTTP/1.1\r\n\r\n")
+            return b"".join([piece async for piece in upstream.pieces()])
+        except Broken:
+            return None
+
+    async def run() -> None:
+        server = await asyncio.start_server(speak, "127.0.0.1", 0)
+        async with server:
+            assert await ask(await dial("127.0.0.1", server.sockets[0].getsockname()[1], None)) == body
+
+    uvloop.run(run())
