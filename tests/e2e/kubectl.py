@@ -98,10 +98,11 @@ class Kubectl:
         return Done(ended.returncode, ended.stdout, ended.stderr)
 
     @contextmanager
-    def started(self, command: str) -> Iterator[subprocess.Popen[str]]:
+    def started(self, command: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
         """Leave a command running and give its process, which is ended after the block."""
+        environment = self._environment | variables
         with subprocess.Popen(
-            self._line(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._environment
+            self._line(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
         ) as process:
             try:
                 yield process

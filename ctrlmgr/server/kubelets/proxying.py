@@ -23,13 +23,17 @@ from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import BadRequest, UnknownError
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.response_stream import Disconnected
+from ctrlmgr.http.spdy.spdy_connection import PROTOCOL as SPDY
 from ctrlmgr.http.tunnel import Tunnel
 from ctrlmgr.http.upstream import Answer, Broken, Upstream
+from ctrlmgr.http.websocket import WebSocketSide, accepting, offered_protocols
+from ctrlmgr.server.kubelets.channels import SPDY_PROTOCOLS, V5, SpdyChannels, WebSocketChannels, wanted_channels
 from ctrlmgr.server.kubelets.credentials import Credentials, Issue
 from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl, log_url, stream_url
 from ctrlmgr.server.kubelets.link import KubeletLink
 from ctrlmgr.server.kubelets.refusals import refused_by_kubelet
 from ctrlmgr.server.kubelets.shares import TunnelShares
+from ctrlmgr.server.kubelets.translation import Translation
 from ctrlmgr.server.presenting.responses import NO_CACHE, Response
 from ctrlmgr.server.request import PATIENCE, Request
 from ctrlmgr.settings.kubelets import KubeletSettings
@@ -40,6 +44,9 @@ _LOG_HEADERS: Final = ((b"content-type", b"text/plain"), NO_CACHE)
 _MOST_OF_REFUSAL: Final = 50_000
 """Maximum number of bytes that are read of a kubelet's error (`maxReadLength`)."""
 _DROPPED: Final = frozenset({b"x-forwarded-for", b"transfer-encoding", b"expect"})
+_UPGRADING: Final = frozenset({b"connection", b"upgrade", b"x-stream-protocol-version"})
+_TUNNELLED: Final = "SPDY/3.1+"
+"""The prefix of WebSocket protocols whose messages carry SPDY (`pkg/util/portforward`)."""
 _CREDENTIALS: Final = (b"authorization", b"x-remote-")
 _FRAMING: Final = frozenset({b"connection", b"content-length", b"keep-alive", b"transfer-encoding", b"date"})
 
@@ -55,7 +62,7 @@ class KubeletProxy:
         self._settings = settings
         self._link = KubeletLink(Credentials(settings, issue, clock=clock), settings.timeout, clock=clock)
         self._shares = TunnelShares()
-        self._tunnels: set[Tunnel] = set()
+        self._tunnels: set[Tunnel | Translation] = set()
         self._is_closing = False
 
     def close(self) -> None:
@@ -101,7 +108,8 @@ class KubeletProxy:
         with self._shares.held(request.user):
             upstream = await _unless_lost(request, self._dialled(url))
             try:
-                await self._tunnelled(request, url, upstream)
+                request.on_lost(upstream.abort)
+                await self._tunnelled(request, url, upstream, part, options)
             finally:
                 self._link.release(url, upstream)
 
@@ -111,21 +119,53 @@ class KubeletProxy:
         except UnknownError as error:
             raise UnknownError(f"error dialing backend: {error}") from error
 
-    async def _tunnelled(self, request: Request, url: KubeletUrl, upstream: Upstream) -> None:
-        request.on_lost(upstream.abort)
-        head = upgrade_head(request.method, url.target, request.raw_headers, request.peer)
+    async def _tunnelled(
+        self, request: Request, url: KubeletUrl, upstream: Upstream, part: str, options: Unstructured
+    ) -> None:
+        """Tunnel an upgrade request; translate it if the kubelet does not accept the client's protocol."""
+        offered = [] if url.has_websockets else offered_protocols(request.raw_headers)
+        prefixed = [each.removeprefix(_TUNNELLED) for each in offered if each.startswith(_TUNNELLED)]
+        if part == "portforward" and prefixed:
+            await self._forward(request, url, upstream, prefixed)
+        elif part != "portforward" and V5 in offered:
+            await self._translate(request, url, upstream, wanted_channels(_flags(options)))
+        else:
+            answer = await self._asked(request, url, upstream, request.method, request.raw_headers)
+            if answer is not None:
+                await self._run(Tunnel(request.switch(answer.headers), upstream))
+
+    async def _forward(self, request: Request, url: KubeletUrl, upstream: Upstream, protocols: Sequence[str]) -> None:
+        """Tunnel SPDY in a WebSocket (apiserver `pkg/util/proxy/streamtunnel.go`)."""
+        answer = await self._asked(request, url, upstream, "POST", spdy_headers(request.raw_headers, protocols))
+        if answer is not None:
+            chosen = answer.header(b"x-stream-protocol-version").strip().decode("latin-1")
+            side = request.switch(accepting(request.header(b"sec-websocket-key"), chosen and _TUNNELLED + chosen))
+            await self._run(Tunnel(WebSocketSide(side), upstream))
+
+    async def _translate(self, request: Request, url: KubeletUrl, upstream: Upstream, wanted: Sequence[int]) -> None:
+        """Translate version 5 of the WebSocket protocol to SPDY."""
+        answer = await self._asked(request, url, upstream, "POST", spdy_headers(request.raw_headers, SPDY_PROTOCOLS))
+        if answer is not None:
+            side = request.switch(accepting(request.header(b"sec-websocket-key"), V5))
+            kubelet = SpdyChannels(upstream, wanted=wanted, is_client=True)
+            await self._run(Translation(WebSocketChannels(side, V5), kubelet, wanted))
+
+    async def _asked(
+        self, request: Request, url: KubeletUrl, upstream: Upstream, method: str, headers: Sequence[Header]
+    ) -> Answer | None:
+        """Return the kubelet's answer if it has switched protocols; else pass its refusal on and return None."""
         try:
-            answer = await upstream.ask(head)
-            if answer.code != 101:
-                await self._echo(request, answer, await _read(upstream))
-                return
+            answer = await upstream.ask(upgrade_head(method, url.target, headers, request.peer))
+            if answer.code == 101:
+                return answer
+            await self._echo(request, answer, await _read(upstream))
         except Broken as error:
             if request.is_lost:
                 raise Disconnected from None
             raise UnknownError(str(error)) from error
-        await self._run(Tunnel(request.switch(answer.headers), upstream))
+        return None
 
-    async def _run(self, tunnel: Tunnel) -> None:
+    async def _run(self, tunnel: Tunnel | Translation) -> None:
         self._tunnels.add(tunnel)
         try:
             await tunnel.run()
@@ -169,6 +209,17 @@ def upgrade_head(method: str, target: str, headers: Sequence[Header], peer: str)
     if method != "GET":
         lines.append(b"Content-Length: 0")
     return b"\r\n".join((*lines, b"", b""))
+
+
+def spdy_headers(headers: Sequence[Header], protocols: Sequence[str]) -> list[Header]:
+    """Return the headers of a WebSocket request as those of a request for SPDY with one of these protocols."""
+    kept = [each for each in headers if not each[0].startswith(b"sec-websocket-") and each[0] not in _UPGRADING]
+    offered = [(b"x-stream-protocol-version", each.encode("latin-1")) for each in protocols]
+    return [*kept, (b"connection", b"Upgrade"), (b"upgrade", SPDY.encode()), *offered]
+
+
+def _flags(options: Unstructured) -> list[str]:
+    return [flag for flag in ("stdin", "stdout", "stderr", "tty") if options.get(flag)]
 
 
 def _lines(headers: Sequence[Header], peer: str) -> Iterator[bytes]:

@@ -9,7 +9,9 @@ import hashlib
 from wsproto.frame_protocol import CloseReason, FrameProtocol, Opcode
 
 from ctrlmgr.http.exchange import Exchange
+from ctrlmgr.http.spdy.spdy_connection import SpdyConnection, SpdyStream
 from ctrlmgr.http.tunnel import Side
+from ctrlmgr.server.kubelets.channels import SpdyChannels
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -110,3 +112,117 @@ class WebSocketChannels:
         """Note that the client is gone."""
         self._room.set()
         self._input.put_nowait(b"")
+
+
+class SpdyCommand:
+    """The same for a client that speaks SPDY."""
+
+    def __init__(self, side: Side, wanted: list[int]) -> None:
+        self.sizes: list[bytes] = []
+        self._channels = SpdyChannels(side, wanted=wanted, is_client=False)
+        self._input: asyncio.Queue[bytes] = asyncio.Queue()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._channels.open(self)
+
+    @classmethod
+    def accept(cls, exchange: Exchange, wanted: list[int]) -> SpdyCommand:
+        """Switch to SPDY."""
+        return cls(exchange.switch(spdy_answer("v4.channel.k8s.io")), wanted)
+
+    async def read(self) -> bytes:
+        """Return the next input, empty at its end."""
+        data = await self._input.get()
+        if self._input.qsize() < 8:
+            self._channels.resume_reading()
+        return data
+
+    def stop_reading(self) -> None:
+        """End the input, because the command has ended."""
+        self._input.put_nowait(b"")
+
+    def send(self, channel: int, data: bytes) -> None:
+        """Write to a channel."""
+        self._channels.write(channel, data)
+        if self._channels.is_paused:
+            self._room.clear()
+
+    async def drain(self) -> None:
+        """Wait until the client has read enough."""
+        await self._room.wait()
+
+    def finish(self) -> None:
+        """Close after everything was sent."""
+        self._channels.finish()
+
+    def receive(self, channel: int, data: bytes) -> None:
+        """Take in what the client has sent."""
+        if channel == 4:
+            self.sizes.append(data)
+            return
+        self._input.put_nowait(data)
+        if self._input.qsize() >= 8:
+            self._channels.pause_reading()
+
+    def end_of(self, channel: int) -> None:
+        """Note the end of the input."""
+        if channel == 0:
+            self._input.put_nowait(b"")
+
+    def resume(self) -> None:
+        """Note that the client reads again."""
+        self._room.set()
+
+    def end(self) -> None:
+        """Note that the client is gone."""
+        self._room.set()
+        self._input.put_nowait(b"")
+
+
+class PortForward:
+    """The streams of a port-forward: each is connected to a port of this machine."""
+
+    def __init__(self, side: Side) -> None:
+        self._connection = SpdyConnection(side, is_client=False, on_stream=self._accept)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connection.open()
+
+    def _accept(self, stream: SpdyStream) -> bool:
+        if stream.headers["streamtype"] == "data":
+            task = asyncio.ensure_future(self._forward(stream, int(stream.headers["port"])))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            stream.finish()
+        return True
+
+    async def _forward(self, stream: SpdyStream, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        stream.attach(_Into(writer))
+        while data := await reader.read(65536):
+            stream.write(data)
+        stream.finish()
+        writer.close()
+
+
+class _Into:
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    def receive(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    def resume(self) -> None:
+        pass
+
+    def end(self) -> None:
+        self._writer.write_eof()
+
+
+def spdy_answer(protocol: str) -> list[tuple[bytes, bytes]]:
+    """Return the headers of the answer that accepts SPDY."""
+    return [
+        (b"Connection", b"Upgrade"),
+        (b"Upgrade", b"SPDY/3.1"),
+        (b"X-Stream-Protocol-Version", protocol.encode()),
+    ]

@@ -28,10 +28,12 @@ def kubelet(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def namespace(server: Server, kubelet: SmallKubelet) -> str:
-    """A namespace with the pod `real` on the kubelet's node."""
+    """A namespace with the pod `real` on the kubelet's node, and `older` on one that declares no features."""
     create_node(server, "real", kubelet.port, ["ExtendWebSocketsToKubelet"])
     name = server.new_namespace()
     create_pod(server, name, "real", "real")
+    create_node(server, "older", kubelet.port, [])
+    create_pod(server, name, "older", "older")
     return name
 
 

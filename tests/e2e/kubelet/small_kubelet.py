@@ -27,7 +27,7 @@ from ctrlmgr import threads
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http_server import HttpServer
-from tests.e2e.kubelet.channels import WebSocketChannels
+from tests.e2e.kubelet.channels import PortForward, SpdyCommand, WebSocketChannels, spdy_answer
 from tests.e2e.serving import DEADLINE
 
 Query = dict[str, list[str]]
@@ -81,6 +81,8 @@ class SmallKubelet:
                 await self._log(exchange, query)
             case ["", "exec", _, _, _]:
                 await self._exec(exchange, query)
+            case ["", "portForward", _, _]:
+                PortForward(exchange.switch(spdy_answer("portforward.k8s.io")))
             case _:
                 exchange.answer(404, [], b"404 page not found")
 
@@ -100,7 +102,11 @@ class SmallKubelet:
             stream.send(b"followed %d\n" % number)
 
     async def _exec(self, exchange: Exchange, query: Query) -> None:
-        channels = WebSocketChannels.accept(exchange)
+        channels: WebSocketChannels | SpdyCommand | None
+        if dict(exchange.headers).get(b"upgrade", b"").lower() == b"spdy/3.1":
+            channels = SpdyCommand.accept(exchange, _wanted(query))
+        else:
+            channels = WebSocketChannels.accept(exchange)
         if channels is None:
             exchange.answer(400, [], b"you must specify at least 1 of stdin, stdout, stderr")
             return
@@ -119,7 +125,15 @@ class SmallKubelet:
         channels.finish()
 
 
-async def _feed(process: asyncio.subprocess.Process, channels: WebSocketChannels, has_input: bool) -> None:
+def _wanted(query: Query) -> list[int]:
+    """Return the channels that a client opens."""
+    names = {"input": 0, "output": 1, "error": 2, "tty": 4}
+    return [3, *(channel for name, channel in names.items() if name in query)]
+
+
+async def _feed(
+    process: asyncio.subprocess.Process, channels: WebSocketChannels | SpdyCommand, has_input: bool
+) -> None:
     assert process.stdin is not None
     while has_input and (data := await channels.read()):
         process.stdin.write(data)
@@ -130,7 +144,7 @@ async def _feed(process: asyncio.subprocess.Process, channels: WebSocketChannels
     process.stdin.close()
 
 
-async def _pump(output: asyncio.StreamReader | None, channels: WebSocketChannels, channel: int) -> None:
+async def _pump(output: asyncio.StreamReader | None, channels: WebSocketChannels | SpdyCommand, channel: int) -> None:
     assert output is not None
     while data := await output.read(32768):
         channels.send(channel, data)

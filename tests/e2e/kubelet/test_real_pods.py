@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
+import socketserver
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from ctrlmgr import threads
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet.conftest import create_node, create_pod
 from tests.e2e.kubelet.small_kubelet import SmallKubelet
@@ -53,21 +60,67 @@ def test_exec_runs_a_command(kubectl: Kubectl, kubelet: SmallKubelet, namespace:
     assert kubelet.headers[-1][b"x-forwarded-for"] == b"127.0.0.1"
 
 
-def test_exec_passes_input_and_the_exit_code_on(kubectl: Kubectl) -> None:
-    assert kubectl("exec -i real -- cat", "some input") == "some input"
-    done = kubectl.run("exec real -- sh -c 'echo out; echo err >&2; exit 7'")
+WAYS = pytest.mark.parametrize(
+    ("pod", "websockets"),
+    [("real", "true"), ("older", "true"), ("older", "false")],
+    ids=["WebSocket to the kubelet", "WebSocket translated to SPDY", "SPDY to the kubelet"],
+)
+
+
+@WAYS
+def test_exec_works_in_every_way(kubectl: Kubectl, kubelet: SmallKubelet, pod: str, websockets: str) -> None:
+    way = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
+    assert kubectl(f"exec -i {pod} -- cat", "some input", **way) == "some input"
+    expected = b"websocket" if pod == "real" else b"SPDY/3.1"
+    assert kubelet.headers[-1][b"upgrade"] == expected
+    done = kubectl.run(f"exec {pod} -- sh -c 'echo out; echo err >&2; exit 7'", **way)
     assert (done.code, done.out) == (7, "out\n")
     assert "err\n" in done.err
     assert "exit code 7" in done.err
 
 
-def test_cp_copies_both_ways(kubectl: Kubectl, tmp_path: Path) -> None:
-    data = os.urandom(5_000_000)
+@WAYS
+def test_a_large_file_is_copied_both_ways(kubectl: Kubectl, tmp_path: Path, pod: str, websockets: str) -> None:
+    way = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
+    data = os.urandom(20_000_000)
     (tmp_path / "here").write_bytes(data)
-    kubectl(f"cp {tmp_path}/here real:{tmp_path}/there")
+    kubectl(f"cp {tmp_path}/here {pod}:{tmp_path}/there", **way)
     assert (tmp_path / "there").read_bytes() == data
-    kubectl(f"cp real:{tmp_path}/there {tmp_path}/back")
+    kubectl(f"cp {pod}:{tmp_path}/there {tmp_path}/back", **way)
     assert (tmp_path / "back").read_bytes() == data
+
+
+@pytest.mark.parametrize("websockets", ["true", "false"])
+def test_a_port_is_forwarded(kubectl: Kubectl, websockets: str) -> None:
+    with (
+        echoing() as port,
+        kubectl.started(f"port-forward pod/older :{port}", KUBECTL_PORT_FORWARD_WEBSOCKETS=websockets) as process,
+    ):
+        assert process.stdout is not None
+        local = int(process.stdout.readline().split(":")[1].split()[0])
+        for number in range(20):
+            data = b"%d" % number * 50_000
+            with socket.create_connection(("127.0.0.1", local), timeout=10) as client:
+                client.sendall(data)
+                client.shutdown(socket.SHUT_WR)
+                assert b"".join(iter(lambda: client.recv(65536), b"")) == data
+
+
+@contextmanager
+def echoing() -> Iterator[int]:
+    """Serve a port that sends back what it receives."""
+
+    class Echo(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(self.rfile.read())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+        thread = threads.start("echo", server.serve_forever)
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_kubelets_refusal_is_passed_on(kubectl: Kubectl, kubelet: SmallKubelet) -> None:

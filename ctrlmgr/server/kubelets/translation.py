@@ -1,0 +1,115 @@
+"""Translates the channels of a command between two connections, from WebSocket to SPDY.
+
+For kubelets that do not accept version 5 of the WebSocket protocol, in which a client can end its input. Rules:
+apiserver `pkg/util/proxy/streamtranslator.go`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ctrlmgr.api import status
+from ctrlmgr.errors import InternalError
+from ctrlmgr.server.kubelets.channels import STATUS, STDERR, STDIN, STDOUT, Channels
+
+SUCCESS: Final = msgspec.json.encode({"metadata": {}, "status": "Success"})
+"""The status of a command that has ended with code 0."""
+
+
+class Translation:
+    """Passes a command's channels on between a client and a kubelet until both connections are closed."""
+
+    def __init__(self, client: Channels, kubelet: Channels, wanted: Sequence[int]) -> None:
+        """Start to translate; the command has the channels `wanted`."""
+        self._both = (client, kubelet)
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._open = 2
+        kubelet.open(_FromKubelet(client, kubelet, self, wanted))
+        client.open(_FromClient(client, kubelet, self))
+        lowest = next((each for each in (STDOUT, STDERR) if each in wanted), STATUS)
+        client.write(lowest, b"")  # tells the client that the connection is established
+
+    async def run(self) -> None:
+        """Wait until both connections are closed. Cancelling it aborts both."""
+        try:
+            await self._over
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Close both connections at once."""
+        for channels in self._both:
+            channels.abort()
+
+    def note_end(self) -> None:
+        """Note that one of the connections is closed."""
+        self._open -= 1
+        if not self._open and not self._over.done():
+            self._over.set_result(None)
+
+
+class _FromClient:
+    """Passes the client's input to the kubelet."""
+
+    def __init__(self, client: Channels, kubelet: Channels, translation: Translation) -> None:
+        self._client = client
+        self._kubelet = kubelet
+        self._translation = translation
+
+    def receive(self, channel: int, data: bytes) -> None:
+        self._kubelet.write(channel, data)
+        if self._kubelet.is_paused:
+            self._client.pause_reading()
+
+    def end_of(self, channel: int) -> None:
+        if channel == STDIN:
+            self._kubelet.end_of(channel)
+
+    def resume(self) -> None:
+        self._kubelet.resume_reading()
+
+    def end(self) -> None:
+        self._translation.note_end()
+        self._kubelet.finish()
+
+
+class _FromKubelet:
+    """Passes the kubelet's output to the client, and its status last."""
+
+    def __init__(self, client: Channels, kubelet: Channels, translation: Translation, wanted: Sequence[int]) -> None:
+        self._client = client
+        self._kubelet = kubelet
+        self._translation = translation
+        self._left = {each for each in wanted if each in (STDOUT, STDERR, STATUS)}
+        self._status = bytearray()
+
+    def receive(self, channel: int, data: bytes) -> None:
+        if channel == STATUS:
+            self._status += data
+            return
+        self._client.write(channel, data)
+        if self._client.is_paused:
+            self._kubelet.pause_reading()
+
+    def end_of(self, channel: int) -> None:
+        self._left.discard(channel)
+        if not self._left:
+            self._tell(bytes(self._status) or SUCCESS)
+
+    def resume(self) -> None:
+        self._client.resume_reading()
+
+    def end(self) -> None:
+        self._translation.note_end()
+        lost = status.encode(status.failure(InternalError("Internal error occurred: unexpected EOF")))
+        self._tell(bytes(self._status) or lost)
+
+    def _tell(self, told: bytes) -> None:
+        """Send the status of the command, once, and close."""
+        self._client.write(STATUS, told)
+        self._client.finish()
+        self._kubelet.finish()

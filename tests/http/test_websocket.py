@@ -1,0 +1,109 @@
+"""The server's end of a WebSocket, against wsproto's frames."""
+
+from __future__ import annotations
+
+import pytest
+from wsproto.frame_protocol import FrameProtocol, Opcode
+
+from ctrlmgr.http.websocket import WebSocket, WebSocketSide, accepting, offered_protocols
+from tests.http.pipes import Kept, Pipe, pipe
+
+
+class Client:
+    """A WebSocket client on one side of a pipe, and what it has received."""
+
+    def __init__(self, side: Pipe) -> None:
+        self.side = side
+        self.frames = FrameProtocol(client=True, extensions=[])
+        self.received: list[tuple[Opcode, object]] = []
+        side.attach(self)
+
+    def send(self, data: bytes, *, fin: bool = True) -> None:
+        self.side.write(bytes(self.frames.send_data(data, fin=fin)))
+
+    def receive(self, data: bytes) -> None:
+        self.frames.receive_bytes(data)
+        for frame in self.frames.received_frames():
+            self.received.append((frame.opcode, frame.payload))
+
+    def resume(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.fixture
+def both() -> tuple[WebSocket, Client, Kept]:
+    ours, theirs = pipe()
+    server, kept = WebSocket(ours), Kept()
+    server.open(kept)
+    return server, Client(theirs), kept
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65535, 65536, 1_000_000])
+def test_messages_of_any_size_pass_both_ways(both: tuple[WebSocket, Client, Kept], size: int) -> None:
+    server, client, kept = both
+    message = bytes(each % 251 for each in range(size))
+    client.send(message)
+    server.send(message)
+    assert kept.messages == [message]
+    assert client.received == [(Opcode.BINARY, message)]
+
+
+def test_a_message_in_pieces_is_one(both: tuple[WebSocket, Client, Kept]) -> None:
+    _, client, kept = both
+    client.send(b"one ", fin=False)
+    client.side.write(bytes(client.frames.ping(b"?")))
+    client.send(b"message")
+    assert kept.messages == [b"one message"]
+    assert client.received == [(Opcode.PONG, b"?")]
+
+
+def test_bytes_may_arrive_one_by_one() -> None:
+    ours, theirs = pipe()
+    server, kept = WebSocket(ours), Kept()
+    server.open(kept)
+    for each in FrameProtocol(client=True, extensions=[]).send_data(b"hello", fin=True):
+        theirs.write(bytes((each,)))
+    assert kept.messages == [b"hello"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [(b"\x82\x05hello", 1002), (b"\xc2\x85abcdhello", 1002), (b"\x82\xff\0\0\0\0\xff\0\0\0abcd", 1009)],
+)
+def test_what_no_client_sends_closes_the_connection(
+    both: tuple[WebSocket, Client, Kept], sent: bytes, code: int
+) -> None:
+    _, client, kept = both
+    client.side.write(sent)
+    assert client.received == [(Opcode.CLOSE, (code, ""))]
+    assert (kept.messages, kept.is_over) == ([], True)
+
+
+def test_a_close_is_answered(both: tuple[WebSocket, Client, Kept]) -> None:
+    _, client, kept = both
+    client.side.write(bytes(client.frames.close(1000)))
+    assert client.received == [(Opcode.CLOSE, (1000, ""))]
+    assert kept.is_over
+
+
+def test_a_side_of_a_tunnel_is_the_content_of_messages() -> None:
+    ours, theirs = pipe()
+    side, kept = WebSocketSide(ours), Kept()
+    side.attach(kept)
+    client = Client(theirs)
+    client.send(b"a")
+    client.send(b"b")
+    side.write(b"c")
+    side.finish()
+    assert (kept.data, kept.is_over) == (b"ab", True)
+    assert client.received == [(Opcode.BINARY, b"c"), (Opcode.CLOSE, (1000, ""))]
+
+
+def test_the_handshake_is_the_rfcs() -> None:
+    headers = dict(accepting(b"dGhlIHNhbXBsZSBub25jZQ==", "chat"))
+    assert headers[b"Sec-WebSocket-Accept"] == b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="  # RFC 6455, section 1.3
+    assert headers[b"Sec-WebSocket-Protocol"] == b"chat"
+    assert offered_protocols([(b"sec-websocket-protocol", b"a, b"), (b"sec-websocket-protocol", b"c")]) == [*"abc"]
