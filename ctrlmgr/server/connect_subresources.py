@@ -7,6 +7,7 @@ those of kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Protocol
 
@@ -47,6 +48,53 @@ class Reading(Protocol):
         """Return the lines that are available now, given the current pod and its node."""
 
 
+class Output(Protocol):
+    """A piece of a command's output."""
+
+    @property
+    def at(self) -> float:
+        """When it is written, in simulated seconds after the start of the command."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it is an error message (standard error)."""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes."""
+
+
+class Execution(Protocol):
+    """A command in a simulated container; `now` is in simulated seconds after its start."""
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while the command runs."""
+
+    @property
+    def ends_at(self) -> float:
+        """When it ends, once the code is known."""
+
+    def receive(self, data: bytes, now: float) -> Sequence[Output]:
+        """Return the output that follows from another piece of input."""
+
+    def end(self, now: float) -> Sequence[Output]:
+        """Return the output that follows from the end of the input."""
+
+
+class Executions(Protocol):
+    """Runs commands in simulated containers; raises `UnknownError` if the container does not run."""
+
+    def exec(self, pod: Object, node: Object, container: str, options: Unstructured) -> Execution:
+        """Start a command (PodExecOptions)."""
+
+    def attach(self, pod: Object, node: Object, container: str, options: Unstructured) -> Execution | None:
+        """Start a shell if the container runs one that reads its input; None for any other container."""
+
+    def listens(self, pod: Object, port: int) -> bool:
+        """Return whether something in the pod listens on a port."""
+
+
 class Runtime(Protocol):
     """Answers for the pods on some nodes; returns None for a pod on any other node."""
 
@@ -57,8 +105,16 @@ class Runtime(Protocol):
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
         """Return a reader for a container's log, None if the pod's node is unknown; raises `BadRequest`."""
 
-    def refusal(self, node: Object | None, what: str) -> ApiError | None:
-        """Return the error for connecting to a pod's subresource `what`; None if the node is unknown."""
+    @property
+    def executions(self) -> Executions:
+        """Runs commands in simulated containers."""
+
+    @property
+    def speed(self) -> float:
+        """Simulated seconds per real second."""
+
+    def is_simulated(self, node: Object | None) -> bool:
+        """Return whether the runtime answers for the pods on a node."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):

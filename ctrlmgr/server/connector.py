@@ -37,6 +37,16 @@ class Kubelets(Protocol):
         """Close all connections to kubelets."""
 
 
+class Simulated(Protocol):
+    """Answers requests for streams of simulated pods."""
+
+    async def stream(self, request: Request, pod: Object, node: Object, part: str, options: Unstructured) -> None:
+        """Answer exec, attach or portforward (`part`) with these connect options."""
+
+    def close(self) -> None:
+        """End all streams."""
+
+
 Make: TypeAlias = Callable[[], Kubelets]
 """Returns the connections to kubelets; called once, at the first request that needs them."""
 
@@ -50,11 +60,14 @@ class Connector:
         self._runtime = runtime
         self._make = make
         self._kubelets: Kubelets | None = None
+        self._simulated: Simulated | None = None
         self._logs = Logs(view)
 
     def close(self) -> None:
         """End all connections. Those that start later end immediately."""
         self._logs.close()
+        if self._simulated is not None:
+            self._simulated.close()
         if self._kubelets is not None:
             self._kubelets.close()
 
@@ -70,22 +83,29 @@ class Connector:
             await request.respond(Response(204, b"", ()))
             return
         node = node_of(pod, self._view)
-        if not await self._is_simulated(request, pod, node, part):
+        if not await self._is_simulated(request, pod, node, part, options):
             await self._on_kubelet(request, target, part, pod, node, options)
 
-    async def _is_simulated(self, request: Request, pod: Object, node: Object | None, part: str) -> bool:
+    async def _is_simulated(
+        self, request: Request, pod: Object, node: Object | None, part: str, options: Unstructured
+    ) -> bool:
         """Answer for a pod on a simulated node, and return True; return False for any other pod."""
-        if self._runtime is None:
+        if self._runtime is None or node is None or part == "proxy" or not self._runtime.is_simulated(node):
             return False
-        if part == "log":
-            reading = self._runtime.logs(pod, node, parse_log(request.query, pod.name))
-            if reading is not None:
-                await self._logs.tell(request, reading, pod)
-            return reading is not None
-        refusal = self._runtime.refusal(node, part)
-        if refusal is not None:
-            raise refusal
-        return False
+        if part != "log":
+            await self._streams(self._runtime).stream(request, pod, node, part, options)
+            return True
+        reading = self._runtime.logs(pod, node, parse_log(request.query, pod.name))
+        if reading is not None:
+            await self._logs.tell(request, reading, pod)
+        return reading is not None
+
+    def _streams(self, runtime: Runtime) -> Simulated:
+        if self._simulated is None:
+            from ctrlmgr.server.kubelets.simulated_streams import SimulatedStreams
+
+            self._simulated = SimulatedStreams(runtime)
+        return self._simulated
 
     async def _on_kubelet(
         self, request: Request, target: Target, part: str, pod: Object, node: Object | None, options: Unstructured

@@ -62,6 +62,8 @@ class ContainerLife:
     is_kept: bool = False
     """Whether the recorded status is final: it ended before its behaviour changed."""
     next_change: float | None = None
+    files: Files | None = None
+    """The files of its last run."""
 
     @property
     def name(self) -> str:
@@ -371,6 +373,7 @@ def _run(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory
         verdicts = judge(container, behaviour.after(told), files, variables, common.network)
         span = run_of(container, behaviour, run, start, end, files, verdicts)
         life.spans.append(span)
+        life.files = files
         if span.end is not None:
             common.volumes.keep(life.name, span.end)
         if span.end is None or span.end > common.now:

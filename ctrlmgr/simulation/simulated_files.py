@@ -212,12 +212,20 @@ class Files(MutableMapping[str, str]):
         self.now = now
         return dict(self)
 
-    def copied(self, now: float) -> Files:
-        """Return a copy of the files at a moment, whose changes have no effect on these."""
+    def copied(self, now: float, changed: Mapping[str, str | None] | None = None) -> Files:
+        """Return a copy of the files at a moment, whose changes have no effect on these.
+
+        `changed` are changes of an earlier copy: the new text of each path, None for a removed file.
+        """
         found = copy(self)
         found.start = found.now = now
-        found._changed = {}
+        found._changed = {**(changed or {})}
         return found
+
+    @property
+    def changed(self) -> Mapping[str, str | None]:
+        """The changes of this copy, as `copied` takes them."""
+        return self._changed or {}
 
     def changes(self) -> list[float]:
         """Return the times of changes after the start."""

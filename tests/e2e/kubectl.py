@@ -88,21 +88,21 @@ class Kubectl:
         """Run a command; what is not text is given to it as JSON."""
         text = stdin if isinstance(stdin, str) else "" if stdin is None else json.dumps(stdin)
         ended = subprocess.run(
-            self._line(command),
+            self.line(command),
             input=text,
             capture_output=True,
             text=True,
             timeout=2 * DEADLINE,
-            env=self._environment | variables,
+            env=self.environment | variables,
         )
         return Done(ended.returncode, ended.stdout, ended.stderr)
 
     @contextmanager
     def started(self, command: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
         """Leave a command running and give its process, which is ended after the block."""
-        environment = self._environment | variables
+        environment = self.environment | variables
         with subprocess.Popen(
-            self._line(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+            self.line(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
         ) as process:
             try:
                 yield process
@@ -123,13 +123,15 @@ class Kubectl:
                 pytest.fail(f"kubectl {command} did not watch: {''.join(told)}")
             yield process
 
-    def _line(self, command: str) -> list[str]:
+    def line(self, command: str) -> list[str]:
+        """Return the words of a command line."""
         verb, *words = shlex.split(command)
         within = [f"--namespace={self.namespace}"] if self.namespace else []
         return [self.program, verb, *within, *words]
 
     @property
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """The variables that kubectl runs with."""
         return {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(self._home),

@@ -58,8 +58,6 @@ def test_a_crash_loop_is_seen_and_its_logs_are_read(kubectl: Kubectl) -> None:
     status = kubectl.get("pod crash")["status"]["containerStatuses"][0]
     assert (status["restartCount"] > 0, status["lastState"]["terminated"]["exitCode"]) == (True, 3)
     assert kubectl("logs crash") == "going down\n"
-    assert "node-" in kubectl.run("exec crash -- ls").err
-    assert "is simulated: nothing is executed there" in kubectl.run("exec crash -- ls").err
 
 
 SPEAKS = """

@@ -1,4 +1,4 @@
-"""Logs of pods on simulated nodes, and the errors for exec, attach and port-forward.
+"""Logs of pods on simulated nodes, and commands in their containers.
 
 Guarantees: it answers only for pods on nodes with the simulation's label. The log and the pod's status follow from the
 same rules. A followed log ends when the container run ends that was current at the start.
@@ -20,6 +20,12 @@ from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import ApiError, BadRequest
 from ctrlmgr.simulation.runs import Span
 from ctrlmgr.simulation.shell import Line
+from ctrlmgr.simulation.simulated_logs import (
+from ctrlmgr.controllers.simulated_nodes.execution import Executions
+from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
+from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
+from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.errors import BadRequest
 from ctrlmgr.simulation.simulated_logs import (
     Wanted,
     container_of,
@@ -117,13 +123,15 @@ class Reading:
 
 
 class SimulatedRuntime:
-    """Serves logs of pods on simulated nodes."""
+    """Serves logs of pods on simulated nodes, and runs commands in their containers."""
 
     def __init__(self, rules: Rules, speed: float, *, clock: Clock) -> None:
         """Use the same rules and speed as the simulated kubelets."""
         self.rules = rules
         self.speed = speed
         self.services = Services(clock)
+        self.executions = Executions(rules, self.services, speed, clock=clock)
+        """Runs commands in simulated containers."""
         self._clock = clock
 
     @property
@@ -137,9 +145,6 @@ class SimulatedRuntime:
             return None
         return Reading(pod, node, options, self, self._clock)
 
-    def refusal(self, node: Object | None, what: str) -> ApiError | None:
-        """Return the error for connecting to a pod on a simulated node, None if its node is not simulated."""
-        if node is None or not is_marked(node):
-            return None
-        verb = "port-forward" if what == "portforward" else what
-        return BadRequest(f"node {node.name} is simulated: nothing is executed there, so {verb} has nothing to reach")
+    def is_simulated(self, node: Object | None) -> bool:
+        """Return whether a node is simulated."""
+        return node is not None and is_marked(node)

@@ -6,6 +6,7 @@ stream per channel (apimachinery `pkg/util/remotecommand`, client-go `tools/remo
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,9 @@ STREAM_TYPE: Final = "streamtype"
 """The header of a SPDY stream that names its channel."""
 _CLOSE: Final = 255
 """The channel of v5 whose messages say that another channel has ended."""
+
+_OPENS_WITHIN: Final = 30.0
+"""Seconds in which a SPDY client must open its streams (`DefaultStreamCreationTimeout`)."""
 
 V5: Final = "v5.channel.k8s.io"
 WEBSOCKET_PROTOCOLS: Final = (
@@ -187,6 +191,8 @@ class SpdyChannels:
                 stream = self._connection.new_stream({STREAM_TYPE: NAMES[channel]})
                 self._streams[channel] = stream
             self._start()
+        else:
+            asyncio.get_running_loop().call_later(_OPENS_WITHIN, self._expire)
 
     def write(self, channel: int, data: bytes) -> None:
         """Send bytes on a channel, or hold them until the client has opened all channels."""
@@ -221,6 +227,10 @@ class SpdyChannels:
     def abort(self) -> None:
         """Close at once."""
         self._connection.abort()
+
+    def _expire(self) -> None:
+        if not self._is_started:
+            self.abort()
 
     def _accept(self, stream: SpdyStream) -> bool:
         """Take a stream of the client for its channel."""

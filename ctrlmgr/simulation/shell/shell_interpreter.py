@@ -16,6 +16,7 @@ from typing import Any, Final
 from ctrlmgr.simulation.behaviour import Ending
 from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.shell import script_syntax
+from ctrlmgr.simulation.shell.archive_tools import ARCHIVE
 from ctrlmgr.simulation.shell.builtins import ASSIGNMENT, BUILTINS
 from ctrlmgr.simulation.shell.file_tools import FILE
 from ctrlmgr.simulation.shell.network_tools import NETWORK
@@ -34,8 +35,9 @@ _LONGEST: Final = 10_000
 """Maximum number of commands; a longer script counts as running for ever."""
 _DEEPEST: Final = 30
 """Maximum depth of function calls."""
-_TOOLS: Final[Mapping[str, Tool]] = {**PLAIN, **TEXT, **FILE, **NETWORK}
-_SHELLS: Final = ("sh", "bash", "ash", "dash")
+_TOOLS: Final[Mapping[str, Tool]] = {**PLAIN, **TEXT, **FILE, **NETWORK, **ARCHIVE}
+SHELLS: Final = ("sh", "bash", "ash", "dash")
+"""The names of shells."""
 _DAEMONS: Final = frozenset(
     ["pause", "nginx", "httpd", "redis-server", "agnhost", "top", "sleep-forever", "postgres", "mysqld", "etcd"]
 )
@@ -46,7 +48,7 @@ def run(
     script: str, files: Files, variables: Mapping[str, str], unknown: Ending | None = None, network: Network = OPEN
 ) -> Run:
     """Compute a script and its changes to `files`; unknown commands end as `unknown` says."""
-    return _Shell(files, variables, unknown, network).run_script(script, ())
+    return Shell(files, variables, unknown, network).run_script(script, ())
 
 
 def run_command(
@@ -57,14 +59,14 @@ def run_command(
     network: Network = OPEN,
 ) -> Run:
     """Compute one command, given as words; a shell with `-c` is a script."""
-    shell = _Shell(files, variables, unknown, network)
-    script = _script_of(command)
+    shell = Shell(files, variables, unknown, network)
+    script = script_of(command)
     return shell.run_script(*script) if script is not None else shell.run_words(command)
 
 
-def _script_of(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+def script_of(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
     """Return the script and arguments of a shell command; None if the words are another command."""
-    if not words or words[0].rsplit("/", 1)[-1] not in _SHELLS:
+    if not words or words[0].rsplit("/", 1)[-1] not in SHELLS:
         return None
     for at, word in enumerate(words[1:], 1):
         if word.startswith("-") and not word.startswith("--") and "c" in word:
@@ -76,24 +78,33 @@ def _script_of(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
     return None
 
 
-class _Shell(State):
+class Shell(State):
+    """A shell with its functions and variables."""
+
     def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None, network: Network) -> None:
+        """Begin with these files and variables; unknown commands end as `unknown` says."""
         super().__init__(files, variables, unknown, network)
         self._functions: dict[str, Node] = {}
         self._steps = self._depth = self._guarded = self._captured_code = 0
+        self.has_exited = False
+        """Whether `exit` has ended the last script."""
 
     def run_script(self, script: str, arguments: Sequence[str]) -> Run:
+        """Run a script with these arguments, and return its result."""
         self.expander.arguments = arguments
         return self._finish(lambda: self.script(script))
 
     def run_words(self, words: Sequence[str]) -> Run:
+        """Run a command with its arguments, and return its result."""
         return self._finish(lambda: self.command([*words]))
 
     def _finish(self, work: Callable[[], int]) -> Run:
+        self.has_exited, self._steps = False, 0
         try:
             code = work()
             self.run.ends_at, self.run.code = self.now, code
         except Exit as end:
+            self.has_exited = True
             self.run.ends_at, self.run.code = self.now, end.code
         except Leave as end:
             self.run.ends_at, self.run.code = self.now, end.code
@@ -104,6 +115,7 @@ class _Shell(State):
         return self.run
 
     def script(self, script: str) -> int:
+        """Run a script in this shell; return its exit code."""
         try:
             block = parse(script)
         except (SyntaxProblem, RecursionError):
@@ -340,6 +352,7 @@ class _Shell(State):
     # Single commands
 
     def command(self, words: Sequence[str]) -> int:
+        """Run a command; return its exit code."""
         name, arguments = words[0].rsplit("/", 1)[-1], words[1:]
         if words[0] in self._functions:
             return self._call(words[0], arguments)
@@ -347,7 +360,7 @@ class _Shell(State):
             return BUILTINS[name](self, arguments)
         if name in ("[", "test"):
             return int(not holds(arguments[:-1] if name == "[" else arguments, self.files, self.path))
-        if name in _SHELLS and (script := _script_of(words)) is not None:
+        if name in SHELLS and (script := script_of(words)) is not None:
             return self._nested(*script)
         return self._tool(name, arguments) if name in _TOOLS else self._do_unknown(name)
 

@@ -12,7 +12,7 @@ from ctrlmgr.controllers.simulated_load_balancer.controller import build as buil
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.controllers.simulated_nodes.runtime import Reading, SimulatedRuntime
 from ctrlmgr.engine.log_options import LogOptions
-from ctrlmgr.errors import BadRequest, SettingsError
+from ctrlmgr.errors import BadRequest, SettingsError, UnknownError
 from tests.controllers.simulated_nodes.scene import PLACE, Scene
 from tests.controllers.stage_context import StageContext
 from tests.controllers.worked_stage import MERGE, WorkedStage
@@ -308,12 +308,21 @@ def test_a_log_that_is_followed_ends_with_its_pod() -> None:
     assert more(scene, read)[1] is None
 
 
-def test_what_cannot_be_reached() -> None:
+def test_a_command_runs_in_a_container_and_its_files_stay_for_the_next() -> None:
     scene = Scene()
-    runtime = SimulatedRuntime(Rules(), 1.0, clock=scene.stage.clock)
-    refusal = runtime.refusal(scene.stage.stored(NODES, "node-1"), "exec")
-    assert refusal is not None
-    assert "node node-1 is simulated: nothing is executed there" in str(refusal)
+    scene.pod("p", "sleep 100")
+    scene.stage.pass_by(2)
+    executions = SimulatedRuntime(Rules(), 1.0, clock=scene.stage.clock).executions
+    pod, node = scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1")
+    assert pod is not None
+    assert node is not None
+    name = pod.to_dict()["spec"]["containers"][0]["name"]
+    written = executions.exec(pod, node, name, {"command": ["sh", "-c", "echo kept > /file"]})
+    assert (written.end(0.0), written.code) == ([], 0)
+    read = executions.exec(pod, node, name, {"command": ["cat", "/file"]})
+    assert ([each.data for each in read.end(0.0)], read.code) == ([b"kept\n"], 0)
+    with pytest.raises(UnknownError, match=r'container not found \("other"\)'):
+        executions.exec(pod, node, "other", {"command": ["id"]})
 
 
 def test_time_must_pass() -> None:

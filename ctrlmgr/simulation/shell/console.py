@@ -1,0 +1,232 @@
+"""Commands in a simulated container whose input arrives in pieces: `kubectl exec`, with or without a terminal.
+
+Guarantees:
+- Output is the same as if all input had been there from the start. It appears as soon as it does not depend on input
+  that is still missing.
+- A shell without a script runs each line when it is complete. With a terminal it echoes input and shows a prompt.
+- A command that the simulation does not know ends with 127 and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.simulation.behaviour import Ending
+from ctrlmgr.simulation.network import Network
+from ctrlmgr.simulation.shell.archive_tools import decoded, encoded
+from ctrlmgr.simulation.shell.outcome import Run
+from ctrlmgr.simulation.shell.shell_interpreter import SHELLS, Shell, script_of
+from ctrlmgr.simulation.shell.state import Input, Streams
+from ctrlmgr.simulation.simulated_files import Files
+
+MOST_INPUT: Final = 16 << 20
+"""Maximum size of the input in bytes."""
+_RETRIED: Final = 64 * 1024
+"""Size of the input up to which a command is computed again for each piece; later only at the end."""
+_NOT_FOUND: Final = Ending(127)
+_KEYS: Final = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+")
+"""A key with an escape sequence, a control character, or a run of other characters."""
+
+
+class Chunk(NamedTuple):
+    """A piece of output."""
+
+    at: float
+    """When it is written, in seconds after the start of the command."""
+    is_error: bool
+    data: bytes
+
+
+class _Missing(Exception):  # control flow, not an error
+    """The command reads input that has not arrived."""
+
+
+class _PartialInput(Input):
+    """Input that may be incomplete."""
+
+    def __init__(self, text: str, *, is_complete: bool) -> None:
+        super().__init__(text)
+        self._is_complete = is_complete
+
+    def rest(self) -> str:
+        if not self._is_complete:
+            raise _Missing
+        return super().rest()
+
+    def line(self) -> str | None:
+        if not self._is_complete and "\n" not in self._text:
+            raise _Missing
+        return super().line()
+
+
+class Setting(NamedTuple):
+    """The container that a command runs in."""
+
+    files: Files
+    """A copy of the container's files; the command changes it."""
+    variables: Mapping[str, str]
+    network: Network
+
+
+class Command:
+    """A command that is not an interactive shell."""
+
+    def __init__(self, words: Sequence[str], setting: Setting) -> None:
+        """Start without input."""
+        self.code: int | None = None
+        """The exit code once the command has ended."""
+        self.ends_at = 0.0
+        """When it ends, in seconds after its start."""
+        self.files = setting.files
+        """The files with all changes of the command, once it has ended."""
+        self._words = words
+        self._setting = setting
+        self._input = bytearray()
+        self._told = 0
+
+    def receive(self, data: bytes, now: float) -> list[Chunk]:
+        """Return the output that follows from another piece of input, `now` seconds after the start."""
+        self._input += data
+        if len(self._input) > MOST_INPUT:
+            return self._fail(f"the simulation takes at most {MOST_INPUT} bytes of input")
+        return self._computed(is_complete=False) if len(self._input) <= _RETRIED else []
+
+    def end(self, now: float) -> list[Chunk]:
+        """Return the output that follows from the end of the input."""
+        return self._computed(is_complete=True)
+
+    def _computed(self, *, is_complete: bool) -> list[Chunk]:
+        """Compute the command with the input so far, and return output that has not been returned before."""
+        if self.code is not None:
+            return []
+        files = self._setting.files.copied(self._setting.files.now, self._setting.files.changed)
+        shell = Shell(files, self._setting.variables, _NOT_FOUND, self._setting.network)
+        chunks = list[Chunk]()
+        text = _PartialInput(decoded(bytes(self._input)), is_complete=is_complete)
+        shell.streams = Streams(text, _writer(shell, chunks, is_error=False), _writer(shell, chunks, is_error=True))
+        try:
+            run = _run(shell, self._words)
+        except _Missing:
+            run = Run()
+        if run.ends_at is not None:
+            self.code, self.ends_at, self.files = run.code, run.ends_at, files
+            chunks += [Chunk(run.ends_at, True, _unknown(run.unknown))] if run.unknown else []
+        told, self._told = self._told, max(len(chunks), self._told)
+        return chunks[told:]
+
+    def _fail(self, problem: str) -> list[Chunk]:
+        self.code = 1
+        return [Chunk(0.0, True, f"{problem}\n".encode())]
+
+
+class Terminal:
+    """An interactive shell, which runs each line when it is complete."""
+
+    def __init__(self, setting: Setting, *, is_terminal: bool) -> None:
+        """Start a shell; with `is_terminal` it echoes input and shows a prompt."""
+        self.code: int | None = None
+        """The exit code once the shell has ended."""
+        self.ends_at = 0.0
+        """When it ends, in seconds after its start."""
+        self.files = setting.files
+        """The files with all changes."""
+        self._is_terminal = is_terminal
+        self._shell = Shell(setting.files, setting.variables, _NOT_FOUND, setting.network)
+        self._chunks = list[Chunk]()
+        self._line = ""
+        # Errors have the same stream as output on a terminal.
+        out = _writer(self._shell, self._chunks, is_error=False)
+        err = out if is_terminal else _writer(self._shell, self._chunks, is_error=True)
+        self._shell.streams = Streams(Input(""), out, err)
+        self._prompt()
+
+    def receive(self, data: bytes, now: float) -> list[Chunk]:
+        """Return the output that follows from another piece of input, `now` seconds after the start."""
+        self._shell.passes(max(now - self._shell.now, 0.0))
+        for key in _KEYS.findall(decoded(data)):
+            if self.code is None:
+                self._press(key)
+        return self._taken()
+
+    def end(self, now: float) -> list[Chunk]:
+        """Return the output that follows from the end of the input."""
+        self._shell.passes(max(now - self._shell.now, 0.0))
+        if self.code is None and self._line:
+            self._run_line()
+        self._exit(int(self._shell.variables["?"]))
+        return self._taken()
+
+    def _press(self, key: str) -> None:
+        if key in ("\r", "\n"):
+            self._echo("\n")
+            self._run_line()
+        elif key in ("\x7f", "\b"):
+            self._echo("\b \b" if self._line else "")
+            self._line = self._line[:-1]
+        elif key == "\x03":
+            self._echo("^C\n")
+            self._line = ""
+            self._prompt()
+        elif key == "\x04":
+            if not self._line:
+                self._exit(int(self._shell.variables["?"]))
+        elif key == "\t" or key.isprintable():
+            self._line += key
+            self._echo(key)
+
+    def _run_line(self) -> None:
+        line, self._line = self._line, ""
+        run = self._shell.run = Run()
+        self._shell.variables["?"] = str(self._shell.run_script(line, ()).code)
+        if run.unknown:
+            self._shell.streams.err(decoded(_unknown(run.unknown)))
+        elif run.ends_at is None:
+            self._shell.streams.err("sh: this would run for ever, and was stopped by the simulation\n")
+        if self._shell.has_exited:
+            self._exit(run.code)
+        else:
+            self._prompt()
+
+    def _exit(self, code: int) -> None:
+        if self.code is None:
+            self.code, self.ends_at = code, self._shell.now
+
+    def _prompt(self) -> None:
+        self._echo(f"{self._shell.folder} # ")
+
+    def _echo(self, text: str) -> None:
+        if self._is_terminal:
+            self._shell.streams.out(text)
+
+    def _taken(self) -> list[Chunk]:
+        chunks = self._chunks[:]
+        self._chunks.clear()
+        if self._is_terminal:  # a terminal moves to the first column at each new line
+            return [each._replace(data=each.data.replace(b"\n", b"\r\n")) for each in chunks]
+        return chunks
+
+
+def command(words: Sequence[str], setting: Setting, *, is_terminal: bool) -> Command | Terminal:
+    """Return a command or, for the name of a shell without a script, an interactive shell."""
+    if words and words[0].rsplit("/", 1)[-1] in SHELLS and script_of(words) is None:
+        return Terminal(setting, is_terminal=is_terminal)
+    return Command(words, setting)
+
+
+def _run(shell: Shell, words: Sequence[str]) -> Run:
+    script = script_of(words)
+    return shell.run_script(*script) if script is not None else shell.run_words(words)
+
+
+def _writer(shell: Shell, chunks: list[Chunk], *, is_error: bool) -> Callable[[str], None]:
+    def write(text: str) -> None:
+        if text:
+            chunks.append(Chunk(shell.now, is_error, encoded(text)))
+
+    return write
+
+
+def _unknown(name: str) -> bytes:
+    return f"sh: {name}: not found: this node is simulated, and the simulation does not know it\n".encode()

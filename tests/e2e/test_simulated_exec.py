@@ -1,0 +1,111 @@
+"""kubectl exec, attach, cp and port-forward on pods of simulated nodes, over WebSocket and over SPDY."""
+
+from __future__ import annotations
+
+import os
+import pty
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.kubectl import Kubectl, find_kubectl
+from tests.e2e.serving import DEADLINE, Server
+
+WAYS = pytest.mark.parametrize("websockets", ["true", "false"], ids=["WebSocket", "SPDY"])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("cluster"), "--database", "memory:", "--nodes", "1")
+    with server.running():
+        yield server
+
+
+@pytest.fixture(scope="module")
+def namespace(server: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A namespace with the pod `web` that runs."""
+    name = server.new_namespace()
+    kubectl = Kubectl(find_kubectl(), server.kubeconfig, tmp_path_factory.mktemp("home"), name)
+    kubectl("run web --image nginx --port 80 --env GREETING=hello")
+    kubectl("wait pod web --for condition=Ready --timeout 20s")
+    return name
+
+
+@pytest.fixture
+def kubectl(server: Server, namespace: str, tmp_path: Path) -> Kubectl:
+    return Kubectl(find_kubectl(), server.kubeconfig, tmp_path, namespace)
+
+
+@WAYS
+def test_exec_runs_the_small_shell(kubectl: Kubectl, websockets: str) -> None:
+    way = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
+    assert kubectl("exec web -- hostname", **way) == "web\n"
+    assert kubectl("exec web -- sh -c 'echo $GREETING | tr a-z A-Z'", **way) == "HELLO\n"
+    assert kubectl("exec -i web -- sh", "x=1\necho got $x\n", **way) == "got 1\n"
+    assert kubectl("exec -i web -- cat", "some input", **way) == "some input"
+    done = kubectl.run("exec web -- sh -c 'echo out; echo err >&2; exit 7'", **way)
+    assert (done.code, done.out) == (7, "out\n")
+    assert "err\n" in done.err
+
+
+def test_what_the_simulation_cannot_it_says(kubectl: Kubectl) -> None:
+    done = kubectl.run("exec web -- nslookup-by-magic")
+    assert done.code == 127
+    assert "this node is simulated, and the simulation does not know it" in done.err
+
+
+@WAYS
+def test_cp_works_on_simulated_files(kubectl: Kubectl, tmp_path: Path, websockets: str) -> None:
+    way = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
+    data = os.urandom(1_000_000)
+    (tmp_path / "here").write_bytes(data)
+    kubectl(f"cp {tmp_path}/here web:/data-{websockets}", **way)
+    assert kubectl(f"exec web -- ls /data-{websockets}", **way) == f"/data-{websockets}\n"
+    kubectl(f"cp web:/data-{websockets} {tmp_path}/back", **way)
+    assert (tmp_path / "back").read_bytes() == data
+
+
+def test_an_interactive_shell_has_a_prompt(kubectl: Kubectl) -> None:
+    ours, theirs = pty.openpty()
+    command = kubectl.line("exec -it web -- sh")
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=kubectl.environment) as process:
+        os.close(theirs)
+        told = b""
+        while not told.endswith(b"# "):
+            told += os.read(ours, 1024)
+        os.write(ours, b"echo it is $GREETING\rexit 3\r")
+        assert process.wait(DEADLINE) == 3
+        told += os.read(ours, 4096)
+    os.close(ours)
+    assert b"it is hello\r\n" in told
+
+
+@WAYS
+def test_a_declared_port_answers(kubectl: Kubectl, websockets: str) -> None:
+    way = {"KUBECTL_PORT_FORWARD_WEBSOCKETS": websockets}
+    with kubectl.started("port-forward pod/web :80", **way) as process:
+        assert process.stdout is not None
+        local = int(process.stdout.readline().split(":")[1].split()[0])
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", local), timeout=10) as client:
+                client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert client.recv(4096).endswith(b"\r\n\r\nweb\n")
+
+
+def test_an_undeclared_port_is_refused(kubectl: Kubectl) -> None:
+    with kubectl.started("port-forward pod/web :81") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        local = int(process.stdout.readline().split(":")[1].split()[0])
+        with socket.create_connection(("127.0.0.1", local), timeout=10) as client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert client.recv(4096) == b""
+        assert "no container declares the port: connection refused" in process.stderr.readline()
+
+
+def test_attach_follows_the_log(kubectl: Kubectl) -> None:
+    out = kubectl("run ticks --image busybox --restart Never -i --rm -- sh -c 'sleep 3; echo one; sleep 1; echo two'")
+    assert "two\n" in out

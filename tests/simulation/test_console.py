@@ -1,0 +1,104 @@
+"""Commands whose input arrives in pieces, with and without a terminal."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+from ctrlmgr.simulation.network import OPEN
+from ctrlmgr.simulation.shell.console import Command, Setting, Terminal, command
+from ctrlmgr.simulation.simulated_files import Files
+
+
+def start(*words: str, files: Files | None = None, is_terminal: bool = False) -> Command | Terminal:
+    seen = Files().copied(5.0) if files is None else files.copied(5.0, files.changed)
+    setting = Setting(seen, {"HOSTNAME": "web", "PATH": "/bin"}, OPEN)
+    return command(words, setting, is_terminal=is_terminal)
+
+
+def told(running: Command | Terminal, *pieces: bytes, now: float = 0.0) -> bytes:
+    """Return the output that follows from these pieces of input."""
+    return b"".join(chunk.data for piece in pieces for chunk in running.receive(piece, now))
+
+
+def test_output_does_not_wait_for_input_that_is_not_read() -> None:
+    running = start("sh", "-c", "echo one; sleep 2; echo two >&2; exit 3")
+    chunks = running.receive(b"", 0.0)
+    assert [(each.at, each.is_error, each.data) for each in chunks] == [(0.0, False, b"one\n"), (2.0, True, b"two\n")]
+    assert (running.code, running.ends_at, running.end(0.0)) == (3, 2.0, [])
+
+
+def test_output_appears_as_soon_as_its_input_has_arrived() -> None:
+    running = start("sh", "-c", "read a; echo got $a; read b; echo and $b")
+    assert told(running, b"", b"on", b"e\n") == b"got one\n"
+    assert running.code is None
+    assert told(running, b"two\nmore") == b"and two\n"
+    assert running.code == 0
+
+
+def test_the_rest_of_the_input_is_waited_for() -> None:
+    running = start("cat")
+    assert told(running, b"", b"some ", b"input") == b""
+    assert [each.data for each in running.end(0.0)] == [b"some input"]
+
+
+def test_an_unknown_command_is_named() -> None:
+    running = start("frobnicate")
+    assert b"frobnicate: not found: this node is simulated" in told(running, b"")
+    assert running.code == 127
+
+
+def test_a_command_that_runs_for_ever_does_not_end() -> None:
+    running = start("sleep", "infinity")
+    assert (told(running, b""), running.code) == (b"", None)
+
+
+def test_a_terminal_echoes_and_edits_and_keeps_its_state() -> None:
+    running = start("sh", is_terminal=True)
+    assert told(running, b"") == b"/ # "
+    assert told(running, b"cd /tmq\x7fp\r") == b"cd /tmq\b \bp\r\n/tmp # "
+    assert told(running, b"x=1; echo a > f\r").endswith(b"/tmp # ")
+    assert told(running, b"\x1b[A", b"cat f; echo $x\r").endswith(b"a\r\n1\r\n/tmp # ")
+    assert told(running, b"half\x03") == b"half^C\r\n/tmp # "
+    assert b"run for ever" in told(running, b"sleep infinity\r")
+    assert told(running, b"false\r", b"\x04").endswith(b"/tmp # ")
+    assert running.code == 1
+    assert running.files["/tmp/f"] == "a\n"
+
+
+def test_time_passes_between_lines() -> None:
+    running = start("sh")
+    assert [each.at for each in running.receive(b"sleep 2; echo a\n", 1.0)] == [3.0]
+    assert [each.at for each in running.receive(b"echo b\n", 10.0)] == [10.0]
+
+
+def test_a_shell_without_a_terminal_runs_what_it_is_sent() -> None:
+    running = start("sh")
+    assert told(running, b"echo on", b"e\nnothing-such\n").startswith(b"one\nsh: nothing-such: not found")
+    assert [each.data for each in running.end(0.0)] == []
+    assert running.code == 127
+
+
+def test_tar_keeps_every_byte() -> None:
+    data = bytes(range(256)) * 10
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        info = tarfile.TarInfo("sub/file")
+        info.size = len(data)
+        tar.addfile(info, io.BytesIO(data))
+    unpacks = start("tar", "-xmf", "-", "-C", "/data")
+    unpacks.receive(archive.getvalue(), 0.0)
+    unpacks.end(0.0)
+    assert (unpacks.code, [*unpacks.files]) == (0, ["/data/sub/file"])
+    packs = start("tar", "cf", "-", "/data", files=unpacks.files)
+    with tarfile.open(fileobj=io.BytesIO(told(packs, b""))) as tar:
+        assert tar.getnames() == ["data", "data/sub/file"]
+        content = tar.extractfile("data/sub/file")
+        assert content is not None
+        assert content.read() == data
+
+
+def test_tar_names_what_is_missing() -> None:
+    running = start("tar", "cf", "-", "/none")
+    assert b"tar: /none: Cannot stat" in told(running, b"")
+    assert running.code == 2
