@@ -283,6 +283,12 @@ VALUES = {
     "compaction.min_revisions": "0",
     "compaction.resources": "{ events = { keep = 3 } }",
     "admission.allow_privileged": "false",
+    "kubelet.client_certificate": "/etc/client.crt",
+    "kubelet.client_key": "/etc/client.key",
+    "kubelet.certificate_authority": "/etc/ca.crt",
+    "kubelet.preferred_address_types": "InternalIP,Hostname",
+    "kubelet.port": "10251",
+    "kubelet.timeout": "3s",
     "log.level": "debug",
     "log.format": "json",
 }

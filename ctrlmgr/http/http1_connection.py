@@ -29,7 +29,7 @@ from ctrlmgr.http.head import TOO_LARGE, Head, Malformed
 from ctrlmgr.http.line_answers import LineAnswers
 from ctrlmgr.http.parser import RequestParser
 from ctrlmgr.http.server_context import ServerContext
-from ctrlmgr.http.tunnel import Receiver, Side, close_when_written, read_all
+from ctrlmgr.http.tunnel import ROOM, Receiver, Side, close_when_written, read_all
 
 _UNREAD = 128 * 1024
 """Size of the write buffer in bytes from which the client counts as not reading.
@@ -95,7 +95,7 @@ class Connection(BaseConnection, LineAnswers):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer; after the switch it has room for everything that can be read at once."""
-        return self._context.room(sizehint) if self._has_switched else self._context.buffer
+        return self._context.room(sizehint + ROOM) if self._has_switched else self._context.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Process the bytes in the buffer."""

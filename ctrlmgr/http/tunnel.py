@@ -11,7 +11,14 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
+
+ROOM: Final = 32 * 1024
+"""Bytes for which a buffer must have room besides those that a TLS transport announces.
+
+The transport does not count the part of a record that it has read before. Bytes without room stay in the transport, and
+are lost if the connection ends while reading is paused.
+"""
 
 
 class Receiver(Protocol):

@@ -19,7 +19,7 @@ import httptools
 
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.http.framing import Header
-from ctrlmgr.http.tunnel import Receiver, close_when_written, read_all
+from ctrlmgr.http.tunnel import ROOM, Receiver, close_when_written, read_all
 
 _WAITING: Final = 256 * 1024
 """Bytes of a body that wait for the caller before reading pauses."""
@@ -120,8 +120,8 @@ class Upstream(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return a buffer with room for everything that can be read at once."""
-        if len(self._room) < sizehint:
-            self._room = memoryview(bytearray(sizehint))
+        if len(self._room) < sizehint + ROOM:
+            self._room = memoryview(bytearray(sizehint + ROOM))
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -99,10 +99,11 @@ class Kubectl:
 
     @contextmanager
     def started(self, command: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-        """Leave a command running and give its process, which is ended after the block."""
+        """Leave a command running with open input and give its process, which is ended after the block."""
+        pipe = subprocess.PIPE
         environment = self.environment | variables
         with subprocess.Popen(
-            self.line(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+            self.line(command), stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment
         ) as process:
             try:
                 yield process

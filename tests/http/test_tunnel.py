@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from threading import Thread
@@ -19,6 +20,7 @@ from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http1_connection import Connection
 from ctrlmgr.http.server_context import ServerContext
+from ctrlmgr.http.serving_context import ServingContext, TlsOptions
 from ctrlmgr.http.tls import ServingContext, ensure_certificates
 from ctrlmgr.http.tunnel import Receiver, Side, Tunnel
 from ctrlmgr.http.upstream import Broken, Upstream, dial
@@ -36,7 +38,9 @@ def data(number: int) -> bytes:
 def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """The contexts of a server and of its clients."""
     files = ensure_certificates(tmp_path_factory.mktemp("pki"), ["127.0.0.1"], clock=SystemClock())
-    return ServingContext(files, http2=False).context, ssl.create_default_context(cafile=str(files.authority))
+    return ServingContext(files, TlsOptions(http2=False)).context, ssl.create_default_context(
+        cafile=str(files.authority)
+    )
 
 
 Handler = Callable[[Exchange], Awaitable[None]]
@@ -162,6 +166,55 @@ def test_bytes_that_arrived_before_the_end_are_delivered_after_a_pause(
                 connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: raw\r\nconnection: upgrade\r\n\r\n")
                 connection.recv(4096)
                 connection.sendall(whole)
+
+        thread = threads.start("origin", serve)
+        uvloop.run(one(listening.getsockname()[1], thread))
+
+
+def test_a_record_that_arrives_in_parts_is_delivered_whole_before_the_end(
+    tls: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    """The transport asks for a buffer with room for the second part alone, and decodes the whole record into it."""
+    whole = data(8)[:16_000]
+
+    async def one(port: int, serving: Thread) -> None:
+        client = await dial("127.0.0.1", port, tls[1])
+        assert (await client.ask(UPGRADE)).code == 101
+        reader = Reader(client, 0.2)
+        client.attach(reader)
+        client.write(b"now")
+        await asyncio.to_thread(serving.join, 10)
+        await reader.over
+        assert reader.size == len(whole)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            session = tls[0].wrap_bio(incoming, outgoing, server_side=True)
+            with listening.accept()[0] as raw:
+
+                def until_done(work: Callable[[], object]) -> None:
+                    while True:
+                        try:
+                            work()
+                        except ssl.SSLWantReadError:
+                            raw.sendall(outgoing.read())
+                            incoming.write(raw.recv(4096))
+                        else:
+                            raw.sendall(outgoing.read())
+                            return
+
+                until_done(session.do_handshake)
+                until_done(lambda: session.read(4096))
+                session.write(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: raw\r\nconnection: upgrade\r\n\r\n")
+                raw.sendall(outgoing.read())
+                until_done(lambda: session.read(4096))
+                session.write(whole)
+                record = outgoing.read()
+                raw.sendall(record[:8000])
+                time.sleep(0.1)
+                raw.sendall(record[8000:])
 
         thread = threads.start("origin", serve)
         uvloop.run(one(listening.getsockname()[1], thread))

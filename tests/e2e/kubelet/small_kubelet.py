@@ -10,7 +10,7 @@ import asyncio
 import json
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -45,7 +45,8 @@ class SmallKubelet:
         self.headers: list[dict[bytes, bytes]] = []
         self.refuses: tuple[int, bytes] | None = None
         """The code and text with which all requests are refused."""
-        self.on_log: Callable[[Exchange, Query], None] | None = None
+        self.commands = 0
+        """The number of commands that run."""
         self._server = HttpServer(self, ("127.0.0.1", 0), clock=SystemClock(), tls=_context(pki, folder))
         self._stop = threading.Event()
         self.port = self._server.port
@@ -110,19 +111,23 @@ class SmallKubelet:
         if channels is None:
             exchange.answer(400, [], b"you must specify at least 1 of stdin, stdout, stderr")
             return
-        process = await asyncio.create_subprocess_exec(
-            *query["command"],
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        await asyncio.gather(
-            _feed(process, channels, "input" in query),
-            _pump(process.stdout, channels, 1),
-            _pump(process.stderr, channels, 2),
-        )
-        channels.send(3, json.dumps(_status(await process.wait())).encode())
-        channels.finish()
+        self.commands += 1
+        try:
+            await _execute(query, channels)
+        finally:
+            self.commands -= 1
+
+
+async def _execute(query: Query, channels: WebSocketChannels | SpdyCommand) -> None:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*query["command"], stdin=pipe, stdout=pipe, stderr=pipe)
+    await asyncio.gather(
+        _feed(process, channels, "input" in query),
+        _pump(process.stdout, channels, 1),
+        _pump(process.stderr, channels, 2),
+    )
+    channels.send(3, json.dumps(_status(await process.wait())).encode())
+    channels.finish()
 
 
 def _wanted(query: Query) -> list[int]:

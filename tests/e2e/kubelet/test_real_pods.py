@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import socket
 import socketserver
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from ctrlmgr import threads
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet.conftest import create_node, create_pod
 from tests.e2e.kubelet.small_kubelet import SmallKubelet
-from tests.e2e.serving import Server
+from tests.e2e.serving import Server, until
 
 
 def test_logs_are_the_kubelets(kubectl: Kubectl, kubelet: SmallKubelet, namespace: str) -> None:
@@ -142,3 +143,42 @@ def test_a_kubelet_that_is_gone_is_named(server: Server, kubectl: Kubectl, names
     refused = "dial tcp 127.0.0.1:1: connect: connection refused"
     assert f'Get "{url}": {refused}' in kubectl.fails("logs gone")
     assert f"error dialing backend: {refused}" in kubectl.fails("exec gone -- id")
+
+
+def open_execs(server: Server) -> float:
+    """Return the number of open connections for exec."""
+    _, text = server.request("GET", "/metrics")
+    found = re.findall(r'(?m)^apiserver_longrunning_requests{.*subresource="exec".*} ([0-9.]+)$', text)
+    return sum(map(float, found))
+
+
+def test_a_client_that_vanishes_ends_its_command(server: Server, kubectl: Kubectl, kubelet: SmallKubelet) -> None:
+    for pod in ("real", "older"):
+        with kubectl.started(f"exec -i {pod} -- sh -c 'echo ready; cat'") as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            assert open_execs(server) == 1
+        until(lambda: open_execs(server) == 0)
+        until(lambda: kubelet.commands == 0)
+
+
+def test_many_commands_run_at_a_time(server: Server, kubectl: Kubectl, kubelet: SmallKubelet) -> None:
+    with ExitStack() as stack:
+        command = "exec -i real -- sh -c 'echo ready; cat'"
+        processes = [stack.enter_context(kubectl.started(command)) for _ in range(20)]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        assert open_execs(server) == kubelet.commands == 20
+        assert server.request("GET", "/api/v1/nodes")[0] == 200
+    until(lambda: open_execs(server) == kubelet.commands == 0)
+
+
+def test_a_kubelet_that_hangs_delays_no_other_request(server: Server, kubectl: Kubectl, namespace: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        create_node(server, "silent", silent.getsockname()[1], [])
+        create_pod(server, namespace, "silent", "silent")
+        with kubectl.started("exec silent -- id") as process:
+            assert kubectl("exec real -- echo hello") == "hello\n"
+            assert process.stderr is not None
+            assert "i/o timeout" in process.stderr.read()

@@ -1,0 +1,1 @@
+"""The benchmark of connections to kubelets: `python -m bench.tunnel`."""
