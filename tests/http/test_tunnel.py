@@ -21,7 +21,7 @@ from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http1_connection import Connection
 from ctrlmgr.http.server_context import ServerContext
 from ctrlmgr.http.serving_context import ServingContext, TlsOptions
-from ctrlmgr.http.tls import ServingContext, ensure_certificates
+from ctrlmgr.http.tls import ensure_certificates
 from ctrlmgr.http.tunnel import Receiver, Side, Tunnel
 from ctrlmgr.http.upstream import Broken, Upstream, dial
 

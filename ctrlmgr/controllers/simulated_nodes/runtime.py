@@ -16,16 +16,11 @@ from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips_of, taken_at
 from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
-from ctrlmgr.engine.log_options import LogOptions
-from ctrlmgr.errors import ApiError, BadRequest
-from ctrlmgr.simulation.runs import Span
-from ctrlmgr.simulation.shell import Line
-from ctrlmgr.simulation.simulated_logs import (
 from ctrlmgr.controllers.simulated_nodes.execution import Executions
-from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
-from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import BadRequest
+from ctrlmgr.simulation.runs import Span
+from ctrlmgr.simulation.shell import Line
 from ctrlmgr.simulation.simulated_logs import (
     Wanted,
     container_of,

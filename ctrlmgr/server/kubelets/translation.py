@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.errors import InternalError
 from ctrlmgr.server.kubelets.channels import STATUS, STDERR, STDIN, STDOUT, Channels
 
@@ -105,7 +105,9 @@ class _FromKubelet:
 
     def end(self) -> None:
         self._translation.note_end()
-        lost = status.encode(status.failure(InternalError("Internal error occurred: unexpected EOF")))
+        lost = status_responses.encode(
+            status_responses.failure(InternalError("Internal error occurred: unexpected EOF"))
+        )
         self._tell(bytes(self._status) or lost)
 
     def _tell(self, told: bytes) -> None:
