@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.simulation.shell.tooling import Desk, Outcome, Tool
+from ctrlmgr.simulation.shell.tooling import Outcome, Tool, ToolContext
 
 COMMAND_LINE: Final = "/proc/1/cmdline"
 """The file with the words of a container's first process, each followed by NUL."""
@@ -26,7 +26,7 @@ def decoded(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _tar(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _tar(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     words = [*arguments]
     if words and not words[0].startswith("-"):
         words[0] = f"-{words[0]}"
@@ -47,7 +47,7 @@ def _tar(arguments: Sequence[str], desk: Desk) -> Outcome:
     return _unpacked(archive, base, desk) if "x" in letters else Outcome(1, err="tar: need c or x\n")
 
 
-def _packed(archive: str, names: Sequence[str], base: str, desk: Desk) -> Outcome:
+def _packed(archive: str, names: Sequence[str], base: str, desk: ToolContext) -> Outcome:
     buffer, err = io.BytesIO(), ""
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name in names:
@@ -64,7 +64,7 @@ def _packed(archive: str, names: Sequence[str], base: str, desk: Desk) -> Outcom
     return Outcome(2 if err else 0, err=err)
 
 
-def _below(path: str, desk: Desk) -> Iterator[tuple[str, bool]]:
+def _below(path: str, desk: ToolContext) -> Iterator[tuple[str, bool]]:
     """Yield a path with everything below it, and whether each is a folder."""
     below = f"{path.rstrip('/')}/"
     if path in desk.files:
@@ -76,7 +76,7 @@ def _below(path: str, desk: Desk) -> Iterator[tuple[str, bool]]:
                 yield (each.removesuffix("/."), True) if each.endswith("/.") else (each, False)
 
 
-def _add(tar: tarfile.TarFile, path: str, is_folder: bool, base: str, desk: Desk) -> None:
+def _add(tar: tarfile.TarFile, path: str, is_folder: bool, base: str, desk: ToolContext) -> None:
     info = tarfile.TarInfo(path.removeprefix(base).lstrip("/") or ".")
     if is_folder:
         info.type, info.mode = tarfile.DIRTYPE, 0o755
@@ -87,7 +87,7 @@ def _add(tar: tarfile.TarFile, path: str, is_folder: bool, base: str, desk: Desk
         tar.addfile(info, io.BytesIO(data))
 
 
-def _unpacked(archive: str, base: str, desk: Desk) -> Outcome:
+def _unpacked(archive: str, base: str, desk: ToolContext) -> Outcome:
     text = desk.input() if archive == "-" else desk.files.get(desk.path(archive))
     if text is None:
         return Outcome(1, err=f"tar: can't open '{archive}': No such file or directory\n")
@@ -105,7 +105,7 @@ def _unpacked(archive: str, base: str, desk: Desk) -> Outcome:
     return Outcome()
 
 
-def _ps(arguments: Sequence[str], desk: Desk) -> Outcome:
+def _ps(arguments: Sequence[str], desk: ToolContext) -> Outcome:
     words = desk.files.get(COMMAND_LINE, "").replace("\0", " ").strip()
     return Outcome(out=f"PID   USER     TIME  COMMAND\n    1 root      0:00 {words}\n")
 
