@@ -30,6 +30,7 @@ from ctrlmgr.controllers import (
     namespace,
     node_ipam,
     node_lifecycle,
+    persistentvolume_attach_detach,
     persistentvolume_binder,
     persistentvolume_expander,
     persistentvolume_protection,
@@ -97,6 +98,7 @@ ALL: list[ControllerDescriptor[Any]] = [
     ttl.DESCRIPTOR,
     ttl_after_finished.DESCRIPTOR,
     persistentvolume_binder.DESCRIPTOR,
+    persistentvolume_attach_detach.DESCRIPTOR,
     persistentvolume_expander.DESCRIPTOR,
     ephemeral_volume.DESCRIPTOR,
     persistentvolumeclaim_protection.DESCRIPTOR,
@@ -115,7 +117,6 @@ ELSEWHERE: Mapping[str, str] = {
 ABSENT: Mapping[str, str] = {
     "device-taint-eviction-controller": "",
     "kube-apiserver-serving-clustertrustbundle-publisher-controller": "",
-    "persistentvolume-attach-detach-controller": "attachdetach",
     "podcertificaterequest-cleaner-controller": "",
     "podgroup-protection-controller": "",
     "resourcepoolstatusrequest-controller": "",

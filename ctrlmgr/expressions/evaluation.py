@@ -33,8 +33,10 @@ from ctrlmgr.expressions.expression_tree import (
 )
 from ctrlmgr.expressions.library.operators import OPERATORS, index, no_overload
 from ctrlmgr.expressions.values import (
+    MAPS,
     NONE,
     SEQUENCES,
+    DefaultMap,
     EvalError,
     Optional,
     StructValue,
@@ -365,6 +367,8 @@ def _field(container: Any, field: str) -> Any:
             raise EvalError(f"no such key: {field}") from None
     if isinstance(container, Lazy):
         return container.field(field)
+    if type(container) is DefaultMap:
+        return container.get(field, {})
     if type(container) is Optional:
         return _optional_element(container, field)
     if type(container) is StructValue and field in container.fields:
@@ -382,7 +386,7 @@ def _presence(operand: Step, field: str, cost: int) -> Step:
             return field in container.fields
         if isinstance(container, Lazy):
             return container.has(field)
-        return type(container) is dict and field in container
+        return type(container) in MAPS and field in container
 
     return test
 
@@ -399,7 +403,7 @@ def _optional_field(operand: Step, field: str, cost: int) -> Step:
 def _optional_element(container: Any, key: Any) -> Optional:
     if type(container) is Optional:
         container = container.value
-    if type(container) is dict:
+    if type(container) in MAPS:
         found, value = entry(container, key)
         return Optional(True, value) if found else NONE
     if type(container) in SEQUENCES and type(key) in (int, UInt):
@@ -426,7 +430,7 @@ def insert(made: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def _items(looped: Any, *, two: bool) -> list[tuple[Any, Any]]:
-    if type(looped) is dict:
+    if type(looped) in MAPS:
         return list(looped.items())
     if type(looped) in SEQUENCES:
         return list(enumerate(looped)) if two else [(each, None) for each in looped]

@@ -96,6 +96,15 @@ class MapList(list[Any]):
         return tuple(element.get(name) for name in self.keys) if type(element) is dict else element
 
 
+class DefaultMap(dict[Any, Any]):
+    """A map that returns an empty map for a missing key; the key is still not in the map."""
+
+    __slots__ = ()
+
+
+MAPS: Final = (dict, DefaultMap)
+"""The types of maps."""
+
 SEQUENCES: Final = (list, tuple, SetList, MapList)
 """The types of lists."""
 
@@ -111,6 +120,7 @@ _TYPES: Mapping[type, Type] = {
     SetList: types.Type("list", "list"),
     MapList: types.Type("list", "list"),
     dict: types.Type("map", "map"),
+    DefaultMap: types.Type("map", "map"),
     type(None): Type("null", "null_type"),
     Timestamp: Type("timestamp", "google.protobuf.Timestamp"),
     Duration: Type("duration", "google.protobuf.Duration"),
@@ -147,9 +157,9 @@ def equal(one: Any, other: Any) -> bool:
         return type(other) in _NUMBERS and bool(one == other)
     if kind in SEQUENCES:
         return type(other) in SEQUENCES and _same_size(one, other) and _EQUAL_LISTS[kind](one, other)
-    if kind is dict:
+    if kind in MAPS:
         return (
-            type(other) is dict and _same_size(one, other) and all(_has_entry(other, *entry) for entry in one.items())
+            type(other) in MAPS and _same_size(one, other) and all(_has_entry(other, *entry) for entry in one.items())
         )
     if kind is Optional:
         return (
@@ -199,7 +209,7 @@ def scalar(value: Any) -> Any:
     """Return the hashable form of an element, or of the values of its keys; raises `EvalError` as Go does."""
     if type(value) in SEQUENCES and type(value) is not tuple:
         raise EvalError("internal error: runtime error: hash of unhashable type []interface {}")
-    if type(value) is dict:
+    if type(value) in MAPS:
         raise EvalError("internal error: runtime error: hash of unhashable type map[string]interface {}")
     return tuple(map(scalar, value)) if type(value) is tuple else (type(value), value)
 

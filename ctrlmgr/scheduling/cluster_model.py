@@ -15,6 +15,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.node_selection import NodeAffinity
 from ctrlmgr.scheduling.resource_amounts import Amounts, amounts, pod_requests
+from ctrlmgr.scheduling.restrictions import Disk, disks_of
 from ctrlmgr.scheduling.scheduling_view import (
     AffinityTerm,
     NodeView,
@@ -153,6 +154,11 @@ class PodInfo:
     def nominated(self) -> str:
         """Return its nominated node, "" if none."""
         return self.view.status.nominated_node_name
+
+    @cached_property
+    def disks(self) -> tuple[Disk, ...]:
+        """Return the disks that it names itself."""
+        return tuple(disk for volume in self.view.spec.volumes or () for disk in disks_of(volume))
 
     @cached_property
     def claims(self) -> tuple[str, ...]:

@@ -7,20 +7,30 @@ at the next node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
-from ctrlmgr.scheduling.dynamic_resources import NO_DEVICES, PLUGIN, Devices
+from ctrlmgr.scheduling.dynamic_resources import (
+    DEALLOCATED,
+    ELSEWHERE,
+    NO_CLAIMS,
+    NO_DEVICES,
+    NOT_SCHEDULABLE,
+    PLUGIN,
+    Devices,
+)
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Filters, Refusal, Volumes, histogram, named_nodes, with_nominated
 from ctrlmgr.scheduling.preemption import Budget, Preemption, preempt
 from ctrlmgr.scheduling.scheduling_view import Selector
 from ctrlmgr.scheduling.scores import Scores, score
+from ctrlmgr.scheduling.structured.device_selectors import AllocationError
 
 NO_NODES: Final = "no nodes available to schedule pods"
-NO_CLAIMS: Final = "no new claims to deallocate"
-"""The message of the plugin for devices about every pod that does not fit."""
+_FAILED: Final = "SchedulerError"
+"""The reason of the condition of a pod about which the scheduler could not decide."""
 _SMALL: Final = 100
 """Maximum nodes that are all checked."""
 
@@ -37,6 +47,10 @@ class Decision:
     plugins: frozenset[str] = frozenset()
     """The plugins that refused."""
     preemption: Preemption | None = None
+    deallocation: Key | None = None
+    """A resource claim of the pod whose devices are useless, which is to be deallocated."""
+    reason: str = "Unschedulable"
+    """The reason of the pod's condition."""
     next_start: int = 0
     """The index of the node with which the next decision begins."""
 
@@ -81,13 +95,24 @@ def decide(
     filters = Filters(pod, nodes, cluster.namespaces, volumes, devices)
     names = named_nodes(pod)
     looked_at = nodes if names is None else [node for node in nodes if node.name in names]
-    feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start)
+    try:
+        feasible, refusals, next_start = _feasible(filters, cluster, looked_at, start)
+    except AllocationError as error:
+        message = f'running "{PLUGIN}" filter plugin: {error}'
+        return Decision(message=message, plugins=frozenset([PLUGIN]), reason=_FAILED, next_start=start)
     if feasible:
         if len(feasible) == 1:
             return Decision([feasible[0].name], Scores(), refusals, next_start=next_start)
         scores = score(pod, feasible, cluster, filters.busy, default_selector)
         return Decision(scores.best(), scores, refusals, next_start=next_start)
-    return _unschedulable(filters, cluster, refusals, budgets, next_start, offset, limited=names is not None)
+    found = _unschedulable(filters, cluster, refusals, budgets, next_start, offset, limited=names is not None)
+    found.deallocation = _deallocation(devices, cluster, refusals)
+    return found
+
+
+def _deallocation(devices: Devices, cluster: Cluster, refusals: Mapping[str, Refusal]) -> Key | None:
+    refused = [name for name, each in refusals.items() if each.reasons == (ELSEWHERE,)]
+    return devices.deallocation({name: cluster.nodes[name].labels for name in refused})
 
 
 def _feasible(
@@ -133,13 +158,20 @@ def _unschedulable(
     reasons = histogram(refusals.values(), count - len(refusals) if limited else 0, unnamed)
     message = f"0/{count} nodes are available: {', '.join(reasons)}." if reasons else f"0/{count} nodes are available:"
     preemption = preempt(filters, cluster, refusals, budgets, offset)
-    after = [NO_CLAIMS]
+    after = [_about_claims(filters.devices, cluster, refusals)]
     if preemption.message:
         after.append(f"preemption: {preemption.message}")
     plugins = {each.plugin for each in refusals.values()} | ({"NodeAffinity"} if limited else set())
     if preemption.candidate is None:
         message = f"{message} {', '.join(after)}"
-    return Decision([], Scores(), refusals, message, frozenset(plugins), preemption, next_start)
+    return Decision([], Scores(), refusals, message, frozenset(plugins), preemption, next_start=next_start)
+
+
+def _about_claims(devices: Devices, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:
+    """Return what the plugin for devices does about a pod that does not fit."""
+    if devices.is_empty:
+        return NO_CLAIMS
+    return DEALLOCATED if _deallocation(devices, cluster, refusals) is not None else NOT_SCHEDULABLE
 
 
 def _hopeless(nodes: Sequence[NodeInfo]) -> str:

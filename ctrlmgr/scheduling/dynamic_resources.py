@@ -1,35 +1,111 @@
 """The requirements of a pod's resource claims, as in kube-scheduler's plugin DynamicResources.
 
-Devices are not allocated here: a claim without allocation fits on no node. An allocated claim limits the pod to the
-nodes that can reach its devices.
+An allocated claim limits the pod to the nodes that can reach its devices. For the other claims, `Allocating` searches
+devices on each node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.node_selection import NodeSelector
+from ctrlmgr.scheduling.structured.allocator import Claim, InvalidPoolsError, Solution, Taken, allocate
+from ctrlmgr.scheduling.structured.pools import Fields, NodePlace, Slice, gather
 
 PLUGIN: Final = "DynamicResources"
 NOT_ALLOCATED: Final = "cannot allocate all claims"
 ELSEWHERE: Final = "resourceclaim not available on the node"
 IN_USE: Final = "resourceclaim in use"
 
+NO_CLAIMS: Final = "no new claims to deallocate"
+DEALLOCATED: Final = "deallocation of ResourceClaim completed"
+NOT_SCHEDULABLE: Final = "still not schedulable"
+
+
+class SliceIndex:
+    """All ResourceSlices, by the nodes that may reach their pools."""
+
+    def __init__(self, slices: Sequence[Slice]) -> None:
+        """Index the slices."""
+        self._by_pool: dict[tuple[str, str], list[Slice]] = {}
+        self._pools_of: dict[str, set[tuple[str, str]]] = {}
+        for each in slices:
+            self._by_pool.setdefault(each.pool, []).append(each)
+            # The pools of slices for several nodes are those of the node "".
+            name = "" if each.spec.get("sharedCounters") else each.spec.get("nodeName") or ""
+            self._pools_of.setdefault(name, set()).add(each.pool)
+
+    def of(self, node: str) -> list[Slice]:
+        """Return the slices of all pools that a node may reach."""
+        pools = self._pools_of.get(node, set()) | self._pools_of.get("", set())
+        return [each for pool in sorted(pools) for each in self._by_pool[pool]]
+
+
+@dataclass
+class Allocating:
+    """The claims of a pod that need devices; it searches once on each node."""
+
+    claims: Sequence[Claim]
+    slices: SliceIndex
+    classes: Callable[[str], Fields | None]
+    taken: Taken
+    _found: dict[str, Solution | str] = field(default_factory=dict)
+
+    def on(self, name: str, labels: Mapping[str, str]) -> Solution | str:
+        """Return devices on a node, or why there are none; raises `AllocationError` for a claim that is wrong."""
+        if name not in self._found:
+            self._found[name] = self._search(NodePlace(name, labels))
+        return self._found[name]
+
+    def _search(self, node: NodePlace) -> Solution | str:
+        try:
+            found = allocate(gather(node, self.slices.of(node.name)), self.claims, self.classes, self.taken)
+        except InvalidPoolsError as error:
+            return str(error)
+        return NOT_ALLOCATED if found is None else found
+
+
+class Allocated(NamedTuple):
+    """An allocated claim of a pod."""
+
+    claim: Key
+    selector: NodeSelector | None = None
+    """The nodes that can reach its devices; None: every node."""
+    is_unused: bool = False
+    """Whether no other pod uses it, so that it may be deallocated."""
+
 
 class Devices(NamedTuple):
-    """The requirements of a pod's claims: selectors that must all match, or a problem on every node."""
+    """The requirements of a pod's claims, or a problem on every node."""
 
-    selectors: tuple[NodeSelector, ...] = ()
-    is_allocated: bool = True
-    """Whether all claims of the pod are allocated."""
+    allocated: tuple[Allocated, ...] = ()
+    allocating: Allocating | None = None
     problem: str = ""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the pod has no claims, or a problem with them."""
+        return not self.allocated and self.allocating is None
+
     def refusal(self, name: str, labels: Mapping[str, str]) -> str:
-        """Return why a node is infeasible for the pod, "" if it is feasible."""
-        if not all(each.matches(name, labels) for each in self.selectors):
-            return ELSEWHERE
-        return "" if self.is_allocated else NOT_ALLOCATED
+        """Return why a node is infeasible for the pod, "" if it is feasible; raises `AllocationError`."""
+        if self.allocating is not None and isinstance(reason := self.allocating.on(name, labels), str):
+            return reason
+        return ELSEWHERE if any(True for _ in self._elsewhere(name, labels)) else ""
+
+    def deallocation(self, nodes: Mapping[str, Mapping[str, str]]) -> Key | None:
+        """Return an unused claim whose devices some of the `nodes` (name to labels) cannot reach, None if none."""
+        for name, labels in nodes.items():
+            for each in self._elsewhere(name, labels):
+                if each.is_unused:
+                    return each.claim
+        return None
+
+    def _elsewhere(self, name: str, labels: Mapping[str, str]) -> list[Allocated]:
+        return [each for each in self.allocated if each.selector and not each.selector.matches(name, labels)]
 
 
 NO_DEVICES: Final = Devices()

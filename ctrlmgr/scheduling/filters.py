@@ -15,6 +15,7 @@ from ctrlmgr.scheduling.dynamic_resources import NO_DEVICES, PLUGIN, Devices
 from ctrlmgr.scheduling.node_selection import NodeSelector, selects
 from ctrlmgr.scheduling.pod_affinity import NO_AFFINITY, HardAffinity, Namespaces
 from ctrlmgr.scheduling.resource_amounts import PODS, shortages
+from ctrlmgr.scheduling.restrictions import IN_USE, NO_DISK, NO_ZONE, Zones, is_in_zones
 from ctrlmgr.scheduling.spread import MISSING_LABEL, HardSpread
 from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, is_tolerated
 from ctrlmgr.scheduling.volume_binding import Delayed, allotted
@@ -42,6 +43,9 @@ class Volumes(NamedTuple):
     """The requirements of a pod's volumes: selectors that must all match, or a problem on every node."""
 
     selectors: tuple[NodeSelector, ...] = ()
+    zones: Zones = ()
+    once: frozenset[str] = frozenset()
+    """The claims that only one pod may use (ReadWriteOncePod)."""
     delayed: tuple[Delayed, ...] = ()
     """The claims that are bound after the pod's node is chosen."""
     problem: str = ""
@@ -64,10 +68,12 @@ class Filters:
         """Read all nodes."""
         self.pod = pod
         self._volumes = volumes
-        self._devices = devices
+        self.devices = devices
         self._spread = HardSpread(pod, nodes)
         self._affinity = HardAffinity(pod, nodes, namespaces)
         self._requests = pod.requests
+        # The number of other pods' uses of the claims that only one pod may use.
+        self._rivals = sum(self._uses(each) for node in nodes for each in node.pods.values()) if volumes.once else 0
         self._selector = pod.view.spec.node_selector
         self._tolerates_cordons = is_tolerated(_CORDONED, pod.tolerations)
         self._amounts = [(name, amount) for name, amount in pod.requests.items() if amount > 0]
@@ -79,7 +85,10 @@ class Filters:
             or pod.host_ports
             or volumes.selectors
             or volumes.delayed
-            or devices != NO_DEVICES
+            or volumes.zones
+            or volumes.once
+            or pod.disks
+            or not devices.is_empty
             or self._spread.constraints
             or not self._affinity.is_idle
         )
@@ -101,12 +110,19 @@ class Filters:
         node.add(other)
         self._spread.count(other, node, 1)
         self._affinity.count(other, node, 1)
+        self._rivals += self._uses(other)
 
     def remove(self, other: PodInfo, node: NodeInfo) -> None:
         """Remove a pod."""
         node.remove(other)
         self._spread.count(other, node, -1)
         self._affinity.count(other, node, -1)
+        self._rivals -= self._uses(other)
+
+    def _uses(self, other: PodInfo) -> int:
+        if other.namespace != self.pod.namespace or not other.claims:
+            return 0
+        return len(self._volumes.once.intersection(other.claims))
 
     def passes(self, node: NodeInfo) -> bool:
         """Return True if a quick check shows that the node is feasible; otherwise `refusal` decides."""
@@ -138,8 +154,20 @@ class Filters:
         reasons, hopeless = shortages(self._requests, node.allocatable, node.used, len(node.pods))
         if reasons:
             return Refusal("NodeResourcesFit", tuple(reasons), helps=not hopeless)
+        return self._restricted(node) or self._without_volumes(node)
+
+    def _restricted(self, node: NodeInfo) -> Refusal | None:
+        disks = self.pod.disks
+        if disks and any(one.clashes(disk) for each in node.pods.values() for one in each.disks for disk in disks):
+            return Refusal("VolumeRestrictions", (NO_DISK,), helps=True)
+        return Refusal("VolumeRestrictions", (IN_USE,), helps=True) if self._rivals > 0 else None
+
+    def _without_volumes(self, node: NodeInfo) -> Refusal | None:
         lacks = self._lacks_volumes(node)
-        return Refusal("VolumeBinding", lacks) if lacks else None
+        if lacks:
+            return Refusal("VolumeBinding", lacks)
+        zones = self._volumes.zones
+        return None if not zones or is_in_zones(zones, node.labels) else Refusal("VolumeZone", (NO_ZONE,))
 
     def _lacks_volumes(self, node: NodeInfo) -> tuple[str, ...]:
         volumes = self._volumes
@@ -159,7 +187,7 @@ class Filters:
         return None
 
     def _without_devices(self, node: NodeInfo) -> Refusal | None:
-        reason = self._devices.refusal(node.name, node.labels)
+        reason = self.devices.refusal(node.name, node.labels)
         return Refusal(PLUGIN, (reason,)) if reason else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -110,6 +111,10 @@ class VolumeView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     persistent_volume_claim: ClaimView | None = None
     ephemeral: dict[str, msgspec.Raw] | None = None
+    gce_persistent_disk: dict[str, Any] | None = msgspec.field(default=None, name="gcePersistentDisk")
+    aws_elastic_block_store: dict[str, Any] | None = None
+    iscsi: dict[str, Any] | None = None
+    rbd: dict[str, Any] | None = None
 
 
 class PodClaimView(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -21,6 +21,7 @@ from ctrlmgr.engine.validation.object_meta import validate_metadata
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.kinds.core.node import validate_node
 from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, place_of, read_time
+from ctrlmgr.simulation.node_devices import read_devices
 
 MARK: Final = SIMULATED
 """The label of simulated nodes; its value is "true"."""
@@ -60,6 +61,7 @@ class Template(NamedTuple):
     taints: Sequence[Mapping[str, str]] = ()
     capacity: Mapping[str, str] = CAPACITY
     annotations: Mapping[str, str] = {}
+    devices: Mapping[str, Sequence[Mapping[str, Any]]] = {}
 
 
 def templates(text: str) -> list[Template]:
@@ -73,7 +75,7 @@ def templates(text: str) -> list[Template]:
     return _read_file(Path(text).expanduser())
 
 
-_FIELDS: Final = ("name", "count", "labels", "taints", "capacity", "zone", "annotations")
+_FIELDS: Final = ("name", "count", "labels", "taints", "capacity", "zone", "annotations", "devices")
 
 
 def _read_file(path: Path) -> list[Template]:
@@ -126,12 +128,16 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise refusal("count", "`count` is a whole number of at least 1")
     names = [fields["name"]] if "count" not in fields else [f"{fields['name']}-{each}" for each in range(1, count + 1)]
+    try:
+        devices = read_devices(fields.get("devices") or {})
+    except ValueError as error:
+        raise refusal("devices", str(error)) from error
     capacity = {**CAPACITY, **tables["capacity"]}
     wrong = _validate(Template(names[0], tables["labels"], taints, capacity, tables["annotations"]))
     if wrong is not None:
         field, what = wrong
         raise refusal(field, what)
-    return [Template(name, tables["labels"], taints, capacity, tables["annotations"]) for name in names]
+    return [Template(name, tables["labels"], taints, capacity, tables["annotations"], devices) for name in names]
 
 
 def _validate(template: Template) -> tuple[str, str] | None:

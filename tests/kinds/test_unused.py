@@ -34,15 +34,7 @@ USED_BY = {
 }
 """What uses the kinds that no controller watches."""
 
-HELD_BACK_FOR = "resource.k8s.io"
-"""The group of kinds for which the scheduler only keeps pods pending: nothing allocates them."""
-
-WATCHED = {
-    resource
-    for each in registry.ALL
-    for resource in (*each.watches, *each.owns)
-    if each.name != "kube-scheduler" or resource.group != HELD_BACK_FOR
-}
+WATCHED = {resource for each in registry.ALL for resource in (*each.watches, *each.owns)}
 UNUSED = {(each.api_version, each.kind) for each in declared() if each.unused}
 
 

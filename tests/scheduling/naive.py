@@ -136,7 +136,37 @@ def refusals(pod: Thing, node: Thing, nodes: list[Thing], others: list[Thing]) -
     lacking = _lacking(pod, node, here)
     if lacking:
         return lacking
-    return _spread(pod, node, nodes, others) or _affinity(pod, node, nodes, others)
+    return _volumes(pod, node, here, others) or _spread(pod, node, nodes, others) or _affinity(pod, node, nodes, others)
+
+
+ONE_POD, IN_ZONE = "once", "zoned"
+"""A claim that one pod may use, and one whose volume is in zone a; both are in every namespace."""
+
+
+def volumes(pod: Thing, source: str) -> list[Thing]:
+    return [each[source] for each in pod["spec"].get("volumes", []) if source in each]
+
+
+def claims(pod: Thing) -> list[str]:
+    return [each["claimName"] for each in volumes(pod, "persistentVolumeClaim")]
+
+
+def _volumes(pod: Thing, node: Thing, here: list[Thing], others: list[Thing]) -> list[str]:
+    for one in volumes(pod, "gcePersistentDisk"):
+        for other in (disk for each in here for disk in volumes(each, "gcePersistentDisk")):
+            if one["pdName"] == other["pdName"] and not (one["readOnly"] and other["readOnly"]):
+                return ["node(s) had no available disk"]
+    rivals = [each for each in others if each["metadata"]["namespace"] == pod["metadata"]["namespace"]]
+    if ONE_POD in claims(pod) and any(ONE_POD in claims(each) for each in rivals):
+        return [
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
+            "another pod"
+        ]
+    labels = node["metadata"]["labels"]
+    zone = labels.get("topology.kubernetes.io/zone")
+    if IN_ZONE in claims(pod) and zone not in (None, "a"):
+        return ["node(s) had no available volume zone"]
+    return []
 
 
 def _lacking(pod: Thing, node: Thing, here: list[Thing]) -> list[str]:

@@ -11,8 +11,9 @@ import pytest
 from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.cycle import decide
-from ctrlmgr.scheduling.filters import Filters, Refusal
+from ctrlmgr.scheduling.filters import Filters, Refusal, Volumes
 from ctrlmgr.scheduling.preemption import Budget, victims_on
+from ctrlmgr.scheduling.restrictions import IN_USE, NO_DISK, NO_ZONE
 from ctrlmgr.scheduling.scheduling_view import NodeView, PodView, Selector
 from tests.scheduling import naive
 
@@ -106,6 +107,24 @@ def make_spread(random: Random) -> list[dict[str, Any]]:
     return [constraint]
 
 
+def make_volumes(random: Random) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    if random.random() < 0.15:
+        disk = {"pdName": random.choice("de"), "readOnly": random.random() < 0.5}
+        found.append({"name": "disk", "gcePersistentDisk": disk})
+    if random.random() < 0.25:
+        name = random.choice([naive.ONE_POD, naive.IN_ZONE])
+        found.append({"name": "claim", "persistentVolumeClaim": {"claimName": name}})
+    return found
+
+
+def volumes_of(pod: dict[str, Any]) -> Volumes:
+    """What the scheduler reads of the pod's claims."""
+    names = naive.claims(pod)
+    zones = ((ZONE, frozenset("a")),) if naive.IN_ZONE in names else ()
+    return Volumes(zones=zones, once=frozenset([naive.ONE_POD]).intersection(names))
+
+
 def make_pod(random: Random, name: str, node: str = "") -> dict[str, Any]:
     spec: dict[str, Any] = {
         "containers": [make_container(random) for _ in range(random.choice([1, 1, 2]))],
@@ -126,6 +145,7 @@ def make_pod(random: Random, name: str, node: str = "") -> dict[str, Any]:
         spec["affinity"] = make_affinity(random)
     if random.random() < 0.35:
         spec["topologySpreadConstraints"] = make_spread(random)
+    spec["volumes"] = make_volumes(random)
     metadata = {
         "name": name,
         "namespace": random.choice(["n", "n", "m"]),
@@ -166,7 +186,7 @@ class Case:
 @pytest.mark.parametrize("seed", CASES)
 def test_the_same_nodes_words_and_best(seed: int) -> None:
     case = Case(seed)
-    found = decide(case.info, case.cluster)
+    found = decide(case.info, case.cluster, volumes=volumes_of(case.pod))
     feasible = {
         node["metadata"]["name"] for node in case.nodes if not naive.refusals(case.pod, node, case.nodes, case.others)
     }
@@ -179,7 +199,7 @@ def test_the_same_nodes_words_and_best(seed: int) -> None:
 @pytest.mark.parametrize("seed", CASES)
 def test_the_same_victims(seed: int) -> None:
     case = Case(seed)
-    filters = Filters(case.info, case.cluster.list(), {})
+    filters = Filters(case.info, case.cluster.list(), {}, volumes_of(case.pod))
     budgets = [
         Budget(namespace, msgspec.convert(each["spec"]["selector"], Selector), each["status"]["disruptionsAllowed"])
         for each in case.budgets
@@ -196,9 +216,10 @@ def test_the_same_victims(seed: int) -> None:
 
 def test_the_cases_are_of_all_kinds() -> None:
     cases = [Case(seed) for seed in CASES]
-    decisions = [decide(each.info, each.cluster) for each in cases]
+    decisions = [decide(each.info, each.cluster, volumes=volumes_of(each.pod)) for each in cases]
     reasons = {reason for each in decisions for refusal in each.refusals.values() for reason in refusal.reasons}
-    assert len(reasons) >= 12
+    assert len(reasons) >= 15
+    assert {NO_DISK, IN_USE, NO_ZONE} <= reasons
     assert sum(bool(each.best) for each in decisions) > 200
     assert sum(not each.best for each in decisions) > 80
     assert sum(len(each.best) > 1 for each in decisions) > 20

@@ -49,6 +49,7 @@ DESCRIPTOR = ControllerDescriptor(
         Resource("storage.k8s.io", "storageclasses"),
         Resource("resource.k8s.io", "resourceclaims"),
         Resource("resource.k8s.io", "deviceclasses"),
+        Resource("resource.k8s.io", "resourceslices"),
     ),
     builder="ctrlmgr.controllers.scheduler.controller:build",
     options=Options,

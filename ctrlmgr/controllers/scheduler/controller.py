@@ -28,9 +28,10 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
-from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS
+from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from ctrlmgr.controllers.scheduler.scheduler_cache import World
 from ctrlmgr.controllers.workloads.status_conditions import condition_of, with_condition
+from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change, Lister
@@ -40,6 +41,7 @@ from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import Decision, decide
 from ctrlmgr.scheduling.preemption import Candidate
 from ctrlmgr.scheduling.scheduling_queue import ClusterEvent, Entry, Waiting
+from ctrlmgr.scheduling.structured.pools import NodePlace
 from ctrlmgr.scheduling.volume_binding import allotted
 
 log = structlog.get_logger(__name__)
@@ -100,6 +102,7 @@ class Scheduler:
         """Reset all state from the caches, because another process may have scheduled pods meanwhile."""
         self.waiting = Waiting()
         self.world.restart()
+        self._surroundings.devices.follow()
         for lister in self._watched:
             for obj in lister.list():
                 self.world.note(Change(EventType.ADDED, None, obj, obj.revision))
@@ -135,6 +138,8 @@ class Scheduler:
                 self.waiting.forget(seen.gone)
             if seen.waiting is not None:
                 self._offer(seen.waiting, seen.revision)
+            if seen.claim is not None:
+                self._surroundings.devices.note(seen.claim.object, is_deleted=seen.claim.new is None)
             if seen.happening is ClusterEvent.DEVICES:
                 for pod in [*self.waiting.gated.values()]:
                     self._offer(pod, seen.revision)
@@ -162,7 +167,8 @@ class Scheduler:
             node = self._random.choice(decision.best)
             if entry.pod.claims and self._claim_volumes(entry, node, client):
                 return self.waiting.failed(entry, frozenset(["VolumeBinding"]), self._clock.monotonic())
-            self._reserve_devices(entry, client)
+            if entry.pod.view.spec.resource_claims:
+                self._reserve_devices(entry, node, client)
             self.world.assume(entry.pod, node)
             self.waiting.forget(entry.pod.key)
             return _Chosen(entry, pod, node)
@@ -202,10 +208,13 @@ class Scheduler:
             raise
         return True
 
-    def _reserve_devices(self, entry: Entry, client: EngineClient) -> None:
-        """Reserve the pod's resource claims for it."""
+    def _reserve_devices(self, entry: Entry, node: str, client: EngineClient) -> None:
+        """Allocate the pod's resource claims for its node, and reserve them for it."""
+        devices, place = self._surroundings.devices, self.world.cluster.nodes[node]
+        now = format_time_seconds(self._clock.now())
         try:
-            self._surroundings.devices.reserve(entry.pod, client)
+            found = devices.of(entry.pod)
+            devices.reserve(entry.pod, NodePlace(node, place.labels), found, client, now, lambda: new_uid(self._random))
         except CtrlmgrError:
             self.waiting.retry(entry, self._clock.monotonic())
             raise
@@ -235,6 +244,8 @@ class Scheduler:
             self.world.cluster.nominate(PodInfo.of(pod), candidate.node)
         elif decision.nominated == "":
             self.world.cluster.drop_nomination(pod.key)
+        if decision.deallocation is not None:
+            self._surroundings.devices.deallocate(decision.deallocation, client)
         self._recorder.event(pod, WARNING, "FailedScheduling", as_note(decision.message), action="Scheduling")
         self._tell_status(pod, decision, client)
 
@@ -249,7 +260,7 @@ class Scheduler:
             "status": "False",
             "lastProbeTime": None,
             "lastTransitionTime": format_time_seconds(self._clock.now()),
-            "reason": "Unschedulable",
+            "reason": decision.reason,
             "message": decision.message,
         }
         if current is not None and current["status"] == "False":
@@ -319,7 +330,7 @@ def as_note(message: str) -> str:
 def build(context: ControllerContext, options: Options) -> Controller:
     """Build the controller from its context and options."""
     informers = context.informers
-    storage, devices = (CLAIMS, VOLUMES, CLASSES), (RESOURCE_CLAIMS, DEVICE_CLASSES)
+    storage, devices = (CLAIMS, VOLUMES, CLASSES), (RESOURCE_CLAIMS, DEVICE_CLASSES, RESOURCE_SLICES)
     watched = [informers.informer(each) for each in (NAMESPACES, NODES, PODS, *storage, *devices)]
     scheduler = Scheduler(
         informers.informer(PODS).lister,

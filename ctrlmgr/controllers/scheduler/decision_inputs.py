@@ -21,6 +21,7 @@ from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
 from ctrlmgr.scheduling.node_selection import NodeSelector
 from ctrlmgr.scheduling.preemption import Budget
+from ctrlmgr.scheduling.restrictions import Zones, zones_of
 from ctrlmgr.scheduling.scheduling_view import Selector
 from ctrlmgr.scheduling.volume_binding import Candidate, Delayed
 
@@ -28,6 +29,7 @@ BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
 VOLUMES: Final = Resource("", "persistentvolumes")
 CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
+_ONCE: Final = "ReadWriteOncePod"
 _OWNERS: Final = {
     "ReplicationController": Resource("", "replicationcontrollers"),
     "ReplicaSet": Resource("apps", "replicasets"),
@@ -63,6 +65,7 @@ class _Budget(msgspec.Struct, frozen=True, gc=False):
 
 class _ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     volume_name: str = ""
+    access_modes: list[str] | None = None
 
 
 class _Claim(msgspec.Struct, frozen=True, gc=False):
@@ -162,7 +165,15 @@ class DecisionInputs:
             problem = self._volume(Key(pod.namespace, name), selectors, delayed)
             if problem:
                 return Volumes(problem=problem)
-        return Volumes(tuple(selectors), tuple(delayed))
+        claims = [each for name in pod.claims if (each := self._claims.get(Key(pod.namespace, name))) is not None]
+        once = frozenset(each.name for each in claims if _ONCE in (each.view(_Claim).spec.access_modes or ()))
+        return Volumes(tuple(selectors), self._zones(claims), once, tuple(delayed))
+
+    def _zones(self, claims: Sequence[Object]) -> Zones:
+        """Return the zones of the volumes of bound claims."""
+        names = (each.view(_Claim).spec.volume_name for each in claims)
+        found = (self._volumes.get(Key("", name)) for name in names if name)
+        return tuple(zone for each in found if each is not None for zone in zones_of(each.labels))
 
     def _volume(self, key: Key, selectors: list[NodeSelector], delayed: list[Delayed]) -> str:
         claim = self._claims.get(key)

@@ -35,6 +35,8 @@ class Seen(NamedTuple):
     waiting: PodInfo | None = None
     gone: Key | None = None
     """A pod that no longer waits."""
+    claim: Change | None = None
+    """A change of a kind of devices."""
     revision: int = 0
 
 
@@ -79,7 +81,8 @@ class World:
             elif resource == NAMESPACES:
                 seen = self._namespace(change)
             else:
-                seen = Seen(ClusterEvent.DEVICES if resource.group == RESOURCE_CLAIMS.group else ClusterEvent.VOLUME)
+                is_claim = resource.group == RESOURCE_CLAIMS.group
+                seen = Seen(ClusterEvent.DEVICES, claim=change) if is_claim else Seen(ClusterEvent.VOLUME)
             if seen is not _NOTHING:
                 yield seen._replace(revision=change.revision)
 

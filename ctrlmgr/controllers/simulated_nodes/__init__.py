@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from ctrlmgr.api.resource import ENDPOINT_SLICES, LEASES, NODES, PODS, SERVICES
+from ctrlmgr.api.resource import ENDPOINT_SLICES, LEASES, NODES, PODS, SERVICES, Resource
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.settings.setting_declaration import Setting
 from ctrlmgr.settings.setting_types import TEXT, decimal
+
+_SLICES = Resource("resource.k8s.io", "resourceslices")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +75,8 @@ DESCRIPTOR = ControllerDescriptor(
     # It writes nodes and pods as the nodes' own users.
     rules=(PolicyRule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),),
     does="runs simulated nodes and the pods on them, with `--nodes`",
-    watches=(NODES, PODS, LEASES, SERVICES, ENDPOINT_SLICES),
-    owns=(NODES, LEASES),
+    watches=(NODES, PODS, LEASES, SERVICES, ENDPOINT_SLICES, _SLICES),
+    owns=(NODES, LEASES, _SLICES),
     builder="ctrlmgr.controllers.simulated_nodes.controller:build",
     options=Options,
     enabled_by_default=False,

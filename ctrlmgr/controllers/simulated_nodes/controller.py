@@ -34,6 +34,7 @@ from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips
 from ctrlmgr.controllers.simulated_nodes.cluster_services import SeenServices, Services
 from ctrlmgr.controllers.simulated_nodes.kubelet_events import kubelet_events, unknown_commands
 from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
+from ctrlmgr.controllers.simulated_nodes.resource_slices import RESOURCE_SLICES, ResourceSlices, slice_keys
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.errors import AlreadyExists, NotFound
 from ctrlmgr.informer import Change, Lister
@@ -83,6 +84,7 @@ class SimulatedNodes:
         nodes: Lister,
         pods: Lister,
         leases: Lister,
+        slices: ResourceSlices,
         services: Services,
         recorder: Recorder,
         wanted: Sequence[Template],
@@ -95,6 +97,7 @@ class SimulatedNodes:
         self._nodes = nodes
         self._pods = pods
         self._renewals = Renewals(nodes, leases, clock=clock)
+        self._slices = slices
         self._services = services
         self._recorder = recorder
         self._wanted = {each.name: each for each in wanted}
@@ -159,6 +162,7 @@ class SimulatedNodes:
                 self._shared.drop(f"node/{name}")
             return self._register(name, acting) if node is None else None
         self._report(node, acting)
+        self._slices.publish(node, acting)
         self._tell_problems(node)
         self._renewals.begin(node, acting)
         reported = self._reported.get(name, -_REPORT)
@@ -400,18 +404,21 @@ def build(context: ControllerContext, options: Options) -> Controller:
     """Build the controller from its context and options; raises `SettingsError` for files with errors."""
     nodes, pods, leases = (context.informers.informer(each) for each in (NODES, PODS, LEASES))
     index_by_node(pods)
-    services, slices = (context.informers.informer(each) for each in (SERVICES, ENDPOINT_SLICES))
+    services, endpoint_slices = (context.informers.informer(each) for each in (SERVICES, ENDPOINT_SLICES))
+    devices = context.informers.informer(RESOURCE_SLICES)
+    wanted = templates(options.nodes)
     network = Services(context.clock)
     # Before the watches: these record what pods have seen, which a standby process must know too.
     services.add_handler(network.note_service, name=DESCRIPTOR.name)
-    slices.add_handler(network.note_slice, name=DESCRIPTOR.name)
+    endpoint_slices.add_handler(network.note_slice, name=DESCRIPTOR.name)
     reconciler = SimulatedNodes(
         nodes.lister,
         pods.lister,
         leases.lister,
+        ResourceSlices(devices.lister, {each.name: each.devices for each in wanted}),
         network,
         context.recorder(DESCRIPTOR),
-        templates(options.nodes),
+        wanted,
         read_behaviour(options),
         options.simulated_speed,
         clock=context.clock,
@@ -420,7 +427,8 @@ def build(context: ControllerContext, options: Options) -> Controller:
         Watch(nodes, reconciler.node_keys),
         Watch(nodes, reconciler.status_keys, delay=_LOOK),
         Watch(pods, pod_keys),
+        Watch(devices, slice_keys),
         Watch(services, network.askers),
-        Watch(slices, network.askers_of_slice),
+        Watch(endpoint_slices, network.askers_of_slice),
     ]
     return assemble(DESCRIPTOR, context, reconciler, watches, workers=_WORKERS)

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.expressions.library.float_format import write_double, write_fixed, write_scientific
 from ctrlmgr.expressions.time_values import write_duration, write_timestamp
 from ctrlmgr.expressions.types import Type
-from ctrlmgr.expressions.values import SEQUENCES, Duration, EvalError, Timestamp, UInt, type_of
+from ctrlmgr.expressions.values import MAPS, SEQUENCES, Duration, EvalError, Timestamp, UInt, type_of
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.work_budget import spend
 
@@ -127,7 +127,7 @@ def _refuse(verb: str, value: Any) -> EvalError:
 def _string(value: Any, precision: int | None) -> str:
     if type(value) in SEQUENCES:
         return f"[{', '.join(map(_literal, value))}]"
-    if type(value) is dict:
+    if type(value) in MAPS:
         entries = sorted((_key(key), _literal(each)) for key, each in value.items())
         return "{" + ", ".join(f"{key}:{each}" for key, each in entries) + "}"
     simple = _simple(value)

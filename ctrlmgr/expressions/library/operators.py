@@ -16,9 +16,11 @@ from ctrlmgr.expressions.declarations import Library
 from ctrlmgr.expressions.time_values import duration, timestamp
 from ctrlmgr.expressions.values import (
     LEAST_INT,
+    MAPS,
     MOST_INT,
     MOST_UINT,
     SEQUENCES,
+    DefaultMap,
     Duration,
     EvalError,
     MapList,
@@ -267,7 +269,7 @@ def differs(one: Any, other: Any) -> bool:
 @OPERATORS.function("@in", "(A, list(A)) -> bool", "(A, map(A, B)) -> bool")
 def is_in(value: Any, container: Any) -> bool:
     """Return whether a list contains an element, or a map a key."""
-    if type(container) is dict:
+    if type(container) in MAPS:
         return entry(container, value)[0]
     if type(container) not in SEQUENCES:
         raise no_overload()
@@ -276,8 +278,10 @@ def is_in(value: Any, container: Any) -> bool:
 
 def index(container: Any, key: Any) -> Any:
     """Return an element of a list or a value of a map; raises `EvalError`."""
-    if type(container) is dict:
+    if type(container) in MAPS:
         found, value = entry(container, key)
+        if not found and type(container) is DefaultMap:
+            return {}
         if not found:
             raise EvalError(f"no such key: {_shown(key)}")
         return value

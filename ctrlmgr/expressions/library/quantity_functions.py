@@ -136,7 +136,8 @@ class Semver:
         return (self.numbers, not self.before, parts)
 
 
-def _read(text: str, *, normalize: bool) -> Semver:
+def read_semver(text: str, *, normalize: bool = False) -> Semver:
+    """Return a semantic version; raises `EvalError`. `normalize` also accepts shorter forms, such as `v1.2`."""
     match = _version(_normalized(text) if normalize else text)
     if match is None or any(len(match[at]) > _LONGEST_NUMBER for at in (1, 2, 3)):
         raise EvalError(f"invalid semver: {text[:200]}")
@@ -157,13 +158,13 @@ def _normalized(text: str) -> str:
 
 @_function("semver", "(string) -> kubernetes.Semver", "(string, bool) -> kubernetes.Semver")
 def _semver(text: str, normalize: bool = False) -> Semver:
-    return _read(text, normalize=normalize)
+    return read_semver(text, normalize=normalize)
 
 
 @_function("isSemver", "(string) -> bool", "(string, bool) -> bool")
 def _is_semver(text: str, normalize: bool = False) -> bool:
     try:
-        _read(text, normalize=normalize)
+        read_semver(text, normalize=normalize)
     except EvalError:
         return False
     return True

@@ -9,13 +9,10 @@ from ctrlmgr.kinds.resource.resource_claims import ResourceClaimStrategy, Resour
 from ctrlmgr.kinds.resource.resource_slices import ResourceSliceStrategy
 
 _V1 = "resource.k8s.io/v1"
-_UNUSED = "no device is allocated"
 
 KINDS = (
-    Declaration(_V1, "DeviceClass", strategy=DeviceClassStrategy(), printer=printers.AGE, unused=_UNUSED),
+    Declaration(_V1, "DeviceClass", strategy=DeviceClassStrategy(), printer=printers.AGE),
     Declaration(_V1, "ResourceClaim", strategy=ResourceClaimStrategy(), printer=printers.RESOURCE_CLAIM),
     Declaration(_V1, "ResourceClaimTemplate", strategy=ResourceClaimTemplateStrategy(), printer=printers.AGE),
-    Declaration(
-        _V1, "ResourceSlice", strategy=ResourceSliceStrategy(), printer=printers.RESOURCE_SLICE, unused=_UNUSED
-    ),
+    Declaration(_V1, "ResourceSlice", strategy=ResourceSliceStrategy(), printer=printers.RESOURCE_SLICE),
 )

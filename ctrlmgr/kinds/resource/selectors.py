@@ -82,7 +82,7 @@ def _validate_expression(source: str, path: Path) -> list[FieldError]:
 def _judge(source: str, has_portions: bool, has_lists: bool) -> tuple[str, int]:
     """Return the error of an expression and its maximum cost."""
     try:
-        expression = _environment(has_portions, has_lists).compile(source)
+        expression = compile_selector(source, has_portions, has_lists)
     except CompileError as error:
         return f"compilation failed: {error}", 0
     if expression.type not in (BOOL, ANY, *((DYN,) if has_lists else ())):
@@ -91,6 +91,11 @@ def _judge(source: str, has_portions: bool, has_lists: bool) -> tuple[str, int]:
 
 
 _judged = lru_cache(maxsize=512)(_judge)
+
+
+def compile_selector(source: str, has_portions: bool, has_lists: bool) -> Expression:
+    """Compile an expression about a device; raises `CompileError`. See `_environment` for the other arguments."""
+    return _environment(has_portions, has_lists).compile(source)
 
 
 @cache

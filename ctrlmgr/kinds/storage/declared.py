@@ -14,7 +14,7 @@ _V1 = "storage.k8s.io/v1"
 _UNUSED = "no driver is called"
 
 KINDS = (
-    Declaration(_V1, "CSIDriver", strategy=CSIDriverStrategy(), printer=printers.CSI_DRIVER, unused=_UNUSED),
+    Declaration(_V1, "CSIDriver", strategy=CSIDriverStrategy(), printer=printers.CSI_DRIVER),
     Declaration(_V1, "CSINode", strategy=CSINodeStrategy(), printer=printers.CSI_NODE, unused=_UNUSED),
     Declaration(
         _V1,
@@ -29,7 +29,6 @@ KINDS = (
         "VolumeAttachment",
         strategy=VolumeAttachmentStrategy(),
         printer=printers.VOLUME_ATTACHMENT,
-        unused="no volume is attached",
     ),
     Declaration(
         _V1, "VolumeAttributesClass", strategy=VolumeAttributesClassStrategy(), printer=printers.VOLUME_ATTRIBUTES_CLASS

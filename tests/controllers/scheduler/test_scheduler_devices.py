@@ -64,7 +64,7 @@ def test_a_claim_that_nothing_has_allocated_fits_on_no_node(scene: Scene) -> Non
     claim(scene)
     assert scene.places() == {"p": ""}
     assert scene.told("FailedScheduling") == [
-        "0/2 nodes are available: 2 cannot allocate all claims. no new claims to deallocate, "
+        "0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, "
         "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     ]
 

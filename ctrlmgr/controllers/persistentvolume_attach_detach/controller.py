@@ -1,0 +1,279 @@
+"""The attach-detach controller: creates and deletes the VolumeAttachments of nodes, and reports what is attached.
+
+Guarantees, Kubernetes' (`pkg/controller/volume/attachdetach`, `pkg/volume/csi/csi_attacher.go`):
+- A VolumeAttachment exists for each volume that a pod with a node needs. The volume is in the node's status as attached
+  when its driver says so, and an Event of each pod reports that.
+- Before a VolumeAttachment is deleted, the volume is removed from the node's status.
+- If a volume for one node is attached elsewhere, or if its driver fails, an Event of each pod has the reason.
+`decide` has the rules for detaching.
+
+All state follows from the objects, except how long volumes have been unused or attaching. In-tree volumes that were
+migrated to CSI drivers, and volumes of iSCSI and Fibre Channel, are not attached. Its keys are the names of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from ctrlmgr.api.core import Node
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NODES, PODS, Key
+from ctrlmgr.client import EngineClient
+from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.claims_of_pods import claims_of
+from ctrlmgr.controllers.descriptor import ControllerContext
+from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
+from ctrlmgr.controllers.persistentvolume_attach_detach import DESCRIPTOR, Options
+from ctrlmgr.controllers.persistentvolume_attach_detach.attachable import (
+    ATTACHMENTS,
+    CLAIMS,
+    MANAGED,
+    VOLUMES,
+    Attachable,
+    claim_of,
+    decode_node,
+    node_name,
+    node_of,
+    volume_name_of,
+)
+from ctrlmgr.controllers.persistentvolume_attach_detach.decide import (
+    ATTACH,
+    CsiVolume,
+    Needed,
+    NodeState,
+    detaching,
+    multi_attach_problem,
+)
+from ctrlmgr.errors import AlreadyExists, CtrlmgrError, NotFound
+from ctrlmgr.informer import Change
+from ctrlmgr.manager import Controller, Result, Watch
+from ctrlmgr.workqueue import ExponentialBackoff
+
+_WORKERS: Final = 4
+_MENTIONS: Final = (b'"volumesInUse"', b'"volumesAttached"')
+"""The body of every node with volumes contains one of these."""
+_FIRST_RETRY, _LAST_RETRY = 0.5, 122.0
+"""Seconds between tries to attach a volume (`exponentialbackoff`)."""
+
+
+@dataclass
+class _Memory:
+    """The state of a node that its objects do not have; times are monotonic seconds, by volume."""
+
+    unused: dict[str, float] = field(default_factory=dict)
+    """Since when volumes that are attached are not needed."""
+    attaching: dict[str, float] = field(default_factory=dict)
+    """Since when drivers are attaching volumes."""
+    told: set[str] = field(default_factory=set)
+    """The volumes whose problem with other nodes was reported."""
+    compared: float | None = None
+    """When attached volumes were last compared with their VolumeAttachments."""
+
+
+@dataclass
+class _Round:
+    """One reconcile of a node."""
+
+    node: NodeState
+    memory: _Memory
+    client: EngineClient
+    now: float
+    dues: list[float] = field(default_factory=list)
+    """Seconds until something is due."""
+    problems: list[str] = field(default_factory=list)
+
+
+class AttachDetach:
+    """Reconciles the volumes of a node."""
+
+    def __init__(self, attachable: Attachable, recorder: Recorder, options: Options, *, clock: Clock) -> None:
+        """Read from the caches of `attachable`."""
+        self._attachable, self._recorder, self._options, self._clock = attachable, recorder, options, clock
+        # By node. Only one worker has a node at a time.
+        self._memories: dict[str, _Memory] = {}
+
+    def reconcile(self, key: Key, client: EngineClient) -> Result | None:
+        """Attach and detach the volumes of a node; raises the errors of the API, and `CtrlmgrError` for drivers'."""
+        node = self._attachable.state(key.name)
+        if not node.needed and not node.present:
+            self._memories.pop(node.name, None)
+            return None
+        memory = self._memories.setdefault(node.name, _Memory())
+        work = _Round(node, memory, client, self._clock.monotonic())
+        leaving = self._leaving(work)
+        attached = [name for name in node.reported if name not in leaving and name not in node.needed]
+        attached += [name for name, needed in node.needed.items() if self._is_attached(work, name, needed)]
+        self._report(work, attached)
+        for name in leaving:
+            _detach(node, name, client)
+        if work.problems:
+            raise CtrlmgrError("; ".join(work.problems))
+        return Result(requeue_after=min(work.dues, default=None))
+
+    def _leaving(self, work: _Round) -> list[str]:
+        """Return the volumes to detach now."""
+        node, memory = work.node, work.memory
+        unused = [name for name in node.present if name not in node.needed]
+        memory.unused = {name: memory.unused.get(name, work.now) for name in unused}
+        seconds = {name: work.now - since for name, since in memory.unused.items()}
+        found = detaching(node, seconds, forces=not self._options.disable_force_detach_on_timeout)
+        work.dues += [] if found.due is None else [found.due]
+        return [*found.volumes]
+
+    def _is_attached(self, work: _Round, name: str, needed: Needed) -> bool:
+        """Return whether a needed volume counts as attached; create its VolumeAttachment if that is possible."""
+        found = self._attachable.attachment(needed.volume, work.node.name)
+        was = name in work.node.reported
+        if found is not None and found.is_attached and not found.object.is_terminating:
+            work.memory.attaching.pop(name, None)
+            work.memory.told.discard(name)
+            if not was:
+                self._tell(needed, NORMAL, "SuccessfulAttachVolume", "AttachVolume.Attach succeeded", "")
+            return True
+        if was and not self._is_compared(work):
+            return True
+        if found is None:
+            self._create(work, name, needed)
+        elif not found.object.is_terminating:
+            self._await(work, name, needed, found.error)
+        return False
+
+    def _is_compared(self, work: _Round) -> bool:
+        """Return whether it is time to compare a node's attached volumes with the VolumeAttachments."""
+        if self._options.disable_attach_detach_reconcile_sync:
+            return False
+        memory, period = work.memory, self._options.attach_detach_reconcile_sync_period
+        if memory.compared is None:
+            memory.compared = work.now
+        left = memory.compared + period - work.now
+        if left <= 0:
+            memory.compared = None
+            return True
+        work.dues.append(left)
+        return False
+
+    def _create(self, work: _Round, name: str, needed: Needed) -> None:
+        volume, node = needed.volume, work.node.name
+        others = [] if volume.is_shared else self._attachable.elsewhere(volume, node)
+        if others:
+            if any(is_attached for _, is_attached in others) and name not in work.memory.told:
+                work.memory.told.add(name)
+                self._tell_multi_attach(name, needed, [other for other, _ in others])
+            return
+        with suppress(AlreadyExists):  # the cache is behind; its change triggers the next reconcile
+            work.client.create(Object.from_dict(_attachment(volume, node)))
+        work.memory.attaching[name] = work.now
+        work.dues.append(ATTACH)
+
+    def _await(self, work: _Round, name: str, needed: Needed, error: str) -> None:
+        """Report a driver's error, or that a driver takes too long."""
+        left = work.memory.attaching.setdefault(name, work.now) + ATTACH - work.now
+        if not error and left > 0:
+            work.dues.append(left)
+            return
+        del work.memory.attaching[name]
+        volume = needed.volume
+        late = f"timed out waiting for external-attacher of {volume.driver} CSI driver to attach volume {volume.handle}"
+        problem = error or late
+        self._tell(needed, WARNING, "FailedAttachVolume", "AttachVolume.Attach failed", f": {problem}")
+        work.problems.append(f"attaching {name} to {work.node.name} failed: {problem}")
+
+    def _tell_multi_attach(self, name: str, needed: Needed, others: list[str]) -> None:
+        nothing = Needed(needed.volume, ())
+        users = [pod for other in others for pod in self._attachable.needed(other).get(name, nothing).pods]
+        for pod in needed.pods:
+            problem = multi_attach_problem(pod, users)
+            self._tell(Needed(needed.volume, [pod]), WARNING, "FailedAttachVolume", "Multi-Attach error", problem)
+
+    def _tell(self, needed: Needed, type_: str, reason: str, what: str, why: str) -> None:
+        for pod in needed.pods:
+            self._recorder.event(pod, type_, reason, f'{what} for volume "{needed.volume.persistent_volume}" {why}')
+
+    def _report(self, work: _Round, attached: list[str]) -> None:
+        """Write the node's attached volumes, those that it reported already first; a deleted node has no status."""
+        before = [*work.node.reported]
+        ordered = [name for name in before if name in attached] + [name for name in attached if name not in before]
+        obj = self._attachable.nodes.get(Key("", work.node.name))
+        if obj is None or ordered == before:
+            return
+        volumes = [{"name": each, "devicePath": ""} for each in ordered] or None
+        work.client.patch(obj, {"metadata": {"uid": obj.uid}, "status": {"volumesAttached": volumes}}, "status")
+
+    # Changes
+
+    def of_pod(self, change: Change) -> Iterator[Key]:
+        """Yield the node of a changed pod with claims."""
+        if any(True for _ in claims_of(change.object)) and (node := node_name(change.object)):
+            yield Key("", node)
+
+    def of_node(self, change: Change) -> Iterator[Key]:
+        """Yield a node that was created or deleted, or whose volumes, taints or readiness changed."""
+        if change.old is None or change.new is None or _volumes_differ(change.old, change.new):
+            yield change.object.key
+
+    def of_claim(self, change: Change) -> Iterator[Key]:
+        """Yield the nodes whose pods use a changed claim."""
+        yield from _keys(self._attachable.nodes_of_claim(change.object.key))
+
+    def of_volume(self, change: Change) -> Iterator[Key]:
+        """Yield the nodes whose pods use a changed PersistentVolume."""
+        claim = claim_of(change.object)
+        if claim is not None:
+            yield from _keys(self._attachable.nodes_of_claim(claim))
+
+    def of_attachment(self, change: Change) -> Iterator[Key]:
+        """Yield the node of a changed VolumeAttachment; after its deletion, all nodes that need the volume."""
+        yield Key("", node_of(change.object))
+        if change.new is None:
+            yield from _keys(self._attachable.nodes_of_volume(volume_name_of(change.object)))
+
+
+def _detach(node: NodeState, name: str, client: EngineClient) -> None:
+    attachment = node.present[name][1]
+    if attachment is not None and not attachment.object.is_terminating:
+        with suppress(NotFound):
+            client.delete(attachment.object)
+
+
+def _keys(nodes: Iterator[str]) -> Iterator[Key]:
+    return (Key("", each) for each in dict.fromkeys(nodes))
+
+
+def _volumes_differ(old: Object, new: Object) -> bool:
+    if (MANAGED in old.annotations) != (MANAGED in new.annotations):
+        return True
+    if not any(each.mentions(word) for each in (old, new) for word in _MENTIONS):
+        return False
+    return decode_node(old.body) != decode_node(new.body) or old.view(Node).is_ready != new.view(Node).is_ready
+
+
+def _attachment(volume: CsiVolume, node: str) -> dict[str, object]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": {"name": volume.attachment(node)},
+        "spec": {
+            "attacher": volume.driver,
+            "nodeName": node,
+            "source": {"persistentVolumeName": volume.persistent_volume},
+        },
+    }
+
+
+def build(context: ControllerContext, options: Options) -> Controller:
+    """Build the controller from its context and options."""
+    informers = context.informers
+    reconciler = AttachDetach(Attachable(informers), context.recorder(DESCRIPTOR), options, clock=context.clock)
+    watches = [
+        Watch(informers.informer(PODS), reconciler.of_pod),
+        Watch(informers.informer(NODES), reconciler.of_node),
+        Watch(informers.informer(CLAIMS), reconciler.of_claim),
+        Watch(informers.informer(VOLUMES), reconciler.of_volume),
+        Watch(informers.informer(ATTACHMENTS), reconciler.of_attachment),
+    ]
+    limiter = ExponentialBackoff[Key](_FIRST_RETRY, _LAST_RETRY)
+    return assemble(DESCRIPTOR, context, reconciler, watches, workers=_WORKERS, limiter=limiter, reads_own_writes=True)

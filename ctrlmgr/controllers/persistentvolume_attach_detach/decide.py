@@ -1,0 +1,117 @@
+"""Decides which volumes to attach to a node and which to detach: pure functions of what a node has and needs.
+
+Guarantees, those of Kubernetes' `pkg/controller/volume/attachdetach/reconciler/reconciler.go`:
+- A volume that no pod of the node needs is detached when the node no longer has it in use. It is detached all the same
+  if the node is out of service, or if the node is not ready for `UNMOUNT` seconds.
+- A volume for one node is attached only when it is attached to no other node.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ctrlmgr.api.object import Object
+
+UNMOUNT: Final = 360.0
+"""Seconds after which a volume in use by an unready node is detached (`ReconcilerMaxWaitForUnmountDuration`)."""
+ATTACH: Final = 120.0
+"""Seconds that a driver may take to attach a volume before that is reported (`csiTimeout`)."""
+_PREFIX: Final = "kubernetes.io/csi/"
+
+
+class CsiVolume(NamedTuple):
+    """A volume of a CSI driver."""
+
+    driver: str
+    handle: str
+    persistent_volume: str = ""
+    """The name of its PersistentVolume, "" if it is unknown."""
+    is_shared: bool = False
+    """Whether several nodes may have it."""
+
+    @property
+    def unique_name(self) -> str:
+        """Its name in the statuses of nodes."""
+        return f"{_PREFIX}{self.driver}^{self.handle}"
+
+    def attachment(self, node: str) -> str:
+        """Return the name of its VolumeAttachment for a node (`getAttachmentName`)."""
+        return f"csi-{hashlib.sha256(f'{self.handle}{self.driver}{node}'.encode()).hexdigest()}"
+
+
+def volume_of(unique_name: str) -> CsiVolume | None:
+    """Return the volume with a name from a node's status; None for another plugin's."""
+    driver, mark, handle = unique_name.removeprefix(_PREFIX).partition("^")
+    return CsiVolume(driver, handle) if mark and unique_name.startswith(_PREFIX) else None
+
+
+class Attachment(NamedTuple):
+    """A VolumeAttachment."""
+
+    object: Object
+    is_attached: bool
+    error: str = ""
+    """The driver's message if it could not attach the volume."""
+
+
+class Needed(NamedTuple):
+    """A volume that pods of a node need."""
+
+    volume: CsiVolume
+    pods: Sequence[Object]
+
+
+@dataclass
+class NodeState:
+    """The volumes of a node, keyed by their unique names."""
+
+    name: str
+    needed: Mapping[str, Needed] = field(default_factory=dict)
+    present: Mapping[str, tuple[CsiVolume, Attachment | None]] = field(default_factory=dict)
+    """The volumes that are attached or may be; None: the VolumeAttachment does not exist."""
+    reported: Sequence[str] = ()
+    """The volumes in its status as attached."""
+    in_use: Collection[str] = ()
+    is_ready: bool = False
+    is_out_of_service: bool = False
+
+
+class Detaching(NamedTuple):
+    """The volumes to detach now, and seconds until the next one may be due (None: at a change)."""
+
+    volumes: Mapping[str, Attachment | None]
+    due: float | None = None
+
+
+def detaching(node: NodeState, unused: Mapping[str, float], *, forces: bool) -> Detaching:
+    """Return the volumes to detach; `unused` is for how many seconds each has not been needed.
+
+    With `forces`, volumes in use by an unready node are detached after `UNMOUNT` seconds.
+    """
+    found: dict[str, Attachment | None] = {}
+    left: list[float] = []
+    for name, seconds in unused.items():
+        is_forced = forces and not node.is_ready and seconds >= UNMOUNT
+        if name in node.in_use and not is_forced and not node.is_out_of_service:
+            left += [UNMOUNT - seconds] if forces and seconds < UNMOUNT else []
+        else:
+            found[name] = node.present[name][1]
+    return Detaching(found, min(left, default=None))
+
+
+def multi_attach_problem(pod: Object, others: Sequence[Object]) -> str:
+    """Return the problem of a pod whose volume is attached to another node, where pods `others` need it.
+
+    Names of pods in other namespaces are not shown.
+    """
+    if not others:
+        return "Volume is already exclusively attached to one node and can't be attached to another"
+    local = [each.name for each in others if each.namespace == pod.namespace]
+    elsewhere = len(others) - len(local)
+    if not local:
+        return f"Volume is already used by {elsewhere} pod(s) in different namespaces"
+    text = f"Volume is already used by pod(s) {', '.join(local)}"
+    return f"{text} and {elsewhere} pod(s) in different namespaces" if elsewhere else text

@@ -1,0 +1,70 @@
+"""Volumes that pods cannot share, and volumes that exist in some zones only.
+
+Source: kube-scheduler's plugins VolumeRestrictions and VolumeZone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.scheduling.scheduling_view import VolumeView
+
+IN_USE: Final = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+NO_DISK: Final = "node(s) had no available disk"
+NO_ZONE: Final = "node(s) had no available volume zone"
+
+_GENERAL: Final[Mapping[str, str]] = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""The current label of each former one."""
+TOPOLOGY_LABELS: Final = (*_GENERAL, *_GENERAL.values())
+
+Zones = tuple[tuple[str, frozenset[str]], ...]
+"""Labels of volumes, each with the values that a node's label may have."""
+
+
+class Disk(NamedTuple):
+    """A disk that a pod names itself; two pods may have it on one node only if both read it."""
+
+    kind: str
+    name: tuple[str, ...]
+    monitors: frozenset[str] = frozenset()
+    """For Ceph: disks are the same if they share a monitor."""
+    is_read_only: bool = False
+
+    def clashes(self, other: Disk) -> bool:
+        """Return whether two pods cannot have both disks on one node."""
+        if (self.kind, self.name) != (other.kind, other.name) or (self.is_read_only and other.is_read_only):
+            return False
+        return not self.monitors or bool(self.monitors & other.monitors)
+
+
+def disks_of(volume: VolumeView) -> Iterator[Disk]:
+    """Yield the disk of a volume, if it is one."""
+    for kind, name in (("gce_persistent_disk", "pdName"), ("iscsi", "iqn")):
+        source: Mapping[str, Any] | None = getattr(volume, kind)
+        if source is not None:
+            yield Disk(kind, (source.get(name) or "",), is_read_only=bool(source.get("readOnly")))
+    if volume.aws_elastic_block_store is not None:  # two pods cannot even read it
+        yield Disk("aws_elastic_block_store", (volume.aws_elastic_block_store.get("volumeID") or "",))
+    if volume.rbd is not None:
+        image = (volume.rbd.get("pool") or "", volume.rbd.get("image") or "")
+        monitors = frozenset(volume.rbd.get("monitors") or ())
+        yield Disk("rbd", image, monitors, is_read_only=bool(volume.rbd.get("readOnly")))
+
+
+def zones_of(labels: Mapping[str, str]) -> Zones:
+    """Return the zones and regions of a volume with these labels; `a__b` are two zones."""
+    found = ((key, labels[key].split("__")) for key in TOPOLOGY_LABELS if key in labels)
+    return tuple((key, frozenset(map(str.strip, values))) for key, values in found if all(map(str.strip, values)))
+
+
+def is_in_zones(zones: Zones, labels: Mapping[str, str]) -> bool:
+    """Return whether a node with these labels is in all zones of volumes; one without such labels is."""
+    if not any(key in labels for key in TOPOLOGY_LABELS):
+        return True
+    return all(labels.get(key, labels.get(_GENERAL.get(key, key))) in values for key, values in zones)

@@ -1,0 +1,386 @@
+"""Searches devices for claims: an exhaustive search with backtracking, which ends at the first solution.
+
+Guarantees, those of `dynamic-resource-allocation/structured`:
+- Claims, their requests and the devices of a request are tried in order, devices in the order of their pools. Of a
+  request's alternatives, the first with a solution is used.
+- A device belongs to one claim, unless it may be shared or the request has admin access. The sum of what claims consume
+  of a shared device, and of the counters that devices share, does not exceed what there is.
+- A claim gets at most `MOST_RESULTS` devices.
+- A taint with the effect NoSchedule or NoExecute excludes a device, unless the request tolerates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, Final
+
+from ctrlmgr.api.quantity import parse
+from ctrlmgr.scheduling.structured.constraints import Constraint
+from ctrlmgr.scheduling.structured.device_selectors import AllocationError, selects
+from ctrlmgr.scheduling.structured.pools import Counters, Device, DeviceID, Fields, Pool
+from ctrlmgr.scheduling.structured.portions import consumed, fits
+
+MOST_RESULTS: Final = 32
+"""Maximum number of devices of a claim (`AllocationResultsMaxSize`)."""
+_ALL: Final = "All"
+_EXCLUDING: Final = ("NoSchedule", "NoExecute")
+
+
+class Outcome(Enum):
+    """The result of a part of the search."""
+
+    FOUND = auto()
+    NONE = auto()
+    TOO_MANY = auto()
+    """A claim would get more than `MOST_RESULTS` devices."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim to allocate."""
+
+    name: str
+    """`namespace/name`."""
+    spec: Fields
+
+    @property
+    def devices(self) -> Fields:
+        """Its DeviceClaim."""
+        found: Fields = self.spec.get("devices") or {}
+        return found
+
+
+@dataclass
+class Taken:
+    """The devices that other claims have."""
+
+    devices: dict[DeviceID, int] = field(default_factory=dict)
+    """The number of claims that have a whole device."""
+    portions: dict[DeviceID, dict[str, int]] = field(default_factory=dict)
+    """Of shared devices, the consumed capacities in billionths."""
+    sharing: dict[DeviceID, int] = field(default_factory=dict)
+    """The number of claims that have a part of a device."""
+
+    def add(self, device: DeviceID, portions: Mapping[str, int] | None, sign: int) -> None:
+        """Add (1) or remove (-1) a device of a claim, or `portions` of it."""
+        counts = self.devices if portions is None else self.sharing
+        counts[device] = counts.get(device, 0) + sign
+        held = self.portions.setdefault(device, {}) if portions else {}
+        for name, amount in (portions or {}).items():
+            held[name] = held.get(name, 0) + sign * amount
+        if not counts[device]:
+            del counts[device]
+            if portions is not None:
+                self.portions.pop(device, None)
+
+    def has(self, device: DeviceID) -> bool:
+        """Return whether a claim has a device, or a part of it."""
+        return device in self.devices or device in self.sharing
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A device that was chosen for a request."""
+
+    request: str
+    """`REQUEST` or `REQUEST/ALTERNATIVE`."""
+    fields: Fields
+    """The request, or its alternative."""
+    device: Device
+    portions: Mapping[str, int] | None = None
+    """The consumed capacities of a shared device, in billionths."""
+
+
+@dataclass
+class _Request:
+    """A request or one of its alternatives; `candidates` are the devices that its selectors match."""
+
+    name: str
+    fields: Fields
+    class_: Fields
+    """The DeviceClass."""
+    count: int = 0
+    is_all: bool = False
+    candidates: Sequence[Device] | None = None
+
+    @property
+    def has_admin_access(self) -> bool:
+        return bool(self.fields.get("adminAccess"))
+
+    @property
+    def portions(self) -> dict[str, int]:
+        requests = (self.fields.get("capacity") or {}).get("requests") or {}
+        return {name: parse(amount) for name, amount in requests.items()}
+
+    def tolerates(self, device: Device) -> bool:
+        return all(
+            each["effect"] not in _EXCLUDING
+            or any(tolerates(one, each) for one in self.fields.get("tolerations") or ())
+            for each in device.fields.get("taints") or ()
+        )
+
+
+@dataclass
+class Solution:
+    """The chosen devices of each claim, and the device class of each of its requests by name."""
+
+    chosen: list[list[Chosen]]
+    classes: list[dict[str, Fields]]
+
+
+def tolerates(toleration: Fields, taint: Fields) -> bool:
+    """Return whether a toleration matches a taint of a device (`ToleratesTaint`)."""
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    if toleration.get("key") and toleration["key"] != taint.get("key"):
+        return False
+    operator = toleration.get("operator") or "Equal"
+    same = (toleration.get("value") or "") == (taint.get("value") or "")
+    return operator == "Exists" or (operator == "Equal" and same)
+
+
+def allocate(
+    pools: Sequence[Pool], claims: Sequence[Claim], classes: Callable[[str], Fields | None], taken: Taken
+) -> Solution | None:
+    """Return devices of `pools` for claims, None if there are none; raises `AllocationError`.
+
+    `classes` returns a DeviceClass by name.
+    """
+    search = _Search(pools, claims, classes, taken)
+    if search.claim(0) is Outcome.FOUND:
+        return search.solution()
+    if any(each.is_invalid for each in pools):
+        raise InvalidPoolsError("invalid resource pools were encountered")
+    return None
+
+
+class InvalidPoolsError(AllocationError):
+    """The node has invalid pools, and the other ones do not suffice; other nodes may."""
+
+
+class _Search:
+    """One search; its methods return whether the rest of the claims can be allocated, and keep the choices if so."""
+
+    def __init__(
+        self, pools: Sequence[Pool], claims: Sequence[Claim], classes: Callable[[str], Fields | None], taken: Taken
+    ) -> None:
+        self._pools = pools
+        self._usable = [
+            each for pool in pools if not pool.is_incomplete and not pool.is_invalid for each in pool.devices
+        ]
+        self._claims, self._classes, self._taken = claims, classes, taken
+        self._requests = [[*self._alternatives(claim)] for claim in claims]
+        self._constraints = [[Constraint(each) for each in claim.devices.get("constraints") or ()] for claim in claims]
+        self._chosen: list[list[Chosen]] = [[] for _ in claims]
+        self._selected: list[dict[int, _Request]] = [{} for _ in claims]
+        # By device: the numbers of claims for which it is being allocated, and consumed portions.
+        self._claimed: dict[DeviceID, list[int]] = {}
+        self._portions: dict[DeviceID, list[Mapping[str, int]]] = {}
+        self._counters = {(pool.driver, pool.name): _available(pool, taken) for pool in pools if pool.counters}
+        for number, claim in enumerate(claims):
+            self._check_size(number, claim)
+
+    def solution(self) -> Solution:
+        """Return the choices."""
+        named = [{each.name: each.class_ for each in selected.values()} for selected in self._selected]
+        return Solution(self._chosen, named)
+
+    # Requests
+
+    def _alternatives(self, claim: Claim) -> Iterator[list[_Request]]:
+        for each in claim.devices.get("requests") or ():
+            if each.get("exactly") is not None:
+                yield [self._request(claim, each["name"], each["exactly"])]
+            else:
+                alternatives = each.get("firstAvailable") or ()
+                yield [self._request(claim, f"{each['name']}/{one['name']}", one) for one in alternatives]
+
+    def _request(self, claim: Claim, name: str, fields: Fields) -> _Request:
+        where = f"claim {claim.name}, request {name.rpartition('/')[2]}"
+        class_ = self._classes(fields.get("deviceClassName") or "")
+        if class_ is None:
+            missing = f'deviceclass.resource.k8s.io "{fields.get("deviceClassName")}" not found'
+            raise AllocationError(
+                f"{where}: could not retrieve device class {fields.get('deviceClassName')}: {missing}"
+            )
+        request = _Request(name, fields, class_, int(fields.get("count") or 0))
+        if fields.get("allocationMode") == _ALL:
+            request.is_all = True
+            self._check_pools(where)
+            request.candidates = [
+                each
+                for each in self._usable
+                if self._is_selectable(claim, request, each)
+                and consumed(request.portions, _capacities(each)) is not None
+            ]
+            request.count = len(request.candidates)
+        return request
+
+    def _check_pools(self, where: str) -> None:
+        for pool in self._pools:
+            if pool.is_incomplete or pool.is_invalid:
+                state = "being updated" if pool.is_incomplete else "invalid"
+                which = f"resource pool {pool.driver}/{pool.name} is currently {state}"
+                raise AllocationError(f"{where}: asks for all devices, but {which}")
+
+    def _check_size(self, number: int, claim: Claim) -> None:
+        least = sum(min(each.count for each in alternatives) for alternatives in self._requests[number])
+        if least > MOST_RESULTS:
+            size = f"number of requested devices {least} exceeds the claim limit of {MOST_RESULTS}"
+            raise AllocationError(f"claim {claim.name}: {size}")
+
+    def _candidates(self, claim: Claim, request: _Request) -> Sequence[Device]:
+        """Return the devices that the selectors match; computed once, when the search first needs them."""
+        if request.candidates is None:
+            request.candidates = [each for each in self._usable if self._is_selectable(claim, request, each)]
+        return request.candidates
+
+    def _is_selectable(self, claim: Claim, request: _Request, device: Device) -> bool:
+        class_ = request.class_
+        own = (class_.get("spec") or {}).get("selectors") or ()
+        if not selects(device, own, f"class {class_['metadata']['name']}"):
+            return False
+        return selects(device, request.fields.get("selectors") or (), f"claim {claim.name}")
+
+    # The search
+
+    def claim(self, number: int) -> Outcome:
+        """Allocate the claims from `number` on."""
+        return Outcome.FOUND if number == len(self._claims) else self._from(number, 0)
+
+    def _from(self, number: int, at: int) -> Outcome:
+        """Allocate the requests of a claim from `at` on, and the later claims."""
+        if at == len(self._requests[number]):
+            found = self.claim(number + 1)
+            # Alternatives of an earlier claim may need fewer devices.
+            return Outcome.NONE if found is Outcome.TOO_MANY else found
+        alternatives = self._requests[number][at]
+        outcomes = []
+        for each in alternatives:
+            self._selected[number][at] = each
+            outcomes.append(self._devices(number, at, each, 0, 0))
+            if outcomes[-1] is Outcome.FOUND:
+                return Outcome.FOUND
+        return Outcome.TOO_MANY if all(each is Outcome.TOO_MANY for each in outcomes) else Outcome.NONE
+
+    def _devices(self, number: int, at: int, request: _Request, having: int, start: int) -> Outcome:
+        """Choose further devices for a request that has `having`, from the candidate `start` on."""
+        if request.is_all and not request.count:
+            return Outcome.NONE
+        if having >= request.count:
+            return self._from(number, at + 1)
+        if len(self._chosen[number]) + request.count - having > MOST_RESULTS:
+            return Outcome.TOO_MANY
+        candidates = self._candidates(self._claims[number], request)
+        # All devices are needed: there is no choice.
+        last = having + 1 if request.is_all else len(candidates)
+        for index in range(having if request.is_all else start, last):
+            undo = self._take(number, request, candidates[index])
+            if undo is None:
+                continue
+            outcome = self._devices(number, at, request, having + 1, index + 1)
+            if outcome is Outcome.FOUND:
+                return outcome
+            undo()
+            if outcome is Outcome.TOO_MANY:
+                return outcome
+        return Outcome.NONE
+
+    def _take(self, number: int, request: _Request, device: Device) -> Callable[[], None] | None:
+        """Choose a device for a request, and return a function that undoes it; None if the device is not available."""
+        if self._is_in_use(number, request, device) or not request.tolerates(device):
+            return None
+        capacities = _capacities(device)
+        portions = consumed(request.portions, capacities)
+        if portions is None or not fits(portions, self._used(device.id), capacities):
+            return None
+        needs_counters = not (device.is_shared and self._has_portions(device.id))
+        if needs_counters and not self._count(device, 1):
+            return None
+        if not self._constrain(number, request, device):
+            self._count(device, -1 if needs_counters else 0)
+            return None
+        self._chosen[number].append(
+            Chosen(request.name, request.fields, device, portions if device.is_shared else None)
+        )
+        if device.is_shared:
+            self._portions.setdefault(device.id, []).append(portions)
+        else:
+            self._claimed.setdefault(device.id, []).append(number)
+        return lambda: self._untake(number, request, device, -1 if needs_counters else 0)
+
+    def _untake(self, number: int, request: _Request, device: Device, sign: int) -> None:
+        self._chosen[number].pop()
+        if device.is_shared:
+            self._portions[device.id].pop()
+        else:
+            self._claimed[device.id].pop()
+        for each in self._constraints[number]:
+            each.remove(request.name)
+        self._count(device, sign)
+
+    def _is_in_use(self, number: int, request: _Request, device: Device) -> bool:
+        claimed = self._claimed.get(device.id) or ()
+        if request.has_admin_access:
+            return not device.is_shared and number in claimed
+        return device.id in self._taken.devices or bool(claimed)
+
+    def _has_portions(self, device: DeviceID) -> bool:
+        return device in self._taken.sharing or bool(self._portions.get(device))
+
+    def _used(self, device: DeviceID) -> dict[str, int]:
+        """Return the consumed capacities of a device."""
+        found = dict(self._taken.portions.get(device) or {})
+        for each in self._portions.get(device) or ():
+            for name, amount in each.items():
+                found[name] = found.get(name, 0) + amount
+        return found
+
+    def _constrain(self, number: int, request: _Request, device: Device) -> bool:
+        constraints = self._constraints[number]
+        for at, each in enumerate(constraints):
+            if each.add(request.name, device):
+                continue
+            if request.is_all:
+                where = f"claim {self._claims[number].name}, request {request.name.rpartition('/')[2]}"
+                which = "/".join(device.id)
+                raise AllocationError(
+                    f"{where}: cannot add device {which} because a claim constraint would not be satisfied"
+                )
+            for before in constraints[:at]:
+                before.remove(request.name)
+            return False
+        return True
+
+    def _count(self, device: Device, sign: int) -> bool:
+        """Consume (1) or release (-1) the counters of a device; return whether they suffice, else nothing changes."""
+        if not sign or not device.fields.get("consumesCounters"):
+            return True
+        left = self._counters[device.id.driver, device.id.pool]
+        wanted = [
+            (left[name], counter, amount) for name, each in device.consumed.items() for counter, amount in each.items()
+        ]
+        if sign > 0 and any(held[counter] < amount for held, counter, amount in wanted):
+            return False
+        for held, counter, amount in wanted:
+            held[counter] -= sign * amount
+        return True
+
+
+def _capacities(device: Device) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = device.fields.get("capacity") or {}
+    return found
+
+
+def _available(pool: Pool, taken: Taken) -> dict[str, dict[str, int]]:
+    """Return the counters of a pool, without those that allocated devices consume."""
+    left = {name: dict(counters) for name, counters in pool.counters.items()}
+    for device in pool.all_devices:
+        if taken.has(device.id):
+            used: Counters = device.consumed
+            for name, counters in used.items():
+                for counter, amount in counters.items():
+                    left[name][counter] -= amount
+    return left

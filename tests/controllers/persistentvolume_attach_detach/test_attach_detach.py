@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctrlmgr.controllers.persistentvolume_attach_detach import Options
+from ctrlmgr.controllers.persistentvolume_attach_detach.attachable import ATTACHMENTS
+from ctrlmgr.controllers.persistentvolume_attach_detach.controller import build
+from ctrlmgr.controllers.persistentvolume_attach_detach.decide import CsiVolume, volume_of
+from tests.controllers.stage_context import StageContext
+from tests.controllers.worked_stage import WorkedStage
+
+NODES, VOLUMES = "/api/v1/nodes", "/api/v1/persistentvolumes"
+CLAIMS, PODS = "/api/v1/namespaces/a/persistentvolumeclaims", "/api/v1/namespaces/a/pods"
+STORAGE = "/apis/storage.k8s.io/v1"
+MANAGED = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+READY = [{"type": "Ready", "status": "True"}]
+
+
+def unique(name: str) -> str:
+    return f"kubernetes.io/csi/disks.example.com^h-{name}"
+
+
+def attachment(volume: str, node: str) -> str:
+    return CsiVolume("disks.example.com", f"h-{volume}").attachment(node)
+
+
+class Scene:
+    """Two nodes, and volumes of a driver that a test plays."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = Options(**options)
+        self.stage = WorkedStage(self._build)
+        self.stage.namespace("a")
+        self.stage.namespace("b")
+        for name in ("n1", "n2"):
+            self.node(name, annotations=MANAGED)
+
+    def _build(self, stage: WorkedStage) -> Any:
+        self.context = StageContext(stage)
+        return build(self.context, self.options)
+
+    def node(self, name: str, **metadata: Any) -> None:
+        self.stage.create(NODES, {"metadata": {"name": name, **metadata}})
+        self.stage.patch(f"{NODES}/{name}/status", {"status": {"conditions": READY}})
+
+    def volume(self, name: str, mode: str = "ReadWriteOnce", driver: str = "disks.example.com") -> None:
+        """A volume that is bound to a claim with its name."""
+        spec = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": name}
+        claim = self.stage.create(CLAIMS, {"metadata": {"name": name}, "spec": spec})
+        reference = {"namespace": "a", "name": name, "uid": claim["metadata"]["uid"]}
+        source = {"csi": {"driver": driver, "volumeHandle": f"h-{name}"}, "claimRef": reference}
+        body = {"capacity": {"storage": "1Gi"}, "accessModes": [mode], **source}
+        self.stage.create(VOLUMES, {"metadata": {"name": name}, "spec": body})
+        self.stage.patch(f"{CLAIMS}/{name}/status", {"status": {"phase": "Bound"}})
+
+    def pod(self, name: str, node: str, *claims: str) -> None:
+        volumes = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]
+        spec = {"nodeName": node, "containers": [{"name": "c", "image": "i"}], "volumes": volumes}
+        self.stage.create(PODS, {"metadata": {"name": name}, "spec": spec})
+        self.stage.work()
+
+    def gone(self, pod: str) -> None:
+        self.stage.delete(f"{PODS}/{pod}", gracePeriodSeconds=0)
+        self.stage.work()
+
+    def drives(self, volume: str, node: str, **status: Any) -> None:
+        """The driver reports a status, by default that the volume is attached."""
+        where = f"{STORAGE}/volumeattachments/{attachment(volume, node)}/status"
+        self.stage.patch(where, {"status": status or {"attached": True}})
+        self.stage.work()
+
+    def reports(self, node: str, **status: Any) -> None:
+        self.stage.patch(f"{NODES}/{node}/status", {"status": status})
+        self.stage.work()
+
+    def attached(self, node: str) -> list[str]:
+        status = self.stage.send("GET", f"{NODES}/{node}").body["status"]
+        return [each["name"] for each in status.get("volumesAttached") or ()]
+
+    def attachments(self) -> list[str]:
+        return self.stage.names(ATTACHMENTS)
+
+    def messages(self) -> list[tuple[str, str]]:
+        return [(reason, message) for _, reason, message in self.context.told.events]
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_volume_of_a_pod_is_attached_and_reported_when_the_driver_has_done_it(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    found = scene.stage.stored(ATTACHMENTS, attachment("v", "n1"))
+    assert found is not None
+    spec = {"attacher": "disks.example.com", "nodeName": "n1", "source": {"persistentVolumeName": "v"}}
+    assert found.to_dict()["spec"] == spec
+    assert scene.attached("n1") == []
+    scene.drives("v", "n1")
+    assert scene.attached("n1") == [unique("v")]
+    assert scene.messages() == [("SuccessfulAttachVolume", 'AttachVolume.Attach succeeded for volume "v" ')]
+
+
+def test_an_attachment_has_the_name_that_kubernetes_gives_it() -> None:
+    volume = CsiVolume("vo2.attach.example.com", "h-a")
+    assert volume.attachment("vo2-n1") == "csi-fa1b10a3003e494844cd9f1e4449f489fb59ebd00b6db7681784397a7a63276b"
+
+
+def test_unique_names_of_other_plugins_are_no_csi_volumes() -> None:
+    assert volume_of(unique("v")) == CsiVolume("disks.example.com", "h-v")
+    assert volume_of("kubernetes.io/iscsi/1.2.3.4:iqn:0") is None
+
+
+def test_nodes_that_attach_themselves_and_drivers_that_need_no_attaching_are_left_alone(scene: Scene) -> None:
+    spec = {"attachRequired": False}
+    scene.stage.create(f"{STORAGE}/csidrivers", {"metadata": {"name": "plain.example.com"}, "spec": spec})
+    scene.node("n3")
+    scene.volume("v")
+    scene.volume("plain", driver="plain.example.com")
+    scene.pod("p", "n3", "v")
+    scene.pod("q", "n1", "plain")
+    assert scene.attachments() == []
+
+
+def test_a_volume_in_use_is_detached_when_the_node_has_unmounted_it(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.drives("v", "n1")
+    scene.reports("n1", volumesInUse=[unique("v")])
+    scene.gone("p")
+    assert scene.attached("n1") == [unique("v")]
+    scene.reports("n1", volumesInUse=None)
+    assert scene.attached("n1") == []
+    assert scene.attachments() == []
+
+
+def test_the_volume_of_a_pod_that_has_ended_is_detached(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.stage.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
+    scene.stage.work()
+    assert scene.attachments() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "disabled", "is_forced"),
+    [("True", False, False), ("Unknown", False, True), ("Unknown", True, False)],
+    ids=["ready", "not ready", "not ready, but never forced"],
+)
+def test_an_unready_node_keeps_a_volume_in_use_for_six_minutes(status: str, disabled: bool, is_forced: bool) -> None:
+    scene = Scene(disable_force_detach_on_timeout=disabled)
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.drives("v", "n1")
+    scene.reports("n1", volumesInUse=[unique("v")], conditions=[{"type": "Ready", "status": status}])
+    scene.gone("p")
+    scene.stage.pass_by(359)
+    assert len(scene.attachments()) == 1
+    scene.stage.pass_by(2)
+    assert len(scene.attachments()) == (0 if is_forced else 1)
+
+
+def test_a_node_out_of_service_loses_volumes_in_use_at_once(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.reports("n1", volumesInUse=[unique("v")])
+    scene.gone("p")
+    assert len(scene.attachments()) == 1
+    taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
+    scene.stage.patch(f"{NODES}/n1", {"spec": {"taints": [taint]}})
+    scene.stage.work()
+    assert scene.attachments() == []
+
+
+def test_a_volume_for_one_node_waits_for_the_other_node_and_the_pods_learn_why(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.drives("v", "n1")
+    scene.pod("q", "n2", "v")
+    assert scene.attachments() == [attachment("v", "n1")]
+    told = 'Multi-Attach error for volume "v" Volume is already used by pod(s) p'
+    assert scene.messages()[1:] == [("FailedAttachVolume", told)]
+    scene.gone("p")
+    assert scene.attachments() == [attachment("v", "n2")]
+
+
+def test_a_volume_that_no_other_pod_needs_any_more_is_said_to_be_attached_exclusively(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.drives("v", "n1")
+    scene.reports("n1", volumesInUse=[unique("v")])
+    scene.gone("p")
+    scene.pod("q", "n2", "v")
+    why = "Volume is already exclusively attached to one node and can't be attached to another"
+    assert scene.messages()[1:] == [("FailedAttachVolume", f'Multi-Attach error for volume "v" {why}')]
+
+
+def test_a_shared_volume_is_attached_to_every_node(scene: Scene) -> None:
+    scene.volume("v", "ReadWriteMany")
+    scene.pod("p", "n1", "v")
+    scene.pod("q", "n2", "v")
+    assert scene.attachments() == sorted([attachment("v", "n1"), attachment("v", "n2")])
+
+
+def test_the_error_of_a_driver_is_told_again_until_it_succeeds(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.drives("v", "n1", attachError={"message": "no space"})
+    failed = ("FailedAttachVolume", 'AttachVolume.Attach failed for volume "v" : no space')
+    assert scene.messages() == [failed]
+    scene.stage.pass_by(0.5)
+    assert scene.messages() == [failed, failed]
+    scene.drives("v", "n1", attached=True, attachError=None)
+    assert scene.attached("n1") == [unique("v")]
+
+
+def test_a_driver_that_does_not_answer_is_reported_after_two_minutes(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.stage.pass_by(119)
+    assert scene.messages() == []
+    scene.stage.pass_by(2)
+    late = "timed out waiting for external-attacher of disks.example.com CSI driver to attach volume h-v"
+    assert scene.messages() == [("FailedAttachVolume", f'AttachVolume.Attach failed for volume "v" : {late}')]
+
+
+@pytest.mark.parametrize(("disabled", "is_attached_again"), [(False, True), (True, False)])
+def test_a_deleted_attachment_is_created_again_after_the_period(disabled: bool, is_attached_again: bool) -> None:
+    scene = Scene(disable_attach_detach_reconcile_sync=disabled)
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.drives("v", "n1")
+    scene.stage.delete(f"{STORAGE}/volumeattachments/{attachment('v', 'n1')}")
+    scene.stage.work()
+    scene.stage.pass_by(58)
+    assert scene.attachments() == []
+    scene.stage.pass_by(3)
+    assert bool(scene.attachments()) is is_attached_again
+
+
+def test_volumes_of_a_deleted_node_are_detached(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.stage.delete(f"{NODES}/n1")
+    scene.stage.work()
+    assert scene.attachments() == []
+
+
+def test_after_a_restart_a_volume_that_nothing_needs_is_detached(scene: Scene) -> None:
+    scene.volume("v")
+    scene.pod("p", "n1", "v")
+    scene.drives("v", "n1")
+    scene.stage.delete(f"{PODS}/p", gracePeriodSeconds=0)
+    scene.stage.start()
+    scene.stage.work()
+    assert scene.attachments() == []
+    assert scene.attached("n1") == []
+
+
+def test_an_attachment_with_another_name_is_left_alone(scene: Scene) -> None:
+    scene.volume("v")
+    spec = {"attacher": "disks.example.com", "nodeName": "n1", "source": {"persistentVolumeName": "v"}}
+    scene.stage.create(f"{STORAGE}/volumeattachments", {"metadata": {"name": "own"}, "spec": spec})
+    scene.stage.work()
+    assert scene.attachments() == ["own"]
