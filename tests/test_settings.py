@@ -107,6 +107,7 @@ VALUES = {
     "server.public_url": "https://k8s.example.com",
     "server.certificate_names": "ctrlmgr.example.com,192.0.2.10",
     "server.shutdown_delay": "3s",
+    "server.priority_and_fairness": "false",
     "server.max_reads": "7",
     "server.max_writes": "8",
     "server.http2_max_streams_per_connection": "9",

@@ -61,6 +61,7 @@ from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.kubelets import kubelets_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
+from ctrlmgr.serve.limiting import new_limiting
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.readiness import Readiness
 from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of
@@ -123,7 +124,9 @@ class Application(Fronted):
         own = {each.name for app in apps for each in app.controllers}
         process = Process(reader, health, clock=clock, role=self._role, own=own)
         page = Site(reader, process, authorizer, clock=clock, requests=settings.data_path)
+        limiting = new_limiting(settings.server, backend, clock=clock)
         more = {
+            **limiting.pages,
             **debug_pages(_shown(settings), backend.workers, clock=clock, profiling=settings.server.profiling),
             **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
         }
@@ -137,8 +140,9 @@ class Application(Fronted):
             authorizer,
             kinds=served,
             delay=settings.server.shutdown_delay,
-            housekeeping=[self._turn, *authorization.reloads],
+            housekeeping=[self._turn, *authorization.reloads, *limiting.housekeeping],
             auditing=audit_log.step,
+            limits=limiting.limits,
         )
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),

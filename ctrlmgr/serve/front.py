@@ -32,7 +32,8 @@ from ctrlmgr.serve.tls_options import tls_options
 from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.server.auditing.step import Auditing
-from ctrlmgr.server.request_chain import Behind
+from ctrlmgr.server.in_flight_limits import InFlightLimits
+from ctrlmgr.server.request_chain import Behind, Limits
 from ctrlmgr.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -98,11 +99,12 @@ class Front:
         delay: float = 0.0,
         housekeeping: Sequence[Callable[[], object]] = (),
         auditing: Auditing | None = None,
+        limits: Limits | None = None,
     ) -> HttpServer:
         """Return the HTTP server of `backend`; it also reloads certificates and tokens, and does `housekeeping`.
 
-        It serves `kinds`, by default the backend's. After a stop it serves for `delay` more seconds. Raises
-        `SettingsError` for an address in use.
+        It serves `kinds`, by default the backend's. Without `limits`, the settings limit concurrent reads and writes.
+        After a stop it serves for `delay` more seconds. Raises `SettingsError` for an address in use.
         """
         app = App(
             backend,
@@ -111,8 +113,7 @@ class Front:
             authorizer,
             clock=self._clock,
             random=self._random,
-            max_reads=self._settings.max_reads,
-            max_writes=self._settings.max_writes,
+            limits=limits or InFlightLimits(self._settings.max_reads, self._settings.max_writes),
             kinds=kinds,
             auditing=auditing,
             ends_watches=self._ends_watches,

@@ -21,15 +21,14 @@ from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.response_stream import Disconnected
-from ctrlmgr.server import in_flight_limits
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
-from ctrlmgr.server.in_flight_limits import InFlightLimits
+from ctrlmgr.server.in_flight_limits import READS, WRITES, InFlightLimits, Overloaded
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
-from ctrlmgr.server.presenting.responses import refused, warnings
+from ctrlmgr.server.presenting.responses import overloaded, refused, warnings
 from ctrlmgr.server.request import Request
-from ctrlmgr.server.request_chain import Behind, Chain
+from ctrlmgr.server.request_chain import Behind, Chain, Limits
 from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.resource_endpoints import Places
 
@@ -53,8 +52,7 @@ class App:
         *,
         clock: Clock,
         random: Random,
-        max_reads: int = in_flight_limits.READS,
-        max_writes: int = in_flight_limits.WRITES,
+        limits: Limits | None = None,
         kinds: Kinds | None = None,
         auditing: Auditing | None = None,
         ends_watches: bool = True,
@@ -62,19 +60,19 @@ class App:
         """Serve the resources of `backend`, and `pages`, to the users that `authenticator` and `authorizer` admit.
 
         If `kinds` is given, only these kinds are served over HTTP; the engine of `backend` may hold more. `random`
-        generates request ids, and `auditing` writes audit events. At most `max_reads` reads and `max_writes` writes run
-        at a time. If `ends_watches` is set, a watch ends when its user loses the right to start it.
+        generates request ids, `limits` decides which requests run at a time, and `auditing` writes audit events. If
+        `ends_watches` is set, a watch ends when its user loses the right to start it.
         """
         self._backend = backend
         self._ids = RequestIds(random)
         self._clock = clock
         self._places = Places(backend.kinds if kinds is None else kinds)
         self._errors = Accepts(transforms=False)
-        in_flight = InFlightLimits(max_reads, max_writes)
+        limits = limits or InFlightLimits(READS, WRITES)
         self._auditing = auditing
         if auditing is not None:
             backend.tell_of_rounds(auditing)
-        self._chain = Chain(backend, pages, authenticator, authorizer, in_flight, auditing, ends_watches=ends_watches)
+        self._chain = Chain(backend, pages, authenticator, authorizer, limits, auditing, ends_watches=ends_watches)
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -128,7 +126,8 @@ class App:
             return
         if request.audit is not None:
             request.audit.answered(error.code, status_responses.encode(status_responses.failure(error)))
-        await request.respond(refused(error, self._how(request)), warnings(error.warnings))
+        answer = overloaded(error) if isinstance(error, Overloaded) else refused(error, self._how(request))
+        await request.respond(answer, warnings(error.warnings))
 
     def _how(self, request: Request) -> Representation:
         """Return the representation of an error: the one that the client asked for if possible, else JSON."""

@@ -31,7 +31,7 @@ from ctrlmgr.http.response_stream import ONE_WRITE, Disconnected, Stream
 from ctrlmgr.http.tunnel import Side
 from ctrlmgr.metrics import RequestMetrics
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
-from ctrlmgr.server.in_flight_limits import Seat
+from ctrlmgr.server.in_flight_limits import FREE, Seat
 from ctrlmgr.server.presenting.negotiation import is_pretty
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request_ids import RequestIds
@@ -92,8 +92,8 @@ class Request:
         """The status of the answer, set when its head is sent; 0 before."""
         self.metrics: RequestMetrics | None = None
         """The metrics of the request, if any."""
-        self.seat: Seat | None = None
-        """The request's place in the in-flight limits; it is released while the body is awaited."""
+        self.seat: Seat = FREE
+        """The request's place among the concurrent ones; it is returned while the body is awaited."""
         self.headers: Sequence[Header] = ()
         """Headers that are added to any answer."""
         self.audit: Record | None = None
@@ -152,11 +152,11 @@ class Request:
         if (self._exchange.length or 0) > BODY_LIMIT:
             raise _too_large()
         try:
-            if self._exchange.has_come or self.seat is None:
+            if self._exchange.has_come:
                 return await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
-            self.seat.leave()
+            self.seat.pause()
             body = await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
-            self.seat.take()
+            await self.seat.take()
             return body
         except BodyTooLarge as error:
             raise _too_large() from error

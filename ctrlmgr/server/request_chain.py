@@ -6,13 +6,13 @@
 | authentication | the sender | 401 |
 | audit | the audit level; the record collects facts from later steps, and ends with the answer | |
 | impersonation | the user to act as, if the headers name one | 400, 403 |
-| fairness | whether a place for the request is free | 429 |
+| fairness | whether the request may run now; it may have to wait | 429 |
 | authorization | whether the user may make the request | 403 |
 | verb | the answer; a write passes admission within the engine, where its object is known | the verb's errors |
 
 Guarantees:
 - An unauthorized client learns nothing about which objects exist: 401 and 403 are decided before 404.
-- A step that calls no other process passes without waiting.
+- A step that calls no other process passes without waiting, except for fairness.
 - Writes that were acknowledged before a request arrived apply to it. A revoked right is gone on every connection.
 - A watch, or a connection to a container, ends at most a minute after its credentials expire or its user loses the
   right to start it. The right is not checked again if `ends_watches` is off.
@@ -45,7 +45,7 @@ from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
 from ctrlmgr.server.authz.lasting_rights import LastingRights
 from ctrlmgr.server.driver import Round
-from ctrlmgr.server.in_flight_limits import InFlightLimits
+from ctrlmgr.server.in_flight_limits import Seat
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.responses import Response, text, warnings
 from ctrlmgr.server.request import Request
@@ -63,6 +63,13 @@ class Answering(Protocol):
 
     def answer(self, call: Call, verb: str) -> Awaitable[None]:
         """Return an awaitable that answers the call. Both the call and the awaitable raise `ApiError`."""
+
+
+class Limits(Protocol):
+    """Limits the requests that run at a time."""
+
+    def seat(self, request: Request, asked: Attributes, /) -> Seat:
+        """Take and return the place of a request, until its `end`; raises `Overloaded`."""
 
 
 class Behind(Protocol):
@@ -98,7 +105,7 @@ class Chain:
         pages: Pages,
         authenticator: Authenticator,
         authorizer: Authorizer,
-        limits: InFlightLimits,
+        limits: Limits,
         auditing: Auditing | None = None,
         *,
         ends_watches: bool = True,
@@ -141,7 +148,10 @@ class Chain:
                 return
         if request.raw_headers.read(_impersonates):
             await self._impersonate(request, attributes)
-        with self._limits.seat(request.method, attributes, request.user) as request.seat:
+        seat = request.seat = self._limits.seat(request, attributes)
+        try:
+            if seat.waits:
+                await seat.turn()
             verdict = self._authorizer.authorize(request.user, attributes)
             if verdict is None:
                 verdict = await self._authorizer.ask(request.user, attributes)
@@ -158,6 +168,8 @@ class Chain:
                     await self._perform(request, place, attributes)
             else:
                 await self._perform(request, place, attributes)
+        finally:
+            seat.end()
 
     async def _is_kept(self, auditing: Auditing, request: Request, *, may: bool) -> bool:
         """Return whether the request may continue after its first audit event. If not, answer it with 500.

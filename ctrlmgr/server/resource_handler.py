@@ -203,7 +203,8 @@ class Api:
         start = await self._started(self._engine.watch(kind, call.namespace, options))
         stream = await call.request.begin_stream(200, (JSON_TYPE, NO_CACHE))
         if isinstance(start, Start):
-            await self._watches.serve(stream, start, presentation, options, call.endpoint.watch_metrics)
+            begun = call.request.seat.leave
+            await self._watches.serve(stream, start, presentation, options, call.endpoint.watch_metrics, begun)
         else:
             await self._watches.fail(stream, start)
 

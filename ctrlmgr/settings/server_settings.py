@@ -101,10 +101,25 @@ class ServerSettings:
             metavar="DURATION",
         ),
     ] = 0.0
+    priority_and_fairness: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether FlowSchemas and PriorityLevelConfigurations decide which requests run, wait or are refused. They"
+            " divide max_reads + max_writes seats.",
+            flag="--enable-priority-and-fairness",
+        ),
+    ] = True
     max_reads: Annotated[
-        int, whole(1), Setting("The maximum number of concurrent reads; further requests are refused with 429.")
+        int,
+        whole(0),
+        Setting(
+            "Without priority and fairness, the maximum number of concurrent reads; further requests are refused with"
+            " 429. 0: any number.",
+            flag="--max-requests-inflight",
+        ),
     ] = 400
-    max_writes: Annotated[int, whole(1), Setting("The same for writes.")] = 200
+    max_writes: Annotated[int, whole(0), Setting("The same for writes.", flag="--max-mutating-requests-inflight")] = 200
     http2_max_streams_per_connection: Annotated[
         int,
         whole(1),

@@ -28,6 +28,7 @@ from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything, Authenticator
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
+from ctrlmgr.server.fairness.fairness_filter import Fairness
 from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
 
@@ -53,6 +54,7 @@ class Made(NamedTuple):
     app: App
     log: EventLog
     backend: Backend
+    fairness: Fairness
 
 
 def make(
@@ -63,7 +65,7 @@ def make(
     access: Any = None,
     clock: Clock | None = None,
     window: int = 10_000,
-    max_reads: int = 400,
+    seats: int = 600,
     tokens: TokenRequests | None = None,
     auditing: Auditing | None = None,
     ends_watches: bool = True,
@@ -78,6 +80,7 @@ def make(
     reviews = Reviews(authenticator, authorizer)
     backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, tokens=tokens)
     pages = Pages(health, registry or CollectorRegistry(), builtin_kinds(), backend.workers)
+    fairness = Fairness(seats, backend.engine.cacher, clock=clock)
     app = App(
         backend,
         pages,
@@ -85,11 +88,11 @@ def make(
         authorizer,
         clock=clock,
         random=Random(3),
-        max_reads=max_reads,
+        limits=fairness,
         auditing=auditing,
         ends_watches=ends_watches,
     )
-    return Made(app, log, backend)
+    return Made(app, log, backend, fairness)
 
 
 @contextmanager

@@ -19,11 +19,10 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock, format_time_seconds
-from ctrlmgr.controllers.flow_control.producer import FLOW_SCHEMAS, LEVELS
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Change, Informers, Lister
-from ctrlmgr.kinds.flowcontrol.mandatory import EXEMPT
+from ctrlmgr.kinds.flowcontrol.flow_resources import FLOW_SCHEMAS, LEVELS, is_usable
 from ctrlmgr.kinds.flowcontrol.suggested import API_VERSION
 from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.manager.controller import own_key
@@ -56,17 +55,6 @@ def desired_condition(schema: Mapping[str, Any], now: int, *, exists: bool) -> d
     if all(current.get(field) == value for field, value in wanted.items()):
         return None
     return {"type": "Dangling", "lastTransitionTime": format_time_seconds(now), **wanted}
-
-
-def is_usable(name: str, spec: Mapping[str, Any]) -> bool:
-    """Return whether requests can be assigned to a priority level; validation refuses most other levels."""
-    type_, limited = spec.get("type"), spec.get("limited")
-    if (type_ == "Limited") != (limited is not None) or (type_ == "Exempt") != (spec.get("exempt") is not None):
-        return False
-    if (type_ == "Exempt") != (name == EXEMPT):
-        return False
-    response = (limited or {}).get("limitResponse") or {}
-    return limited is None or (response.get("type") == "Reject") == (response.get("queuing") is None)
 
 
 class DanglingCondition:

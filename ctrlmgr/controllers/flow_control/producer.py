@@ -14,21 +14,19 @@ from contextlib import suppress
 from random import Random
 from typing import Final
 
-from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.flow_control.upkeep import FLOW_SCHEMA, LEVEL, desired_upkeep
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
+from ctrlmgr.kinds.flowcontrol.flow_resources import FLOW_SCHEMAS, LEVELS
 from ctrlmgr.manager import Controller, Result
 
 HOOK: Final = "priority-and-fairness-config-producer"
 MANAGER: Final = f"api-{HOOK}-v1"
 """The field manager of its writes."""
-
-FLOW_SCHEMAS: Final = Resource("flowcontrol.apiserver.k8s.io", "flowschemas")
-LEVELS: Final = Resource("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations")
 
 _KEY: Final = Key("", "bootstrap configuration")
 _EVERY: Final = 60.0

@@ -8,7 +8,6 @@ from ctrlmgr.kinds.flowcontrol.priority_levels import PriorityLevelStrategy
 from ctrlmgr.kinds.kind_declaration import Declaration
 
 _V1 = "flowcontrol.apiserver.k8s.io/v1"
-_UNUSED = "no request is queued or rejected by it: each user has a share of the requests in flight"
 
 KINDS = (
     Declaration(
@@ -16,13 +15,11 @@ KINDS = (
         "FlowSchema",
         strategy=FlowSchemaStrategy(),
         printer=printers.FLOW_SCHEMA,
-        unused=_UNUSED,
     ),
     Declaration(
         _V1,
         "PriorityLevelConfiguration",
         strategy=PriorityLevelStrategy(),
         printer=printers.PRIORITY_LEVEL_CONFIGURATION,
-        unused=_UNUSED,
     ),
 )

@@ -63,6 +63,12 @@ def text(code: int, words: str, *headers: Header) -> Response:
     return Response(code, words.encode(), (TEXT_TYPE, NO_CACHE, NO_SNIFFING, *headers))
 
 
+def overloaded(error: ApiError) -> Response:
+    """Return the answer for a request that was refused because too many run; Kubernetes writes no Status then."""
+    seconds = error.details.retry_after_seconds if error.details else 0
+    return text(error.code, f"{error}\n", (b"retry-after", b"%d" % seconds))
+
+
 PAGE_NOT_FOUND = text(404, "404 page not found\n")
 """The answer for an unknown path."""
 

@@ -12,7 +12,7 @@ Guarantees (reliability of a watch, W1 to W13; `hub` has the live part):
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
 from typing import NamedTuple
@@ -85,9 +85,18 @@ class Watches:
         self._random = random
 
     async def serve(
-        self, stream: Stream, start: Start, presentation: Presentation, options: ListOptions, metrics: WatchMetrics
+        self,
+        stream: Stream,
+        start: Start,
+        presentation: Presentation,
+        options: ListOptions,
+        metrics: WatchMetrics,
+        begun: Callable[[], None] = lambda: None,
     ) -> None:
-        """Serve a watch from `start` until its timeout, its error or the client's disconnection."""
+        """Serve a watch from `start` until its timeout, its error or the client's disconnection.
+
+        `begun` is called when the initial events have been sent.
+        """
         now = self._clock.monotonic()
         watcher = Watcher(
             stream,
@@ -101,6 +110,7 @@ class Watches:
         with metrics.long_running.track_inprogress():
             try:
                 await self._show_initial(watcher, start)
+                begun()
                 await self._follow(watcher)
                 stream.end()
             except Disconnected:

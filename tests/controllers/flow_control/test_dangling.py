@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.flow_control.dangling import MANAGER, desired_condition, is_usable, new_dangling_controller
+from ctrlmgr.controllers.flow_control.dangling import MANAGER, desired_condition, new_dangling_controller
+from ctrlmgr.kinds.flowcontrol.flow_resources import is_usable
 from ctrlmgr.manager import Controller
 from tests.controllers.customresourcedefinitions.defined import EverythingStage
 from tests.controllers.flow_control.test_upkeep import LEVEL_PATH, SCHEMA_PATH

@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.flow_control.producer import (
-    FLOW_SCHEMAS,
-    LEVELS,
-    ConfigurationProducer,
-    new_configuration_producer,
-)
+from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
 from ctrlmgr.controllers.flow_control.upkeep import FLOW_SCHEMA, LEVEL, desired_upkeep
+from ctrlmgr.kinds.flowcontrol.flow_resources import FLOW_SCHEMAS, LEVELS
 from ctrlmgr.kinds.flowcontrol.suggested import AUTO_UPDATE, BOOTSTRAP_LEVELS, BOOTSTRAP_SCHEMAS, bootstrap_object
 from ctrlmgr.manager import Controller
 from tests.controllers.customresourcedefinitions.defined import EverythingStage

@@ -9,12 +9,11 @@ import pytest
 import yaml
 
 from ctrlmgr.authentication.user import ANONYMOUS, User, known
-from ctrlmgr.authorization.attributes import Attributes, path_attributes
-from ctrlmgr.errors import SettingsError, TooManyRequests
+from ctrlmgr.authorization.attributes import path_attributes
+from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.admin_kubeconfig import admin_token, write_kubeconfig
 from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
 from ctrlmgr.server.authn.token_file import Tokens
-from ctrlmgr.server.in_flight_limits import InFlight, InFlightLimits, Seat
 from tests.server.authn.asked import failures
 
 ADMIN = User("system:admin", "", ("system:masters",))
@@ -124,37 +123,3 @@ def test_a_bad_kubeconfig_is_refused(tmp_path: Path, text: str, mode: int, messa
     path.chmod(mode)
     with pytest.raises(SettingsError, match=message):
         admin_token(path, SystemRandom())
-
-
-def test_no_more_than_the_limit_at_a_time() -> None:
-    places = InFlight("readOnly", 3)
-    with Seat(places, "alice") as first, Seat(places, "alice"):
-        with pytest.raises(TooManyRequests) as refused, Seat(places, "alice"):
-            pytest.fail("two of three places are all that one user can have")
-        assert refused.value.details is not None
-        assert refused.value.details.retry_after_seconds == 1
-        with Seat(places, "bob"):
-            with pytest.raises(TooManyRequests), Seat(places, "carol"):
-                pytest.fail("there was no fourth place")
-            first.leave()
-            with Seat(places, "carol"), pytest.raises(TooManyRequests):
-                first.take()
-        first.take()
-    with Seat(places, "alice"), Seat(places, "alice"):
-        pass
-
-
-def test_who_administrates_and_what_keeps_leaders_alive_is_not_counted() -> None:
-    limits = InFlightLimits(0, 0)
-    pods = Attributes("list", version="v1", resource="pods")
-    with limits.seat("GET", pods, User("admin", groups=("system:masters",))):
-        pass
-    for attributes in (
-        pods._replace(verb="watch"),
-        pods._replace(verb="update", resource="leases", group="coordination.k8s.io"),
-        pods._replace(is_resource=False),
-    ):
-        with limits.seat("PUT", attributes, User("alice")):
-            pass
-    with pytest.raises(TooManyRequests), limits.seat("GET", pods, User("alice")):
-        pytest.fail("it is counted")

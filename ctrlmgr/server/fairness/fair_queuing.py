@@ -1,0 +1,400 @@
+"""The queues of one priority level, and the seats that they share: fair queuing for requests.
+
+Each waiting request is in one of the queues of its flow. When seats are free, the next request is the one that would
+end first if all queues with requests were served at once, each at the same rate. The clock of that virtual world is
+`progress`, a number of seats times seconds. A queue's `next_start` is the progress at which its next request starts
+there. A request is expected to take 3 ms; when it ends, the difference to the real duration is added to its queue's
+`next_start`.
+
+Guarantees:
+- More seats than the limit are in use only if a request is wider than the limit, and runs alone.
+- A queue that was empty gains nothing from the time when it was empty.
+- Each request takes its seats once and returns them once, whether it ends, is cancelled or is refused.
+- If many requests arrive at once, only a few run in each turn of the event loop, in the order of fair queuing. A
+  client with many connections does not delay others by as many requests.
+- Nothing here waits: a request that must wait is told by its `wake` when it may run. Used on the event loop only.
+
+The cost of a request does not depend on the number of queues, unless requests wait.
+
+Source: apiserver `pkg/util/flowcontrol/fairqueuing/queueset/queueset.go`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.server.fairness.queue_settings import (
+    NARROW,
+    SCALE,
+    SEAT_WORK,
+    SERVICE,
+    Demanded,
+    Measured,
+    QueuedFlow,
+    Queuing,
+    Width,
+)
+from ctrlmgr.server.fairness.seat_counts import SECONDS
+from ctrlmgr.server.in_flight_limits import Seat
+
+_WAITING: Final = -1.0
+_ENDED: Final = -2.0
+
+Later = Callable[[float, Callable[[], None]], object]
+
+
+class Ticket(Seat):
+    """One request of a level: it waits, runs, or has ended."""
+
+    __slots__ = ("arrived", "asked", "came", "flow", "queue", "started", "wake", "width")
+
+    wake: Callable[[], None] | None
+    """Is called when the request has waited and may run; set while it waits."""
+    arrived: int
+    """The progress at its arrival, if it waits."""
+    came: float
+    """The monotonic clock at its arrival."""
+
+    def __init__(self, flow: QueuedFlow, asked: Attributes) -> None:
+        """Create the ticket of a request of `flow`, of one seat; it has not begun."""
+        self.flow = flow
+        self.asked = asked
+        self.width = NARROW
+        """The seats; may be changed before the start."""
+        self.queue: Queue | None = None
+        """The queue in which it waits or waited; None if it was not queued."""
+        self.started = _ENDED
+        """The monotonic clock at its start; -1 while it waits, -2 before and after."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has seats and has not ended."""
+        return self.started >= 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is in a queue."""
+        return self.started == _WAITING
+
+
+class Queue:
+    """The requests of one queue."""
+
+    __slots__ = ("index", "next_start", "running", "seats", "waiting", "waiting_work")
+
+    def __init__(self, index: int) -> None:
+        """Create the empty queue at a position."""
+        self.index = index
+        self.next_start = 0
+        self.seats = 0
+        self.running = 0
+        """The number of running requests; those are not counted that have ended and keep their seats."""
+        self.waiting: deque[Ticket] = deque()
+        self.waiting_work = 0
+
+    def bound(self) -> None:
+        """Do not let the next request start before it arrived."""
+        if self.waiting and self.next_start < self.waiting[0].arrived:
+            self.next_start = self.waiting[0].arrived
+
+
+class QueueSet:
+    """The queues of one priority level."""
+
+    def __init__(self, queuing: Queuing, limit: int, *, now: Callable[[], float], later: Later, burst: int = 0) -> None:
+        """Share `limit` seats; `now` returns monotonic seconds.
+
+        At most `burst` queued requests begin to run in one turn of the event loop; 0 stands for any number.
+        """
+        self._burst = burst
+        self._begun = 0  # the requests that have begun to run since the last pause
+        self._is_paused = False  # whether requests wait for the next turn
+        self._now = now
+        self._later = later
+        self.queuing = queuing
+        self.limit = limit
+        """The number of seats."""
+        self.queues: list[Queue] = []
+        self.running: set[Ticket] = set()
+        """The running requests; those are not among them that have ended and keep their seats."""
+        self.progress = 0
+        self.waiting = 0
+        """The number of waiting requests."""
+        self.seats_in_use = 0
+        self.seats_waiting = 0
+        self.dispatched = 0
+        self.rejected = 0
+        self.cancelled = 0
+        self.dispatched_start = 0
+        """The start of the latest request in the virtual world, for metrics."""
+        self._last = now()
+        self._active = 0  # the number of queues with requests
+        self._occupied: set[Queue] = set()  # the queues in which requests wait
+        self._robin = 0
+        self._enqueued = 0
+        self._demand = Demanded()
+        self.configure(queuing, limit)
+
+    def configure(self, queuing: Queuing, limit: int) -> None:
+        """Change the configuration, and start requests that may run now. Queues beyond the new number run empty."""
+        self._advance()
+        for index in range(len(self.queues), max(queuing.queues, 0)):
+            self.queues.append(Queue(index))
+        if queuing.queues < 1:
+            queuing = queuing._replace(length=self.queuing.length, hand=self.queuing.hand)
+        self.queuing = queuing
+        self.limit = limit
+        for queue in [each for each in self.queues[max(queuing.queues, 0) :] if not each.waiting]:
+            self._drop(queue)
+        self._dispatch_all()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request waits or runs."""
+        return not self.waiting and not self.running
+
+    def start(self, ticket: Ticket) -> bool:
+        """Start a request or let it wait, as its `started` tells; return False if it is refused.
+
+        Written for the common case: seats are free, and no request waits.
+        """
+        self._advance()
+        flow, width = ticket.flow, ticket.width
+        seats = 1 if width is NARROW else width.seats
+        number = self.queuing.queues
+        if number < 1:
+            if not (number < 0 or self._fits(seats)):
+                return self._refuse(flow, "concurrency-limit")
+            self._run(ticket, seats)
+            return True
+        if self.waiting:
+            queue = self._choose(flow)
+        else:
+            hand = flow.hand
+            queue = self.queues[hand[self._enqueued % len(hand)]]
+            self._enqueued += 1
+        ticket.queue = queue
+        is_full = self._is_paused or self.seats_in_use >= self.limit
+        if is_full and len(queue.waiting) >= self.queuing.length:
+            queue.bound()
+            return self._refuse(flow, "queue-full")
+        if not (queue.waiting or queue.running):
+            queue.next_start = self.progress
+            self._active += 1
+        free = self.limit - self.seats_in_use
+        if self.waiting or is_full or (seats > free and not self._fits(seats)) or width.final > self.limit:
+            self._enqueue(ticket, queue)
+            self._dispatch_all()
+            return True
+        queue.next_start = max(queue.next_start, self.progress)
+        self._take(ticket, queue, seats)
+        return True
+
+    def finish(self, ticket: Ticket) -> None:
+        """End a running request; its seats are returned now or after its latency, and other requests start."""
+        self._advance()
+        self.running.discard(ticket)
+        took = self._last - ticket.started
+        ticket.started = _ENDED
+        durations = ticket.flow.durations
+        durations.buckets[bisect_left(SECONDS, took)] += 1
+        durations.total += took
+        width, queue = ticket.width, ticket.queue
+        if queue is not None:
+            queue.running -= 1
+            if not (queue.running or queue.waiting):
+                self._active -= 1
+            queue.next_start -= round(width.initial * (SERVICE - took) * SCALE)
+            if queue.waiting:
+                queue.bound()
+        if width is NARROW:
+            self.seats_in_use -= 1
+            if queue is not None:
+                queue.seats -= 1
+                if len(self.queues) > self.queuing.queues:
+                    self._drop(queue)
+        elif width.latency > 0:
+            self._later(width.latency, lambda: self._release_late(width.seats, queue))
+        else:
+            self._release(width.seats, queue)
+        if self.waiting:
+            self._dispatch_all()
+
+    def cancel(self, ticket: Ticket) -> None:
+        """Take a waiting request out of its queue."""
+        queue = ticket.queue
+        assert queue is not None, "only queued requests wait"
+        self._advance()
+        queue.waiting.remove(ticket)
+        self._dequeued(ticket, queue)
+        ticket.started = _ENDED
+        if not (queue.running or queue.waiting):
+            self._active -= 1
+        queue.bound()
+        self._refuse(ticket.flow, "time-out")
+        self.cancelled += 1
+        self._drop(queue)
+        self._dispatch_all()
+
+    def measure(self) -> Measured:
+        """Return the seats in demand since the last call."""
+        self._advance()
+        return self._demand.measured(self.seats_in_use + self.seats_waiting)
+
+    def next_starts(self) -> Sequence[tuple[int, int]]:
+        """Return, for each queue in which requests wait, `next_start`, with and without the work in progress."""
+        return [(each.next_start, each.next_start - each.seats * SEAT_WORK) for each in list(self._occupied)]
+
+    def tickets(self) -> Sequence[Ticket]:
+        """Return the requests that wait or run, from any thread."""
+        waiting = (ticket for queue in list(self._occupied) for ticket in list(queue.waiting))
+        return [*waiting, *list(self.running)]
+
+    def _advance(self) -> None:
+        """Advance the virtual world and the integrals of the demand to the present."""
+        now = self._now()
+        passed = now - self._last
+        if passed <= 0:
+            return
+        self._last = now
+        seats = self.seats_in_use + self.seats_waiting
+        demand = self._demand
+        demand.elapsed += passed
+        if seats:
+            demand.total += seats * passed
+            demand.squares += seats * seats * passed
+            if seats > demand.peak:
+                demand.peak = seats
+            if self._active:
+                limit = self.limit
+                self.progress += round(min(seats, limit) / self._active * passed * SCALE)
+
+    def _choose(self, flow: QueuedFlow) -> Queue:
+        """Return the queue of a flow with the least waiting work."""
+        hand = flow.hand
+        offset = self._enqueued % len(hand)
+        self._enqueued += 1
+        queues = [self.queues[index] for index in (*hand[offset:], *hand[:offset])]
+        return min(queues, key=lambda queue: queue.waiting_work)
+
+    def _enqueue(self, ticket: Ticket, queue: Queue) -> None:
+        ticket.started, ticket.came, ticket.arrived, ticket.wake = _WAITING, self._last, self.progress, None
+        queue.waiting.append(ticket)
+        queue.waiting_work += ticket.width.work
+        self._occupied.add(queue)
+        self.waiting += 1
+        self.seats_waiting += ticket.width.seats
+        ticket.flow.counts.lengths.note(len(queue.waiting))
+        queue.bound()
+        self._note_peak()
+
+    def _dequeued(self, ticket: Ticket, queue: Queue) -> None:
+        queue.waiting_work -= ticket.width.work
+        if not queue.waiting:
+            self._occupied.discard(queue)
+        self.waiting -= 1
+        self.seats_waiting -= ticket.width.seats
+
+    def _fits(self, seats: int) -> bool:
+        """Whether a request of so many seats can run now; one that is wider than the limit runs alone."""
+        if self.queuing.queues < 0:
+            return True
+        if seats > self.limit:
+            return not self.running
+        return self.seats_in_use + seats <= self.limit
+
+    def _dispatch_all(self) -> None:
+        while self.waiting and not self._is_paused and self.seats_in_use < self.limit and self._dispatch():
+            pass
+
+    def _dispatch(self) -> bool:
+        """Start the waiting request that ends first in the virtual world; return False if it does not fit."""
+        count, first = len(self.queues), self._robin + 1
+        queue = min(
+            self._occupied,
+            key=lambda each: (each.next_start + each.waiting[0].width.work, (each.index - first) % count),
+        )
+        ticket = queue.waiting[0]
+        if not self._fits(ticket.width.seats):
+            ticket.flow.counts.unaccommodated += 1
+            return False
+        queue.waiting.popleft()
+        self._dequeued(ticket, queue)
+        work, width = ticket.width.work, ticket.width
+        if width.final > self.limit:
+            ticket.width = Width(width.initial, self.limit, width.latency * width.final / self.limit)
+        self._take(ticket, queue, ticket.width.seats)
+        queue.next_start += work - ticket.width.work
+        queue.bound()
+        if ticket.wake is not None:
+            ticket.wake()
+        return True
+
+    def _take(self, ticket: Ticket, queue: Queue, seats: int) -> None:
+        """Let a request of a queue run."""
+        queue.running += 1
+        queue.seats += seats
+        self.dispatched_start = queue.next_start
+        width = ticket.width
+        queue.next_start += SEAT_WORK if width is NARROW else width.work
+        self._robin = queue.index
+        self._run(ticket, seats)
+        self._begun += 1
+        if self._begun == self._burst:
+            self._is_paused = True
+            self._later(0.0, self._resume)
+
+    def _resume(self) -> None:
+        """Let further requests run: a turn of the event loop is over."""
+        self._begun, self._is_paused = 0, False
+        self._advance()
+        self._dispatch_all()
+
+    def _run(self, ticket: Ticket, seats: int) -> None:
+        if ticket.started != _WAITING:
+            ticket.came = self._last
+        ticket.started = self._last
+        self.running.add(ticket)
+        self.dispatched += 1
+        self.seats_in_use += seats
+        ticket.flow.counts.dispatched += 1
+        demand = self._demand
+        if self.seats_in_use + self.seats_waiting > demand.peak:
+            self._note_peak()
+
+    def _release_late(self, seats: int, queue: Queue | None) -> None:
+        self._advance()
+        self._release(seats, queue)
+        self._dispatch_all()
+
+    def _release(self, seats: int, queue: Queue | None) -> None:
+        """Return the seats of a request that has ended."""
+        self.seats_in_use -= seats
+        if queue is not None:
+            queue.seats -= seats
+            if len(self.queues) > self.queuing.queues:
+                self._drop(queue)
+
+    def _drop(self, queue: Queue) -> None:
+        """Remove a queue that is beyond the configured number, if it is empty."""
+        if len(self.queues) <= max(self.queuing.queues, 0) or queue.waiting or queue.running or queue.seats:
+            return
+        is_there = queue.index < len(self.queues) and self.queues[queue.index] is queue
+        if is_there:
+            del self.queues[queue.index]
+            for each in self.queues[queue.index :]:
+                each.index -= 1
+            if self._robin >= queue.index:
+                self._robin -= 1
+
+    def _refuse(self, flow: QueuedFlow, reason: str) -> bool:
+        self.rejected += 1
+        flow.counts.rejected[reason] = flow.counts.rejected.get(reason, 0) + 1
+        return False
+
+    def _note_peak(self) -> None:
+        self._demand.peak = max(self._demand.peak, self.seats_in_use + self.seats_waiting)

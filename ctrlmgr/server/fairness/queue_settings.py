@@ -1,0 +1,95 @@
+"""The configuration of a priority level's queues, and what is measured of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple, Protocol
+
+from ctrlmgr.server.fairness.flow_matching import Schema
+from ctrlmgr.server.fairness.seat_counts import Histogram, SchemaCounts
+
+SCALE: Final = 10**8
+"""Work and progress are whole numbers of 1/SCALE seats times seconds, so that equal sums are equal."""
+SERVICE: Final = 0.003
+"""The seconds that a request is expected to take."""
+SEAT_WORK: Final = round(SERVICE * SCALE)
+"""The expected work of a request of one seat."""
+
+UNLIMITED: Final = -1
+"""The number of queues of a level whose requests are never limited."""
+
+
+class Queuing(NamedTuple):
+    """The configuration of the queues of a level."""
+
+    queues: int
+    """The number of queues; 0: requests never wait and are refused instead. `UNLIMITED`: they always run."""
+    hand: int = 1
+    length: int = 1
+    """The number of requests that may wait in a queue while all seats are in use."""
+
+
+class Measured(NamedTuple):
+    """The seats in demand, in use or waited for, over a time."""
+
+    seconds: float
+    average: float
+    deviation: float
+    """The standard deviation."""
+    peak: int
+
+
+class QueuedFlow(Protocol):
+    """The flow of a request, as its queues and the reports see it."""
+
+    hand: tuple[int, ...]
+    """The indexes of its queues."""
+    counts: SchemaCounts
+    durations: Histogram
+    """The durations of its requests, in seconds."""
+    schema: Schema
+    user: str
+    distinguisher: str
+
+
+class Width(NamedTuple):
+    """The seats of a request."""
+
+    initial: int = 1
+    final: int = 0
+    """The seats that it keeps for `latency` seconds after its end."""
+    latency: float = 0.0
+
+    @property
+    def seats(self) -> int:
+        """The seats that it takes from its start to its end."""
+        return max(self.initial, self.final)
+
+    @property
+    def work(self) -> int:
+        """The expected work."""
+        return self.initial * SEAT_WORK + round(self.final * self.latency * SCALE)
+
+
+NARROW: Final = Width()
+"""The width of most requests."""
+
+
+class Demanded:
+    """The integrals of the seats in demand, and of their square, over the time since the last measurement."""
+
+    __slots__ = ("elapsed", "peak", "squares", "total")
+
+    def __init__(self) -> None:
+        """Start at zero."""
+        self.elapsed = self.total = self.squares = 0.0
+        self.peak = 0
+
+    def measured(self, peak: int) -> Measured:
+        """Return the measurement, and start the next one, whose maximum is at least `peak`."""
+        elapsed, had = self.elapsed, self.peak
+        average = self.total / elapsed if elapsed > 0 else 0.0
+        variance = self.squares / elapsed - average * average if elapsed > 0 else 0.0
+        self.elapsed = self.total = self.squares = 0.0
+        self.peak = peak
+        return Measured(elapsed, average, math.sqrt(max(variance, 0.0)), had)

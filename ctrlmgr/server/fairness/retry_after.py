@@ -1,0 +1,48 @@
+"""Decides after how many seconds a refused client may try again: longer if many requests were refused.
+
+Guarantees: for each priority level it is between 1 and 32 seconds. It doubles if at least three requests a second were
+refused for that long, and otherwise decreases by a second when requests are refused.
+
+Source: apiserver `pkg/util/flowcontrol/dropped_requests_tracker.go`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_MOST: Final = 32
+
+
+class RetryAfter:
+    """The refused requests of one priority level."""
+
+    def __init__(self) -> None:
+        """Start at one second."""
+        self.seconds = 1
+        """The present delay."""
+        self._second = 0
+        self._count = 0
+        self._raised_at = 0
+        self._history: list[tuple[int, int]] = []
+
+    def note(self, second: int) -> None:
+        """Count a refused request; `second` is the wall clock in seconds since 1970."""
+        if second == self._second:
+            self._count += 1
+            return
+        self._remember()
+        self._second, self._count = second, 1
+        self._adjust()
+
+    def _remember(self) -> None:
+        self._history.append((self._second, self._count))
+        longest = min(2 * self.seconds, _MOST)
+        self._history = [each for each in self._history if self._second - each[0] <= longest]
+
+    def _adjust(self) -> None:
+        now, delay = self._second, self.seconds
+        refused = sum(count for second, count in self._history if now - delay <= second < now)
+        if now - self._raised_at >= delay and refused >= 3 * delay:
+            self.seconds, self._raised_at = min(2 * delay, _MOST), now
+        elif refused < delay and delay > 1:
+            self.seconds = delay - 1

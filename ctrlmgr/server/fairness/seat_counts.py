@@ -1,0 +1,51 @@
+"""The counts and histograms that `/metrics` shows of the requests of one FlowSchema."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+SECONDS: Final = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
+"""The bounds of durations, in seconds."""
+LENGTHS: Final = (0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0)
+"""The bounds of the lengths of queues."""
+SEATS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0)
+WATCHERS: Final = (0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
+
+
+class Histogram:
+    """The number of observed values between each two bounds, and their sum."""
+
+    __slots__ = ("bounds", "buckets", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        """Count values up to each of `bounds`, and those above."""
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def note(self, value: float, times: int = 1) -> None:
+        """Count a value."""
+        self.buckets[bisect_left(self.bounds, value)] += times
+        self.total += value * times
+
+
+class SchemaCounts:
+    """The requests of one FlowSchema at one priority level."""
+
+    def __init__(self, level: str, schema: str, *, is_queued: bool) -> None:
+        """Count from zero; the names are labels, `is_queued` says that the level has queues."""
+        self.is_queued = is_queued
+        self.level = level
+        self.schema = schema
+        self.dispatched = 0
+        self.unaccommodated = 0
+        self.unwatched = 0
+        """The writes that no watch receives."""
+        self.rejected: dict[str, int] = {}
+        self.lengths = Histogram(LENGTHS)
+        self.widths = Histogram(SEATS)
+        self.watchers = Histogram(WATCHERS)
+        self.waits = {"true": Histogram(SECONDS), "false": Histogram(SECONDS)}
+        self.durations = {"regular": Histogram(SECONDS), "watch": Histogram(SECONDS)}

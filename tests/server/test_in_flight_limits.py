@@ -1,0 +1,72 @@
+"""Without priority and fairness, so many reads and so many writes run at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from ctrlmgr.authentication.user import User
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.server.authn.access import AllowEverything
+from ctrlmgr.server.in_flight_limits import FREE, InFlightLimits, Overloaded
+from tests.server.site import CONFIG_MAPS, make, running
+
+PODS = Attributes("list", version="v1", resource="pods")
+
+
+ALICE = User("alice")
+
+
+@dataclass
+class Asking:
+    """A request."""
+
+    user: User = ALICE
+
+
+def test_no_more_than_the_limit_at_a_time() -> None:
+    limits = InFlightLimits(2, 1)
+    first, second = limits.seat(Asking(), PODS), limits.seat(Asking(), PODS)
+    with pytest.raises(Overloaded) as refused:
+        limits.seat(Asking(), PODS)
+    assert refused.value.details is not None
+    assert refused.value.details.retry_after_seconds == 1
+    limits.seat(Asking(), PODS._replace(verb="update")).end()
+    first.pause()
+    third = limits.seat(Asking(), PODS)
+    with pytest.raises(Overloaded):
+        asyncio.run(first.take())
+    third.end()
+    asyncio.run(first.take())
+    for each in (first, second):
+        each.end()
+        each.end()
+    limits.seat(Asking(), PODS)
+    limits.seat(Asking(), PODS)
+
+
+def test_administrators_and_long_requests_are_not_counted() -> None:
+    limits = InFlightLimits(1, 1)
+    limits.seat(Asking(), PODS)
+    admin = Asking(User("admin", groups=("system:masters",)))
+    others = [(admin, PODS), (Asking(), PODS._replace(verb="watch")), (Asking(), PODS._replace(subresource="log"))]
+    assert [limits.seat(*each) for each in others] == [FREE] * 3
+
+
+def test_zero_stands_for_any_number() -> None:
+    limits = InFlightLimits(0, 0)
+    assert all(limits.seat(Asking(), PODS) for _ in range(10))
+
+
+def test_a_free_place_is_taken_and_returned_without_effect() -> None:
+    FREE.pause()
+    FREE.leave()
+    assert not FREE.waits
+    FREE.end()
+
+
+def test_pages_are_answered_in_a_served_application() -> None:
+    with running(make(access=AllowEverything(User("alice")))) as site:
+        assert site.ask(CONFIG_MAPS).status == 200
