@@ -3,6 +3,8 @@
 Guarantees:
 - A body is read only as far as the application asks, and never beyond its limit. A client that waits for 100 Continue
   receives it only then.
+- A body that is read in pieces (`piece`) holds at most `Bounds.unread_bytes` that the application has not read, plus
+  one read of the connection. The client waits meanwhile.
 - There is exactly one answer: whole (`answer`), in pieces (`begin`), or another protocol (`switch`). Output after the
   client has disconnected is dropped.
 """
@@ -143,7 +145,6 @@ class Exchange:
         """The connection, if the client asks to switch protocols (RFC 9110, section 7.8)."""
         self.side: Side | None = None
         """The connection for raw bytes, after the switch."""
-        self._on_lost: Callable[[], object] | None = None
         self._wire = wire
         self._bounds = bounds
         self._expects = head.expects_continue
@@ -152,6 +153,7 @@ class Exchange:
         self._has_ended = False
         self._held = 0  # reserved bytes of the head
         self._is_refused = False
+        self._on_lost: Callable[[], object] | None = None
         self._reserved = 0
         self._waiting: asyncio.Future[bool] | None = None
 
@@ -194,6 +196,34 @@ class Exchange:
         self._body = bytearray()
         return taken
 
+    async def piece(self, patience: float) -> bytes:
+        """Return the next part of the body, empty at its end; wait for it up to `patience` seconds.
+
+        Raises `BodyTooSlow`, `TooManyBodies`, or `Disconnected`.
+        """
+        if self._expects and not self.is_lost:
+            self._expects = False
+            self._wire.go_ahead()
+        if not (self._body or self._has_ended or self.is_lost or self._is_refused):
+            self._allowed = 0  # the first bytes wake the task
+            self._wire.resume_reading()
+            await self._waited(patience)
+            self._allowed = self._bounds.unread_bytes
+        if self.is_lost:
+            raise Disconnected
+        if self._is_refused:
+            raise TooManyBodies
+        if not (self._body or self._has_ended):
+            raise BodyTooSlow
+        taken = bytes(self._body)
+        self._forget_body()
+        return taken
+
+    @property
+    def may_have_body(self) -> bool:
+        """Whether the request has a body, or may have one that has not arrived."""
+        return bool(self.length or self._body or not self._has_ended)
+
     def answer(self, code: int, headers: Sequence[Header], body: bytes, own: Header | None = None) -> None:
         """Write a whole answer, head and body. The method adds its length; `own` is an additional header."""
         self._begin()
@@ -224,10 +254,10 @@ class Exchange:
         self.side = self.switching.switch(headers)
         return self.side
 
-    def on_lost(self, call: Callable[[], object]) -> None:
-        """Call `call` when the client disconnects, or now if it has."""
+    def on_lost(self, call: Callable[[], object] | None) -> None:
+        """Call `call` when the client disconnects, or now if it has. None: call nothing."""
         self._on_lost = call
-        if self.is_lost:
+        if self.is_lost and call is not None:
             call()
 
     def abandon(self) -> None:

@@ -19,6 +19,8 @@ from ctrlmgr.authentication.header_lines import HeaderLines, by_name
 from ctrlmgr.authentication.user import User
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import (
+    ApiError,
+    CtrlmgrError,
     RequestEntityTooLarge,
     RequestTimeout,
     StatusDetails,
@@ -158,22 +160,24 @@ class Request:
             body = await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
             await self.seat.take()
             return body
-        except BodyTooLarge as error:
-            raise _too_large() from error
-        except BodyTooSlow as error:
-            words = "Timeout: request did not complete within the allotted timeout"
-            raise RequestTimeout(words, details=StatusDetails()) from error
-        except TooManyBodies as error:
-            raise TooManyRequests(
-                "too many requests, please try again later", details=StatusDetails(retry_after_seconds=1)
-            ) from error
+        except (BodyTooLarge, BodyTooSlow, TooManyBodies) as error:
+            raise body_refusal(error) from error
+
+    @property
+    def exchange(self) -> Exchange:
+        """The request and its answer as HTTP."""
+        return self._exchange
+
+    def answers(self, code: int) -> None:
+        """Note the status of an answer whose head is about to be sent."""
+        self.code = code
+        if self.audit is not None and self.audit.started is not None:
+            self.audit.begun(code)
 
     async def respond(self, response: Response, more: Sequence[Header] = ()) -> None:
         """Send an answer with `more` headers."""
         code, body, headers = response
-        self.code = code
-        if self.audit is not None and self.audit.started is not None:
-            self.audit.begun(code)
+        self.answers(code)
         if self.headers or more:
             headers = (*headers, *self.headers, *more)
         if len(body) <= ONE_WRITE:
@@ -190,9 +194,7 @@ class Request:
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of an answer, and return the stream for its body."""
-        self.code = code
-        if self.audit is not None and self.audit.started is not None:
-            self.audit.begun(code)
+        self.answers(code)
         return self._exchange.begin(code, ((_ID, self.id), *self.headers, *headers))
 
     @property
@@ -249,6 +251,17 @@ class Request:
 
 def _agent(lines: Sequence[Header]) -> str:
     return by_name(lines).get(b"user-agent", b"")[:AGENT_LENGTH].decode("utf-8", "replace")
+
+
+def body_refusal(error: CtrlmgrError) -> ApiError:
+    """Return the answer to a request whose body could not be read."""
+    match error:
+        case BodyTooLarge():
+            return _too_large()
+        case BodyTooSlow():
+            words = "Timeout: request did not complete within the allotted timeout"
+            return RequestTimeout(words, details=StatusDetails())
+    return TooManyRequests("too many requests, please try again later", details=StatusDetails(retry_after_seconds=1))
 
 
 def _too_large() -> RequestEntityTooLarge:

@@ -312,3 +312,62 @@ def test_a_body_that_comes_on_is_waited_for() -> None:
         return await asked.body(LIMIT, 60)
 
     assert len(asyncio.run(read())) == 40
+
+
+def pieces(line: Line, *parts: bytes, count: int) -> list[bytes]:
+    """Return the first parts of a body as the application reads them, when it arrives while it waits."""
+
+    async def read() -> list[bytes]:
+        asked, loop = exchange(line), asyncio.get_running_loop()
+        for part in parts:
+            loop.call_soon(asked.receive, part)
+        loop.call_soon(asked.end)
+        return [await asked.piece(60) for _ in range(count)]
+
+    return asyncio.run(read())
+
+
+def test_a_body_is_read_in_pieces_and_ends_with_an_empty_one() -> None:
+    line = Line()
+    assert b"".join(pieces(line, b"one ", b"two", count=2)) == b"one two"
+    assert pieces(line, count=1) == [b""]
+    assert line.held == 0
+
+
+def test_a_client_waits_while_its_body_is_not_read() -> None:
+    async def read() -> tuple[list[str], list[str]]:
+        line = Line()
+        asked = exchange(line)
+        asked.receive(b"x" * (DEFAULT.unread_bytes + 1))
+        before = list(line.turns)
+        await asked.piece(60)
+        asyncio.get_running_loop().call_soon(asked.receive, b"y")
+        await asked.piece(60)
+        return before, line.turns
+
+    assert asyncio.run(read()) == (["pause"], ["pause", "resume"])
+
+
+def test_a_piece_that_does_not_arrive_is_an_error_and_so_is_a_client_that_leaves() -> None:
+    async def late() -> None:
+        await exchange(Line()).piece(0)
+
+    async def gone() -> None:
+        asked = exchange(Line())
+        asyncio.get_running_loop().call_soon(asked.lose)
+        await asked.piece(60)
+
+    with pytest.raises(BodyTooSlow):
+        asyncio.run(late())
+    with pytest.raises(Disconnected):
+        asyncio.run(gone())
+
+
+def test_the_end_of_a_client_is_reported_once() -> None:
+    ended: list[int] = []
+    asked = exchange(Line())
+    asked.on_lost(lambda: ended.append(1))
+    asked.lose()
+    asked.lose()
+    asked.on_lost(lambda: ended.append(2))
+    assert ended == [1, 2]

@@ -1,0 +1,275 @@
+"""Passes a request on to another server, and its answer back to the client.
+
+Guarantees:
+- Bodies are passed on in pieces, in both directions. A side that does not read slows the other down; at most some
+  64 KiB are held in each direction.
+- A client that disconnects ends the request to the other server. A server that fails before its answer raises
+  `UpstreamFailed`; one that fails within its answer ends the client's answer visibly incomplete.
+- A request without a body whose reused connection turns out to be closed is sent once more.
+- An upgrade is passed on if the client's connection supports it; then both sides exchange bytes until one closes.
+
+Rules: apimachinery `pkg/util/proxy/upgradeaware.go`, Go's `net/http/httputil` (`ReverseProxy`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from ctrlmgr.http.framing import LAST_CHUNK, Header, chunk
+from ctrlmgr.http.proxying.hop_headers import Outside, forwarded_for, is_upgrade, with_location, without_hops
+from ctrlmgr.http.proxying.side_stream import SideStream
+from ctrlmgr.http.proxying.tunnelling import exchange_bytes
+from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, UpstreamRefused, UpstreamTimeout
+from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
+from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
+from ctrlmgr.http.stream import ONE_WRITE, Disconnected, Stream
+from ctrlmgr.http.tunnel import Side
+
+PATIENCE: Final = 30.0
+"""Seconds in which the client must read at least a part of the answer."""
+_OWN: Final = frozenset({b"date", b"audit-id"})
+"""Headers that this server writes itself."""
+_SWITCHING: Final = 101
+_UNREAD: Final = 64 * 1024
+"""Bytes of a client that wait for the other server before the client does."""
+_REDIRECTED: Final = "the backend attempted to redirect this request, which is not permitted"
+
+
+class Passing(NamedTuple):
+    """A request as another server receives it."""
+
+    upstream: Upstream
+    host: str
+    """The Host header."""
+    path: str
+    """The path, with escapes."""
+    query: str
+    """The query without the question mark; empty if there is none."""
+    headers: Sequence[Header]
+    """All headers of the client that may be passed on, and those of the proxy, such as credentials."""
+    outside: Outside = Outside()
+    timeout: float | None = None
+    """Seconds until the whole answer has been passed on; None for no limit."""
+    refuses_redirects: bool = False
+    """Whether a redirect is answered with 502 instead of being passed on (`RejectForwardingRedirects`)."""
+
+    @property
+    def target(self) -> bytes:
+        """The target in the request line."""
+        return (f"{self.path}?{self.query}" if self.query else self.path).encode("latin-1")
+
+
+class Downstream(Protocol):
+    """A client's request. Used on the event loop only."""
+
+    method: str
+
+    @property
+    def peer(self) -> str:
+        """The client's address; empty if it has none."""
+
+    @property
+    def length(self) -> int | None:
+        """The Content-Length in bytes; None if it was not sent."""
+
+    @property
+    def may_have_body(self) -> bool:
+        """Whether the request has a body, or may have one that has not arrived."""
+
+    @property
+    def may_switch(self) -> bool:
+        """Whether the request asks for an upgrade that can be granted."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the client has disconnected."""
+
+    async def piece(self) -> bytes:
+        """Return the next part of the body, empty at its end."""
+
+    def on_lost(self, call: Callable[[], object] | None) -> None:
+        """Call `call` when the client disconnects, or now if it has."""
+
+    async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
+        """Send the head of an answer, and return the stream for its body."""
+
+    def switch(self, headers: Sequence[Header]) -> Side:
+        """Grant the upgrade, and return the connection for raw bytes."""
+
+
+async def pass_on(pool: UpstreamPool, passing: Passing, client: Downstream) -> None:
+    """Pass a request on, and its answer back.
+
+    Raises `UpstreamFailed` if no answer has begun, and `Disconnected` if the client is gone.
+    """
+    switches = is_upgrade(passing.headers) and client.may_switch
+    work = (_tunnelled if switches else _answered)(pool, passing, client)
+    await _unless_lost(work, client)
+
+
+async def _unless_lost(work: Coroutine[Any, Any, None], client: Downstream) -> None:
+    """Run `work` in a task that ends when the client disconnects."""
+    task = asyncio.get_running_loop().create_task(work)
+    client.on_lost(task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if client.is_lost:
+            raise Disconnected from None
+        raise
+    finally:
+        client.on_lost(None)
+
+
+async def _answered(pool: UpstreamPool, passing: Passing, client: Downstream) -> None:
+    request = _Request(pool, passing, client)
+    try:
+        async with asyncio.timeout(passing.timeout):
+            await request.answer()
+    except TimeoutError as error:
+        if request.stream is None:
+            raise UpstreamTimeout from error
+        request.stream.abort()
+    finally:
+        request.close()
+
+
+class _Request:
+    """One request that is passed on."""
+
+    def __init__(self, pool: UpstreamPool, passing: Passing, client: Downstream) -> None:
+        self.stream: Stream | None = None
+        self._pool = pool
+        self._passing = passing
+        self._client = client
+        self._connection: UpstreamConnection | None = None
+        self._sending: asyncio.Task[None] | None = None
+
+    async def answer(self) -> None:
+        """Send the request, and pass the answer back."""
+        head, connection = await self._sent()
+        if self._passing.refuses_redirects and _redirects(head):
+            await _whole(self._client, 502, _REDIRECTED.encode())
+            return
+        self.stream = await self._client.begin_stream(head.code, _passed_back(head.headers, self._passing))
+        try:
+            await _copied(connection, self.stream)
+        except UpstreamFailed:
+            self.stream.abort()
+
+    def close(self) -> None:
+        """Keep the connection for another request if it can be reused, else close it."""
+        is_sent = self._sending is None or self._sending.done()
+        if self._sending is not None:
+            self._sending.cancel()
+        if self._connection is not None:
+            if is_sent:
+                self._pool.give_back(self._passing.upstream, self._connection)
+            else:
+                self._connection.close()
+
+    async def _sent(self) -> tuple[ResponseHead, UpstreamConnection]:
+        """Send the request and return the head of its answer, from a reused connection if there is one."""
+        reused = self._pool.reused(self._passing.upstream)
+        if reused is not None:
+            try:
+                return await self._try(reused)
+            except UpstreamFailed:
+                if self._client.may_have_body or reused.has_answered:
+                    raise
+        return await self._try(await self._pool.connected(self._passing.upstream))
+
+    async def _try(self, connection: UpstreamConnection) -> tuple[ResponseHead, UpstreamConnection]:
+        self._connection, client = connection, self._client
+        connection.begin(client.method, _head(self._passing, client))
+        if client.may_have_body:
+            self._sending = asyncio.get_running_loop().create_task(_send_body(client, connection))
+        try:
+            return await connection.head(), connection
+        except UpstreamFailed:
+            if self._sending is not None and self._sending.done():
+                self._sending.result()  # raises the client's fault, if it was one
+            raise
+
+
+async def _send_body(client: Downstream, connection: UpstreamConnection) -> None:
+    """Pass the request's body on. If the client fails to send it, close the connection and raise the client's error."""
+    chunked = client.length is None
+    try:
+        while piece := await client.piece():
+            connection.write(chunk(piece) if chunked else piece)
+            await connection.drain()
+        if chunked:
+            connection.write(LAST_CHUNK)
+    except UpstreamFailed:
+        return  # the server has answered before the end of the body, or the reader of its answer has the error
+    except Exception:
+        connection.close()
+        raise
+
+
+async def _copied(connection: UpstreamConnection, stream: Stream) -> None:
+    while piece := await connection.piece():
+        await stream.send_all((piece[at : at + ONE_WRITE] for at in range(0, len(piece), ONE_WRITE)), PATIENCE)
+    stream.end()
+
+
+async def _whole(client: Downstream, code: int, body: bytes) -> None:
+    text = (b"content-type", b"text/plain; charset=utf-8")
+    stream = await client.begin_stream(code, (text, (b"content-length", b"%d" % len(body))))
+    stream.send(body)
+    stream.end()
+
+
+async def _tunnelled(pool: UpstreamPool, passing: Passing, client: Downstream) -> None:
+    """Pass an upgrade on, or the answer that refuses it."""
+    connection = await pool.connected(passing.upstream)
+    try:
+        connection.begin(client.method, _upgrading(passing, client))
+        head = await connection.head()
+        if head.code == _SWITCHING:
+            side = client.switch(head.headers)
+            try:
+                await exchange_bytes(SideStream(side, _UNREAD), connection)
+            finally:
+                side.finish()
+        elif head.code < 400:
+            raise UpstreamRefused(f"invalid upgrade response: status code {head.code}")
+        else:
+            await _copied(connection, await client.begin_stream(head.code, _passed_back(head.headers, passing)))
+    finally:
+        connection.finish()
+
+
+def _head(passing: Passing, client: Downstream) -> bytes:
+    """Return the head of the request to the other server."""
+    headers = passing.outside.forwarded(without_hops(passing.headers), passing.path)
+    if client.length is not None:
+        headers.append((b"content-length", b"%d" % client.length))
+    elif client.may_have_body:
+        headers.append((b"transfer-encoding", b"chunked"))
+    return _encoded(passing, client, headers)
+
+
+def _upgrading(passing: Passing, client: Downstream) -> bytes:
+    """Return the head of an upgrade request, which keeps the headers about the connection."""
+    return _encoded(passing, client, passing.headers)
+
+
+def _encoded(passing: Passing, client: Downstream, headers: Iterable[Header]) -> bytes:
+    lines = forwarded_for((header for header in headers if header[0] != b"host"), client.peer)
+    begin = b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (client.method.encode(), passing.target, passing.host.encode())
+    return begin + b"".join([b"%b: %b\r\n" % line for line in lines]) + b"\r\n"
+
+
+def _passed_back(headers: Sequence[Header], passing: Passing) -> list[Header]:
+    """Return the headers of an answer that the client receives."""
+    inside = f"{passing.upstream.host}:{passing.upstream.port}"
+    kept = [header for header in without_hops(headers) if header[0] not in _OWN]
+    return with_location(kept, passing.outside, inside, passing.host)
+
+
+def _redirects(head: ResponseHead) -> bool:
+    return 300 <= head.code <= 399 and any(name == b"location" and value for name, value in head.headers)

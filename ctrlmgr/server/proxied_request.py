@@ -1,0 +1,76 @@
+"""A request that is passed on to another server, as `http.proxying` sees it.
+
+Guarantees: its answer is audited and counted like any other, and has the request's `Audit-Id` and warnings. A tunnel's
+answer is the other server's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ctrlmgr.http.exchange import BodyTooSlow, TooManyBodies
+from ctrlmgr.http.framing import Header
+from ctrlmgr.http.stream import Stream
+from ctrlmgr.http.tunnel import Tunnel
+from ctrlmgr.server.request import BODY_PATIENCE, Request, body_refusal
+
+_SWITCHING = 101
+
+
+class ProxiedRequest:
+    """The `Downstream` of a request. Used on the event loop only."""
+
+    def __init__(self, request: Request) -> None:
+        """Answer `request`."""
+        self.method = request.method
+        self._request = request
+        self._exchange = request.exchange
+
+    @property
+    def peer(self) -> str:
+        """The client's address; empty if it has none."""
+        return self._exchange.peer
+
+    @property
+    def length(self) -> int | None:
+        """The Content-Length in bytes; None if it was not sent."""
+        return self._exchange.length
+
+    @property
+    def may_have_body(self) -> bool:
+        """Whether the request has a body, or may have one that has not arrived."""
+        return self._exchange.may_have_body
+
+    @property
+    def may_switch(self) -> bool:
+        """Whether the request asks for an upgrade that can be granted."""
+        return self._exchange.may_switch
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the client has disconnected."""
+        return self._exchange.is_lost
+
+    async def piece(self) -> bytes:
+        """Return the next part of the body, empty at its end; raises the same errors as `Request.body`."""
+        try:
+            return await self._exchange.piece(BODY_PATIENCE)
+        except (BodyTooSlow, TooManyBodies) as error:
+            raise body_refusal(error) from error
+
+    def on_lost(self, call: Callable[[], object] | None) -> None:
+        """Call `call` when the client disconnects, or now if it has."""
+        self._exchange.on_lost(call)
+
+    async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
+        """Send the head of an answer, and return the stream for its body."""
+        return await self._request.begin_stream(code, headers)
+
+    def begin_tunnel(self, headers: Sequence[Header]) -> Tunnel:
+        """Grant the upgrade, and return the tunnel; raises `Disconnected`."""
+        self._request.answers(_SWITCHING)
+        return self._exchange.switch(headers)
+
+    def finish_tunnel(self) -> None:
+        """Close the connection after the client has read the rest."""
+        self._exchange.finish_tunnel()
