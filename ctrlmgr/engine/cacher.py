@@ -89,7 +89,7 @@ class Cacher:
         self._window = window
         self._trim_at = window + window // 4 + 1
         self._stores: dict[Resource, ResourceStore] = {}
-        self._followed: dict[Resource, _Following] = {}
+        self._followed: list[tuple[Resource, _Following]] = []
         self._indices: dict[Resource, Index] = {}
         self.revision: Revision = 0
         """The state contains exactly the events up to this revision."""
@@ -137,7 +137,7 @@ class Cacher:
             self.revision = self.oldest = missing.revision
             for resource, index in self._indices.items():
                 index.reset(resource, self.list(resource))
-            for resource, following in self._followed.items():
+            for resource, following in self._followed:
                 self._tell(resource, following)
 
     def feed(self, index: Index) -> None:
@@ -148,7 +148,8 @@ class Cacher:
 
     def follow(self, resource: Resource, listener: Callable[[], None]) -> None:
         """Call `listener` now, and on this thread whenever objects of a resource may have changed."""
-        self._followed[resource] = following = _Following(listener)
+        following = _Following(listener)
+        self._followed.append((resource, following))
         self._tell(resource, following)
 
     def _tell(self, resource: Resource, following: _Following) -> None:
@@ -164,7 +165,7 @@ class Cacher:
                 if (index := self._indices.get(resource)) is not None:
                     index.apply(resource, obj.key, None if event.type is EventType.DELETED else obj)
                 self.revision = event.revision
-        for resource, following in self._followed.items():
+        for resource, following in self._followed:
             if self._stores.get(resource, _EMPTY).newest != following.seen:
                 self._tell(resource, following)
         if self.revision - self.oldest >= self._trim_at:

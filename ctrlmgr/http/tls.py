@@ -85,7 +85,7 @@ def ensure_certificates(
     try:
         for each in (directory, files.common):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
-        authority = _ensure_authority(files, now)
+        authority = ensure_authority(files, now)
         if _needs_serving(files, authority, names, now):
             _write_serving(files, authority, names, now)
     except (OSError, ValueError) as error:
@@ -112,11 +112,12 @@ def issue_client_certificate(
     return certificate.public_bytes(serialization.Encoding.PEM), _pem(key)
 
 
-def _ensure_authority(files: CertificateFiles, now: datetime) -> Authority:
+def ensure_authority(files: CertificateFiles, now: datetime, common_name: str = "ctrlmgr-ca") -> Authority:
+    """Return the authority of these files; create it with this common name if it is missing."""
     if files.authority.exists():
         return _load_authority(files)
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ctrlmgr-ca")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     usage = x509.KeyUsage(
         digital_signature=True,
         key_cert_sign=True,

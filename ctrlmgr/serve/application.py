@@ -58,6 +58,7 @@ from ctrlmgr.serve.controllers import (
 )
 from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
+from ctrlmgr.serve.front_proxy import with_front_proxy
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.kubelets import kubelets_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
@@ -67,6 +68,8 @@ from ctrlmgr.serve.readiness import Readiness
 from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of
 from ctrlmgr.serve.simulated import simulated_runtime, with_nodes
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
+from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
+from ctrlmgr.server.aggregating.passing_on import Aggregator
 from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.pages.debug import debug_pages
@@ -98,6 +101,7 @@ class Application(Fronted):
         stored = Followed()
         front = Front(settings, stored.find, clock=clock, random=random, noted=_noted(settings), on_use=stored.use)
         super().__init__(front, clock=clock)
+        settings = with_front_proxy(settings, front.front_proxy)
         feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock, quarantine=Quarantine())
         authorization = ServingAuthorization(settings.authorization, clock=clock)
@@ -130,9 +134,12 @@ class Application(Fronted):
             **debug_pages(_shown(settings), backend.workers, clock=clock, profiling=settings.server.profiling),
             **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
         }
-        pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page})
+        aggregator = None if self._role == CONTROLLERS_ONLY else _aggregator(settings, backend, front, random)
+        remote = aggregator.discovery if aggregator is not None else None
+        pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page}, remote=remote)
         self._turned_at = clock.monotonic()
         self._clock = clock
+        self._call = backend.call
         audit_log = AuditLog(settings, clock=clock)
         self.server = front.server(
             backend,
@@ -143,6 +150,7 @@ class Application(Fronted):
             housekeeping=[self._turn, *authorization.reloads, *limiting.housekeeping],
             auditing=audit_log.step,
             limits=limiting.limits,
+            aggregator=aggregator,
         )
         self._bootstrap = new_bootstrap(
             parts.for_bootstrap(),
@@ -182,6 +190,7 @@ class Application(Fronted):
                 parts.api_services(),
                 *api_compaction(parts),
                 *parts.flow_control(self._flows),
+                parts.availability(self._call, lambda: front.front_proxy.pem),
             )
 
     def _arrange(
@@ -303,6 +312,14 @@ def _backend(
         runtime=simulated_runtime(settings, clock=clock),
         kubelets=kubelets_of(settings.kubelet, front.files, clock=clock),
     )
+
+
+def _aggregator(settings: Settings, backend: Backend, front: Front, random: Random) -> Aggregator:
+    """Return the aggregator, which passes requests on to the servers that APIServices name."""
+    certificate, server = front.front_proxy, settings.server
+    by_endpoints = server.enable_aggregator_routing
+    servers = ExtensionServers(backend.engine.cacher, lambda: certificate.pem, random, by_endpoints=by_endpoints)
+    return Aggregator(servers, refuses_redirects=server.aggregator_reject_forwarding_redirect)
 
 
 def _parts(

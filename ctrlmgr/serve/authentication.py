@@ -22,6 +22,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.cluster_authentication.decide import ClusterAuthentication
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.http.front_proxy import NAME
 from ctrlmgr.http.tls import CertificateFiles
 from ctrlmgr.serve.oidc_flags import issuer_of
 from ctrlmgr.server.authn.account_keys import read_account_keys
@@ -63,12 +64,15 @@ class ServingAuthentication:
         clock: Clock,
         random: Random,
         on_use: Callable[[Object], None] = lambda secret: None,
+        front_proxy_authority: str = "",
     ) -> None:
         """Read the files that the settings name; raises `SettingsError`.
 
         `fixed` maps tokens that are always valid to users. `find` reads the objects that tokens are bound to, and
-        `on_use` receives the Secrets whose tokens are used.
+        `on_use` receives the Secrets whose tokens are used. `front_proxy_authority` (PEM) signs the certificate
+        with which this server passes requests on.
         """
+        self._front_proxy_authority = front_proxy_authority
         self._settings = settings.authentication
         accounts = settings.service_accounts
         self.keys = read_account_keys(
@@ -137,8 +141,8 @@ class ServingAuthentication:
         said = self._settings
         return ClusterAuthentication(
             client_ca=self._clients.pem,
-            proxy_ca=self._proxies.pem if self._proxies is not None else "",
-            proxy_names=said.requestheader_allowed_names,
+            proxy_ca=self._proxies.pem if self._proxies is not None else self._front_proxy_authority,
+            proxy_names=said.requestheader_allowed_names or ((NAME,) if self._proxies is None else ()),
             username_headers=said.requestheader_username_headers,
             uid_headers=said.requestheader_uid_headers,
             group_headers=said.requestheader_group_headers,

@@ -15,6 +15,7 @@ from ctrlmgr.authentication.x509_verification import read_certificates
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, Fencing, LogClient, Runner
 from ctrlmgr.client.controller_rights import Rights
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.apiservices.availability_controller import Calls, new_availability_controller
 from ctrlmgr.controllers.apiservices.controller import new_api_service_controller
 from ctrlmgr.controllers.bootstrap import bootstrap_tasks as bootstrap_assembly
 from ctrlmgr.controllers.compaction.api_compaction import API, ApiCompactionReconciler
@@ -156,6 +157,22 @@ class Parts(NamedTuple):
         writes = self.apiserver_client(PRODUCER)
         yield new_configuration_producer(producer, writes, event_log, clock=clock, random=random)
         yield new_dangling_controller(self.informers, self.apiserver_client(), event_log, clock=clock, random=random)
+
+    def availability(self, call: Calls, certificate: Callable[[], bytes]) -> Controller:
+        """Return the controller of APIServices' availability, which runs in every process that serves the API.
+
+        It asks extension servers with `call`, showing the client certificate that `certificate` returns.
+        """
+        return new_availability_controller(
+            self.informers,
+            self.apiserver_client(),
+            self.event_log,
+            call,
+            certificate,
+            clock=self.clock,
+            random=self.random,
+            by_endpoints=self.settings.server.enable_aggregator_routing,
+        )
 
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
         """Return the parts of the bootstrap controller."""

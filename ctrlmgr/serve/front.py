@@ -24,13 +24,16 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.bounds import DEFAULT
+from ctrlmgr.http.front_proxy import FrontProxyCertificate
 from ctrlmgr.http.serving_context import LOOPBACK, ServingContext
 from ctrlmgr.http.tls import CertificateFiles, ensure_certificates
 from ctrlmgr.serve.authentication import ServingAuthentication
+from ctrlmgr.serve.front_proxy import front_proxy_certificate
 from ctrlmgr.serve.shared_identity import making, shared_token
 from ctrlmgr.serve.tls_options import tls_options
 from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig
+from ctrlmgr.server.aggregating.passing_on import Aggregator
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.in_flight_limits import InFlightLimits
 from ctrlmgr.server.request_chain import Behind, Limits
@@ -83,9 +86,17 @@ class Front:
             self.files: CertificateFiles = ensure_certificates(
                 settings.data_path / "pki", certificate_names(settings), clock=clock, shared=shared
             )
+            self.front_proxy: FrontProxyCertificate = front_proxy_certificate(settings, self.files, clock=clock)
             self.serving = ServingContext(self.files, tls_options(settings))
             self.authentication = ServingAuthentication(
-                settings, self.files, {self._token: ADMIN}, find, clock=clock, random=random, on_use=on_use
+                settings,
+                self.files,
+                {self._token: ADMIN},
+                find,
+                clock=clock,
+                random=random,
+                on_use=on_use,
+                front_proxy_authority=self.front_proxy.authority,
             )
         self.authenticator = self.authentication.authenticator
 
@@ -100,6 +111,7 @@ class Front:
         housekeeping: Sequence[Callable[[], object]] = (),
         auditing: Auditing | None = None,
         limits: Limits | None = None,
+        aggregator: Aggregator | None = None,
     ) -> HttpServer:
         """Return the HTTP server of `backend`; it also reloads certificates and tokens, and does `housekeeping`.
 
@@ -117,6 +129,7 @@ class Front:
             kinds=kinds,
             auditing=auditing,
             ends_watches=self._ends_watches,
+            aggregator=aggregator,
         )
         return HttpServer(
             app,
@@ -125,7 +138,7 @@ class Front:
             tls=self.serving.context,
             delay=delay,
             bounds=replace(DEFAULT, streams=self._settings.http2_max_streams_per_connection),
-            housekeeping=[self.serving.reload, *self.authentication.reloads, *housekeeping],
+            housekeeping=[self.serving.reload, self.front_proxy.reload, *self.authentication.reloads, *housekeeping],
         )
 
     def announce(self, url: str, *, claims: bool = True) -> None:

@@ -83,6 +83,7 @@ class Connections:
             ssl=self._context(call),
             server_hostname=name or None,
             max_redirects=_REDIRECTS,
+            allow_redirects=not call.is_plain,
         ) as response:
             body = bytearray()
             async for chunk in response.content.iter_any():

@@ -7,6 +7,13 @@ import ssl
 from typing import Final
 from urllib.parse import urlsplit
 
+from ctrlmgr.http.proxying.upstream_address import (
+    UpstreamClosed,
+    UpstreamFailed,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+
 DEADLINE: Final = "context deadline exceeded"
 EOF: Final = "EOF"
 RESET: Final = "read: connection reset by peer"
@@ -42,6 +49,21 @@ def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None 
         said = (cause.strerror or str(cause)).lower()
         words = words if "connect call failed" in said else said
     return f"dial tcp {host}:{port}: connect: {words}"
+
+
+def failure_words(error: UpstreamFailed, host: str, port: int) -> str:
+    """Return Go's text for a request that was passed on to `host` in vain."""
+    cause = root(error)
+    match error:
+        case UpstreamTimeout():
+            return DEADLINE
+        case UpstreamUnreachable() if isinstance(cause, TimeoutError):
+            return f"dial tcp {host}:{port}: i/o timeout"
+        case UpstreamUnreachable():
+            return of_tls(cause) or unreachable(cause, "", (host, port))
+        case UpstreamClosed():
+            return RESET if isinstance(cause, ConnectionResetError) else EOF
+    return str(error)
 
 
 def root(error: BaseException) -> BaseException:

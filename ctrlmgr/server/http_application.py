@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from random import Random
 
 import structlog
@@ -21,6 +21,7 @@ from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.response_stream import Disconnected
+from ctrlmgr.server.aggregating.passing_on import Aggregator
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.in_flight_limits import READS, WRITES, InFlightLimits, Overloaded
@@ -56,13 +57,16 @@ class App:
         kinds: Kinds | None = None,
         auditing: Auditing | None = None,
         ends_watches: bool = True,
+        aggregator: Aggregator | None = None,
     ) -> None:
         """Serve the resources of `backend`, and `pages`, to the users that `authenticator` and `authorizer` admit.
 
         If `kinds` is given, only these kinds are served over HTTP; the engine of `backend` may hold more. `random`
         generates request ids, `limits` decides which requests run at a time, and `auditing` writes audit events. If
-        `ends_watches` is set, a watch ends when its user loses the right to start it.
+        `ends_watches` is set, a watch ends when its user loses the right to start it. `aggregator` answers requests for
+        versions that other servers serve.
         """
+        self._aggregator = aggregator
         self._backend = backend
         self._ids = RequestIds(random)
         self._clock = clock
@@ -72,7 +76,16 @@ class App:
         self._auditing = auditing
         if auditing is not None:
             backend.tell_of_rounds(auditing)
-        self._chain = Chain(backend, pages, authenticator, authorizer, limits, auditing, ends_watches=ends_watches)
+        self._chain = Chain(
+            backend,
+            pages,
+            authenticator,
+            authorizer,
+            limits,
+            auditing,
+            ends_watches=ends_watches,
+            aggregator=aggregator,
+        )
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -108,7 +121,8 @@ class App:
 
         Requests are answered only within this context.
         """
-        async with self._backend.running():
+        passing_on = self._aggregator.running() if self._aggregator is not None else nullcontext()
+        async with self._backend.running(), passing_on:
             revalidation = self._chain.watch_revalidation.run()
             looking = asyncio.create_task(revalidation, name="credentials and rights of watches")
             try:
@@ -119,6 +133,8 @@ class App:
     def drain(self) -> None:
         """End all watches and connections to containers, because the server is stopping."""
         self._backend.end_watches()
+        if self._aggregator is not None:
+            self._aggregator.drain()
 
     async def _refuse(self, request: Request, error: ApiError) -> None:
         if request.code:

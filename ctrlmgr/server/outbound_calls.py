@@ -34,7 +34,7 @@ async def _answered(connections: _Connections, call: Call) -> Reply:
     """Return the reply to a call. Send it again while the server answers with `Retry-After`, at most `_AGAIN` times."""
     for _ in range(_AGAIN):
         reply = await connections.answer(call)
-        if not comes_again(reply):
+        if call.is_plain or not comes_again(reply):
             return reply
         await asyncio.sleep(max(reply.retry_after or 0, 0))
     return await connections.answer(call)

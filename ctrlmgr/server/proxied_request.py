@@ -1,7 +1,7 @@
 """A request that is passed on to another server, as `http.proxying` sees it.
 
-Guarantees: its answer is audited and counted like any other, and has the request's `Audit-Id` and warnings. A tunnel's
-answer is the other server's alone.
+Guarantees: its answer is audited and counted like any other, and has the request's `Audit-Id` and warnings. The answer to a
+granted upgrade is the other server's alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ctrlmgr.http.exchange import BodyTooSlow, TooManyBodies
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.stream import Stream
-from ctrlmgr.http.tunnel import Tunnel
+from ctrlmgr.http.tunnel import Side
 from ctrlmgr.server.request import BODY_PATIENCE, Request, body_refusal
 
 _SWITCHING = 101
@@ -44,7 +44,7 @@ class ProxiedRequest:
     @property
     def may_switch(self) -> bool:
         """Whether the request asks for an upgrade that can be granted."""
-        return self._exchange.may_switch
+        return self._exchange.switching is not None and not self._exchange.is_begun
 
     @property
     def is_lost(self) -> bool:
@@ -66,11 +66,7 @@ class ProxiedRequest:
         """Send the head of an answer, and return the stream for its body."""
         return await self._request.begin_stream(code, headers)
 
-    def begin_tunnel(self, headers: Sequence[Header]) -> Tunnel:
-        """Grant the upgrade, and return the tunnel; raises `Disconnected`."""
+    def switch(self, headers: Sequence[Header]) -> Side:
+        """Grant the upgrade, and return the connection for raw bytes; raises `Disconnected`."""
         self._request.answers(_SWITCHING)
         return self._exchange.switch(headers)
-
-    def finish_tunnel(self) -> None:
-        """Close the connection after the client has read the rest."""
-        self._exchange.finish_tunnel()

@@ -39,6 +39,7 @@ from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_us
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.refusals import forbidden, not_found
+from ctrlmgr.server.aggregating.passing_on import Aggregator
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
@@ -109,12 +110,16 @@ class Chain:
         auditing: Auditing | None = None,
         *,
         ends_watches: bool = True,
+        aggregator: Aggregator | None = None,
     ) -> None:
         """Pass requests for resources to `backend` and all others to `pages`; `auditing` writes audit events.
+
+        `aggregator` answers requests for versions that other servers serve.
 
         If `ends_watches` is set, a watch ends when its user loses the right to start it.
         """
         self._auditing = auditing
+        self._aggregator = aggregator
         self._backend = backend
         self._pages = pages
         self._authenticator = authenticator
@@ -195,7 +200,10 @@ class Chain:
     async def _perform(self, request: Request, place: Place, attributes: Attributes) -> None:
         """Answer an authorized request."""
         endpoint, path, target = place.endpoint, place.location.resource, place.target
-        if path is None:
+        remote = self._aggregator.find(place.location) if self._aggregator is not None else None
+        if self._aggregator is not None and remote is not None:
+            await self._aggregator.answer(request, remote, attributes)
+        elif path is None:
             await request.respond(await self._pages.answer(request))
         elif endpoint is None or target is None or not endpoint.is_place_for(request.method):
             await request.respond(self._pages.nowhere(request.location))

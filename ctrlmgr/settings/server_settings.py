@@ -158,6 +158,26 @@ class ServerSettings:
         ),
     ] = ()
 
+    enable_aggregator_routing: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether a request for an extension server goes to an endpoint of its Service. false: to the Service's "
+            "cluster address, which needs a proxy on this machine.",
+            flag="--enable-aggregator-routing",
+            metavar="BOOL",
+        ),
+    ] = True
+    aggregator_reject_forwarding_redirect: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether a redirect of an extension server is answered with 502. false: it is passed on to the client.",
+            flag="--aggregator-reject-forwarding-redirect",
+            metavar="BOOL",
+        ),
+    ] = True
+
     @property
     def address(self) -> tuple[str, int]:
         """The host (an IPv6 address without brackets) and the port."""

@@ -6,7 +6,7 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
@@ -18,12 +18,14 @@ from ctrlmgr import threads
 from ctrlmgr.api.object import Object
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock, SystemClock
+from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.eventlog import Author, EventLog, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
+from ctrlmgr.server.aggregating.passing_on import Aggregator
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything, Authenticator
 from ctrlmgr.server.authn.reviews import Reviews
@@ -69,6 +71,7 @@ def make(
     tokens: TokenRequests | None = None,
     auditing: Auditing | None = None,
     ends_watches: bool = True,
+    aggregator: Callable[[Cacher], Aggregator] | None = None,
 ) -> Made:
     """Make an application over `log`, by default a new one in memory; `access` is authenticator and authorizer."""
     clock = clock or SystemClock()
@@ -79,7 +82,10 @@ def make(
     authorizer: Authorizer = access
     reviews = Reviews(authenticator, authorizer)
     backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, tokens=tokens)
-    pages = Pages(health, registry or CollectorRegistry(), builtin_kinds(), backend.workers)
+    kinds = builtin_kinds() if aggregator is None else backend.kinds
+    passing_on = aggregator(backend.engine.cacher) if aggregator is not None else None
+    remote = passing_on.discovery if passing_on is not None else None
+    pages = Pages(health, registry or CollectorRegistry(), kinds, backend.workers, remote=remote)
     fairness = Fairness(seats, backend.engine.cacher, clock=clock)
     app = App(
         backend,
@@ -91,6 +97,7 @@ def make(
         limits=fairness,
         auditing=auditing,
         ends_watches=ends_watches,
+        aggregator=passing_on,
     )
     return Made(app, log, backend, fairness)
 

@@ -76,7 +76,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The client certificate (PEM) for requests to the metrics servers of APIServices, as their front proxy.",
+            "The client certificate (PEM) that this server, as a front proxy, presents to the servers that APIServices "
+            "name. Empty: one of its own front-proxy authority.",
             flag="--proxy-client-cert-file",
             metavar="FILE",
         ),

@@ -59,6 +59,8 @@ class Call(NamedTuple):
     """Whether the server's certificate is verified."""
     tries: Tries = ONCE
     method: str = "POST"
+    is_plain: bool = False
+    """Whether the first answer counts, even if it is a redirect or asks for a retry."""
 
 
 class Reply(NamedTuple):

@@ -1,4 +1,4 @@
-"""Resolves the address of a webhook: a URL, or an endpoint of a Service.
+"""Resolves the address of a webhook or an extension server: a URL, or an endpoint of a Service.
 
 Guarantees: a Service is resolved again for each call, from its EndpointSlices, to one of its ready endpoints. The
 cluster needs no proxy and no name server. The certificate must name `NAME.NAMESPACE.svc`. Endpoints on simulated nodes
@@ -48,14 +48,14 @@ def endpoint_of(client: Mapping[str, Any], view: View, random: Random) -> Endpoi
     path = service.get("path") or "/"
     url = f"https://{name}.{namespace}.svc:{port}{path if path.startswith('/') else '/' + path}"
     try:
-        address = _resolve(view, namespace, name, port, random)
+        address = resolve_endpoint(view, namespace, name, port, random)
         return Endpoint(url, authority, address, is_simulated=address is None)
-    except _Unresolved as problem:
+    except Unresolved as problem:
         return Endpoint(url, authority, problem=str(problem))
 
 
-class _Unresolved(Exception):
-    pass
+class Unresolved(Exception):
+    """A Service has no address to call; the text says why."""
 
 
 def _plain(url: str) -> str:
@@ -64,25 +64,50 @@ def _plain(url: str) -> str:
     return parts._replace(path=parts.path or "/", query="", fragment="").geturl()
 
 
-def _resolve(view: View, namespace: str, name: str, port: int, random: Random) -> tuple[str, int] | None:
-    """Return the address and port to connect to; None if all ready endpoints are on simulated nodes."""
-    service = view.get(SERVICES, Key(namespace, name))
-    if service is None:
-        raise _Unresolved(f'service "{name}" not found')
-    spec = service.to_dict().get("spec") or {}
+def resolve_endpoint(view: View, namespace: str, name: str, port: int, random: Random) -> tuple[str, int] | None:
+    """Return the address and port of a ready endpoint of a Service; None if all are on simulated nodes.
+
+    Raises `Unresolved`.
+    """
+    spec = _spec_of(view, namespace, name)
     if spec.get("type") == "ExternalName":
         return spec["externalName"], port
-    if spec.get("type", "ClusterIP") not in _ENDPOINT_TYPES:
-        raise _Unresolved(f'unsupported service type "{spec.get("type")}"')
-    listed = next((each for each in spec.get("ports") or () if each.get("port") == port), None)
-    if listed is None:
-        raise _Unresolved(f'no service port {port} found for service "{name}"')
+    listed = _listed(spec, name, port)
     found = sorted(_ready(view, namespace, name, listed.get("name") or ""))
     if not found:
-        raise _Unresolved(f'no endpoints available for service "{name}"')
+        raise Unresolved(f'no endpoints available for service "{name}"')
     simulated = {node for node in {each.node for each in found} if _is_simulated(view, node)}
     real = [(each.address, each.port) for each in found if each.node not in simulated]
     return random.choice(real) if real else None
+
+
+def resolve_cluster(view: View, namespace: str, name: str, port: int) -> tuple[str, int]:
+    """Return the cluster address and port of a Service (`ResolveCluster`); raises `Unresolved`."""
+    spec = _spec_of(view, namespace, name)
+    if spec.get("type") == "ExternalName":
+        return spec["externalName"], port
+    if spec.get("clusterIP") == "None" and spec.get("type", "ClusterIP") == "ClusterIP":
+        raise Unresolved('cannot route to service with ClusterIP "None"')
+    _listed(spec, name, port)
+    return spec.get("clusterIP") or "", port
+
+
+def _spec_of(view: View, namespace: str, name: str) -> Mapping[str, Any]:
+    service = view.get(SERVICES, Key(namespace, name))
+    if service is None:
+        raise Unresolved(f'service "{name}" not found')
+    return service.to_dict().get("spec") or {}
+
+
+def _listed(spec: Mapping[str, Any], name: str, port: int) -> Mapping[str, Any]:
+    """Return the entry of a Service's port; raises `Unresolved`."""
+    if spec.get("type", "ClusterIP") not in _ENDPOINT_TYPES:
+        raise Unresolved(f'unsupported service type "{spec.get("type")}"')
+    for each in spec.get("ports") or ():
+        if each.get("port") == port:
+            found: Mapping[str, Any] = each
+            return found
+    raise Unresolved(f'no service port {port} found for service "{name}"')
 
 
 class _Ready(NamedTuple):

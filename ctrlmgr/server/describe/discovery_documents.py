@@ -1,8 +1,9 @@
 """Serves discovery documents, made from the registry of kinds.
 
 Guarantees:
-- A document depends on the kinds alone. Groups and versions have the registry's order, resources are sorted by name.
-- A document is made at its first request and cached until the kinds change. A document about all kinds consists of one
+- A document depends on the kinds, and the one about all kinds on the extension servers as well. Groups and versions
+  have the registry's order, resources are sorted by name.
+- A document is made at its first request and cached until these change. A document about all kinds consists of one
   piece per version; only the pieces of changed versions are made again.
 - Any thread may call this module. `made` returns a cached document without making one.
 
@@ -19,12 +20,13 @@ from __future__ import annotations
 
 import threading
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Subresource
 from ctrlmgr.engine.kind_registry import Group, Kinds
 from ctrlmgr.server.describe.document import JSON, Document, json_document, preferred
@@ -41,11 +43,25 @@ class _Piece(NamedTuple):
     encoded: msgspec.Raw
 
 
+class RemoteVersions(Protocol):
+    """The versions that extension servers serve."""
+
+    @property
+    def epoch(self) -> int:
+        """A number that grows with each change."""
+
+    @property
+    def versions(self) -> Mapping[tuple[str, str], tuple[Sequence[Unstructured], bool]]:
+        """Resources, and whether they are current, by group and version."""
+
+
 class _Made:
     """The documents made of one state of the registry."""
 
-    def __init__(self, kinds: Kinds) -> None:
-        self.epoch = kinds.epoch  # read first: kinds that are added during this constructor belong to the next epoch
+    def __init__(self, kinds: Kinds, remote: RemoteVersions | None) -> None:
+        # read first: kinds that are added during this constructor belong to the next epoch
+        self.epoch = _epoch(kinds, remote)
+        self.remote = remote.versions if remote is not None else {}
         self.groups = kinds.groups
         self.documents: dict[tuple[str, str], Document] = {}
         self.kinds: dict[tuple[str, str], list[Kind]] = {}
@@ -56,25 +72,29 @@ class _Made:
 class Discovery:
     """Serves the discovery documents of one registry of kinds."""
 
-    def __init__(self, kinds: Kinds, server_address: str = "") -> None:
-        """Describe `kinds`; `server_address` (host:port) is the address in APIVersions, which old clients read."""
+    def __init__(self, kinds: Kinds, server_address: str = "", remote: RemoteVersions | None = None) -> None:
+        """Describe `kinds`, and the versions of extension servers (`remote`).
+
+        `server_address` (host:port) is the address in APIVersions, which old clients read.
+        """
         self._kinds = kinds
+        self._remote = remote
         self._server_address = server_address
-        self._made = _Made(kinds)
+        self._made = _Made(kinds, remote)
         self._pieces: dict[tuple[str, str], _Piece] = {}
         self._making = threading.Lock()
 
     def made(self, path: str, accept: str) -> Document | None:
         """Return the document at a path if it is cached."""
         made = self._made
-        return made.documents.get(_key(path, accept)) if made.epoch == self._kinds.epoch else None
+        return made.documents.get(_key(path, accept)) if made.epoch == _epoch(self._kinds, self._remote) else None
 
     def answer(self, path: str, accept: str) -> Document | None:
         """Return the document at a path, None if there is none. It depends on the Accept header."""
         key = parts, form = _key(path, accept)
         with self._making:
-            if self._made.epoch != self._kinds.epoch:
-                self._made = _Made(self._kinds)
+            if self._made.epoch != _epoch(self._kinds, self._remote):
+                self._made = _Made(self._kinds, self._remote)
                 self._pieces = {version: each for version, each in self._pieces.items() if version in self._made.kinds}
             made = self._made.documents.get(key)
             if made is None:
@@ -158,19 +178,22 @@ class Discovery:
 
     def _everything(self, root: str, version: str) -> dict[str, Any]:
         items = [
-            {
-                "metadata": {"name": group.name} if group.name else {},
-                "versions": [
-                    self._discovered(group.name, each)
-                    for each in group.versions
-                    if (group.name, each) in self._made.kinds
-                ],
-            }
+            {"metadata": {"name": group.name} if group.name else {}, "versions": versions}
             for group in self._groups(root)
-            if any((group.name, each) in self._made.kinds for each in group.versions)
+            if (versions := [*self._versions(group)])
         ]
         head = {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}}
         return {**head, "items": items}
+
+    def _versions(self, group: Group) -> Iterator[msgspec.Raw | dict[str, Any]]:
+        for version in group.versions:
+            key = group.name, version
+            if key in self._made.remote:
+                resources, is_current = self._made.remote[key]
+                listed = {"resources": resources} if resources else {}
+                yield {"version": version, **listed, "freshness": "Current" if is_current else "Stale"}
+            elif key in self._made.kinds:
+                yield self._discovered(*key)
 
     def _discovered(self, group: str, version: str) -> msgspec.Raw:
         kinds = self._kinds_of(group, version)
@@ -180,6 +203,10 @@ class Discovery:
             fields = {"version": version, "resources": [_resource(kind) for kind in kinds], "freshness": "Current"}
             piece = self._pieces[group, version] = _Piece(of, msgspec.Raw(msgspec.json.encode(fields)))
         return piece.encoded
+
+
+def _epoch(kinds: Kinds, remote: RemoteVersions | None) -> tuple[int, int]:
+    return kinds.epoch, remote.epoch if remote is not None else 0
 
 
 def _key(path: str, accept: str) -> tuple[str, str]:

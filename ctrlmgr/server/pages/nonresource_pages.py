@@ -25,7 +25,7 @@ from prometheus_client.registry import CollectorRegistry
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
 from ctrlmgr.http.framing import Header
-from ctrlmgr.server.describe.discovery_documents import Discovery
+from ctrlmgr.server.describe.discovery_documents import Discovery, RemoteVersions
 from ctrlmgr.server.describe.document import Document
 from ctrlmgr.server.describe.openapi import OpenAPI
 from ctrlmgr.server.describe.version_info import version_document
@@ -56,17 +56,18 @@ class Pages:
         server_address: str = "",
         more: Mapping[str, Page] | None = None,
         mounts: Mapping[str, Page] | None = None,
+        remote: RemoteVersions | None = None,
     ) -> None:
         """Serve these health endpoints, the metrics of `registry`, and documents about `kinds`.
 
         `more` maps further paths to pages, `mounts` maps NAME to a page for all paths below `/NAME`. `server_address`
-        is the address in discovery.
+        is the address in discovery, and `remote` has the versions of extension servers.
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
         self._registry = registry
         self._kinds = kinds
         self._workers = workers
-        self._discovery = Discovery(kinds, server_address)
+        self._discovery = Discovery(kinds, server_address, remote)
         self._openapi = OpenAPI(kinds)
         self._version = version_document()
         self._more = more or {}

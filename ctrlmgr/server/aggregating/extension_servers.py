@@ -1,0 +1,101 @@
+"""The extension servers that APIServices name, and how to reach them.
+
+Guarantees:
+- The servers are those of the last APIServices that the cache holds. A look-up costs one dictionary access, and nothing
+  while no APIService names a server.
+- A Service is resolved again for each request: to one of its ready endpoints, or to its cluster address.
+- Servers with equal authorities share a TLS context; connections are shared only within one.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Final
+
+from ctrlmgr.caches import BoundedCache
+from ctrlmgr.engine.aggregated_groups import API_SERVICES
+from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.calls.endpoint import Unresolved, resolve_cluster, resolve_endpoint
+from ctrlmgr.engine.calls.remote_services import RemoteService, remote_services
+from ctrlmgr.errors import CtrlmgrError
+from ctrlmgr.http.proxying.upstream_address import Upstream
+from ctrlmgr.settings.kubeconfig import trusting
+
+_CONTEXTS: Final = 64
+_CONTEXT_BYTES: Final = 16 * 1024 * 1024
+_LEGACY: Final = ("", "v1")
+
+
+class TransportUnusable(CtrlmgrError):
+    """The authorities of an APIService, or this server's client certificate, cannot be used."""
+
+
+class ExtensionServers:
+    """Finds and resolves extension servers. Used on the event loop only."""
+
+    def __init__(
+        self, cacher: Cacher, certificate: Callable[[], bytes], random: Random, *, by_endpoints: bool = True
+    ) -> None:
+        """Follow the APIServices in `cacher`; `certificate` returns the client certificate and its key as PEM.
+
+        Services are resolved to an endpoint, or to their cluster address unless `by_endpoints`.
+        """
+        self._cacher = cacher
+        self._certificate = certificate
+        self._random = random
+        self._by_endpoints = by_endpoints
+        self._services: Mapping[tuple[str, str], RemoteService] = {}
+        self._contexts: BoundedCache[tuple[bytes, bytes, bool], ssl.SSLContext] = BoundedCache(
+            "extension-tls-contexts", entries=_CONTEXTS, size=_CONTEXT_BYTES
+        )
+        self._listeners: list[Callable[[], None]] = []
+        cacher.follow(API_SERVICES, self._update)
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever the servers have changed."""
+        self._listeners.append(listener)
+
+    def _update(self) -> None:
+        found = remote_services(self._cacher.list(API_SERVICES))
+        if found != self._services:
+            self._services = found
+            for listener in self._listeners:
+                listener()
+
+    @property
+    def services(self) -> Mapping[tuple[str, str], RemoteService]:
+        """The servers by group and version."""
+        return self._services
+
+    def find(self, parts: Sequence[str] | None) -> RemoteService | None:
+        """Return the server of a path, given its segments; None if this server answers it."""
+        if not self._services or not parts:
+            return None
+        if parts[0] == "apis" and len(parts) > 2:
+            return self._services.get((parts[1], parts[2]))
+        return self._services.get(_LEGACY) if parts[0] == "api" else None
+
+    def upstream(self, remote: RemoteService) -> Upstream:
+        """Return the address of a server; raises `Unresolved` and `TransportUnusable`."""
+        where = remote.namespace, remote.service, remote.port
+        if self._by_endpoints:
+            address = resolve_endpoint(self._cacher, *where, self._random)
+            if address is None:
+                raise Unresolved(f'all endpoints of service "{remote.service}" are on simulated nodes')
+        else:
+            address = resolve_cluster(self._cacher, *where)
+        return Upstream(*address, self._context(remote), remote.server_name)
+
+    def _context(self, remote: RemoteService) -> ssl.SSLContext:
+        key = (remote.ca_bundle, self._certificate(), remote.is_checked)
+        context = self._contexts.get(key)
+        if context is None:
+            try:
+                context = trusting(*key)
+            except (OSError, ValueError) as error:
+                words = "unable to load root certificates: unable to parse bytes as PEM block"
+                raise TransportUnusable(words) from error
+            self._contexts.put(key, context, sum(map(len, key[:2])))
+        return context

@@ -1,0 +1,73 @@
+"""Asks extension servers for documents about themselves, as the aggregator.
+
+Guarantees: a request ends after its timeout, and its answer has at most `MOST_BYTES`. Failures are `UpstreamFailed`,
+`Unresolved` or `TransportUnusable`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.authentication.user import MASTERS, User
+from ctrlmgr.engine.calls.remote_services import RemoteService
+from ctrlmgr.http.framing import Header
+from ctrlmgr.http.proxying.upstream_address import UpstreamMalformed, UpstreamTimeout
+from ctrlmgr.http.proxying.upstream_connection import UpstreamConnection
+from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
+from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
+from ctrlmgr.server.aggregating.user_headers import user_headers
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+AGGREGATOR: Final = User("system:kube-aggregator", "", (MASTERS,))
+"""The user that asks for documents; it may read them on every server."""
+
+
+class Fetched(NamedTuple):
+    """A document, or the answer instead of it."""
+
+    code: int
+    headers: dict[bytes, bytes]
+    body: bytes
+
+    def header(self, name: bytes) -> str:
+        """Return a header; empty if it is missing."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+
+class Fetcher:
+    """Asks extension servers for documents. Used on one event loop."""
+
+    def __init__(self, servers: ExtensionServers) -> None:
+        """Resolve servers with `servers`; create it on the event loop."""
+        self._servers = servers
+        self._pool = UpstreamPool()
+
+    async def fetch(
+        self, remote: RemoteService, path: str, headers: Sequence[Header], seconds: float, user: User = AGGREGATOR
+    ) -> Fetched:
+        """Return a server's answer to a GET of `path` by `user` within so many seconds."""
+        upstream = self._servers.upstream(remote)
+        lines = [(b"host", remote.server_name.encode()), (b"accept-encoding", b"identity"), *user_headers(user)]
+        head = b"GET %b HTTP/1.1\r\n" % path.encode() + b"".join(b"%b: %b\r\n" % line for line in [*lines, *headers])
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await self._pool.connected(upstream)
+                try:
+                    return await _answer(connection, head + b"\r\n")
+                finally:
+                    connection.close()
+        except TimeoutError as error:
+            raise UpstreamTimeout from error
+
+
+async def _answer(connection: UpstreamConnection, head: bytes) -> Fetched:
+    connection.begin("GET", head)
+    code, headers = await connection.head()
+    body = bytearray()
+    while piece := await connection.piece():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise UpstreamMalformed(f"http: response body of more than {MOST_BYTES} bytes")
+    return Fetched(code, dict(headers), bytes(body))

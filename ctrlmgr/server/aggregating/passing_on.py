@@ -1,0 +1,158 @@
+"""Answers a client's request for a version that an extension server serves, by passing it on.
+
+Guarantees:
+- The request has passed authentication, impersonation, authorization and audit like any other. The extension server
+  receives its user in headers, on a connection with this server's client certificate.
+- A server that is not available, not reachable or not trusted answers 503 to requests for its own versions.
+- A request that is not long-running ends after `REQUEST_TIMEOUT` seconds, one for discovery after `DISCOVERY_TIMEOUT`.
+- A redirect is not passed on, unless `refuses_redirects` is off.
+
+Source: kube-aggregator `pkg/apiserver/handler_proxy.go`, apiserver `pkg/util/proxy/proxy.go`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from ctrlmgr.authorization.attributes import Attributes
+from ctrlmgr.engine.calls.endpoint import Unresolved
+from ctrlmgr.engine.calls.remote_services import RemoteService
+from ctrlmgr.errors import RequestTimeout, StatusDetails
+from ctrlmgr.http.proxying.hop_headers import Outside, is_upgrade
+from ctrlmgr.http.proxying.reverse_proxy import Passing, pass_on
+from ctrlmgr.http.proxying.upstream_address import (
+    Upstream,
+    UpstreamFailed,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
+from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
+from ctrlmgr.http.stream import Disconnected
+from ctrlmgr.server.aggregating.extension_servers import ExtensionServers, TransportUnusable
+from ctrlmgr.server.aggregating.remote_discovery import RemoteDiscovery
+from ctrlmgr.server.aggregating.user_headers import passed_headers
+from ctrlmgr.server.go_words import failure_words
+from ctrlmgr.server.in_flight_limits import LONG_RUNNING
+from ctrlmgr.server.presenting.responses import Response, text
+from ctrlmgr.server.proxied_request import ProxiedRequest
+from ctrlmgr.server.request import Request
+from ctrlmgr.server.routes import Location
+
+REQUEST_TIMEOUT: Final = 60.0
+"""Seconds for a request that is not long-running (kube-apiserver's `--request-timeout`)."""
+DISCOVERY_TIMEOUT: Final = 5.0
+"""Seconds for the discovery document of a version (`aggregatedDiscoveryTimeout`)."""
+_DISCOVERY: Final = 3
+"""Segments in the path of such a document."""
+_IN_PATHS: Final = "/$&+,:;=@-_.~"
+"""Characters that Go's `URL.EscapedPath` keeps in a path."""
+_UNAVAILABLE: Final = "service unavailable\n"
+
+
+class Aggregator:
+    """Passes requests on to extension servers. Used on the event loop only."""
+
+    def __init__(self, servers: ExtensionServers, *, refuses_redirects: bool = True) -> None:
+        """Pass requests on to `servers`."""
+        self.discovery = RemoteDiscovery(servers)
+        """The discovery of the servers."""
+        self.servers = servers
+        self._refuses_redirects = refuses_redirects
+        self._pool: UpstreamPool | None = None
+        self._long: set[asyncio.Task[None]] = set()
+        self._is_draining = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep connections on the current event loop while the context is open."""
+        self._pool = UpstreamPool()
+        try:
+            async with self.discovery.running():
+                yield
+        finally:
+            self._pool.close()
+
+    def drain(self) -> None:
+        """End watches and tunnels, because the server is stopping."""
+        self._is_draining = True
+        for task in self._long:
+            task.cancel()
+
+    def find(self, location: Location) -> RemoteService | None:
+        """Return the server that a path is passed on to, None if this server answers it."""
+        return self.servers.find(location.parts)
+
+    async def answer(self, request: Request, remote: RemoteService, attributes: Attributes) -> None:
+        """Answer a request by passing it on; raises `Disconnected` and `RequestTimeout`."""
+        if not remote.is_available:
+            await request.respond(text(503, _UNAVAILABLE))
+            return
+        try:
+            upstream = self.servers.upstream(remote)
+        except Unresolved:
+            await request.respond(text(503, _UNAVAILABLE))
+            return
+        except TransportUnusable as error:
+            await request.respond(text(500, f"{error}\n"))
+            return
+        await self._pass_on(request, upstream, attributes)
+
+    async def _pass_on(self, request: Request, upstream: Upstream, attributes: Attributes) -> None:
+        assert self._pool is not None, "requests are answered only while it runs"
+        passing = self._passing(request, upstream, attributes)
+        task = asyncio.get_running_loop().create_task(pass_on(self._pool, passing, ProxiedRequest(request)))
+        if passing.timeout is None:
+            self._long.add(task)
+            task.add_done_callback(self._long.discard)
+        try:
+            await task
+        except asyncio.CancelledError:
+            if self._is_draining:
+                raise Disconnected from None
+            raise
+        except UpstreamTimeout as error:
+            if passing.timeout == REQUEST_TIMEOUT:
+                words = "Timeout: request did not complete within the allotted timeout"
+                raise RequestTimeout(words, details=StatusDetails()) from error
+            await request.respond(_failed(error, passing))
+        except UpstreamFailed as error:
+            await request.respond(_failed(error, passing))
+        finally:
+            task.cancel()
+
+    def _passing(self, request: Request, upstream: Upstream, attributes: Attributes) -> Passing:
+        where = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
+        host = f"{where}:{upstream.port}"
+        headers = [header for header in passed_headers(request.raw_headers, request.user) if header[0] != b"audit-id"]
+        return Passing(
+            upstream,
+            host,
+            quote(request.location.path, safe=_IN_PATHS),
+            urlencode([(name, value) for name in sorted(request.query) for value in request.query[name]]),
+            (*headers, (b"audit-id", request.id)),
+            Outside("https", host),
+            _timeout(request.location, attributes, upgrades=is_upgrade(request.raw_headers)),
+            self._refuses_redirects,
+        )
+
+
+def _timeout(location: Location, attributes: Attributes, *, upgrades: bool) -> float | None:
+    """Return the seconds that a request may take, None if it is long-running."""
+    if location.resource is None:
+        return DISCOVERY_TIMEOUT if len(location.parts or ()) == _DISCOVERY else REQUEST_TIMEOUT
+    is_long = attributes.verb in ("watch", "proxy") or attributes.subresource in LONG_RUNNING or upgrades
+    return None if is_long else REQUEST_TIMEOUT
+
+
+def _failed(error: UpstreamFailed, passing: Passing) -> Response:
+    """Return the answer to a request whose server failed before it answered."""
+    words = failure_words(error, passing.upstream.host, passing.upstream.port)
+    if not is_upgrade(passing.headers):
+        words = f"error trying to reach service: {words}"
+    elif isinstance(error, UpstreamUnreachable):
+        words = f"error dialing backend: {words}"
+    return text(503, f"{words}\n")
