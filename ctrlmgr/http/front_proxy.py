@@ -41,6 +41,8 @@ class FrontProxyCertificate:
         self._followed = FollowedFiles(
             "front-proxy certificate", self.files, lambda status: FILE_RELOADS.labels(_SETTING, status).inc()
         )
+        self.authority_file = authority
+        """The file of the certificate of this server's own front-proxy authority, if that signed the certificate."""
         self.authority = authority.read_text(encoding="ascii") if authority is not None else ""
         """The certificate of the authority as PEM; empty if an administrator provides the client certificate."""
         self.pem = self._read()

@@ -23,6 +23,7 @@ from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.client import ControllerRunner, Fencing, InformerState
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers import simulated_nodes
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.bootstrap_tasks import new_bootstrap
 from ctrlmgr.controllers.bootstrap.default_roles import BootstrapRoles
@@ -112,8 +113,9 @@ class Application(Fronted):
         fence = leadership.elector.fence if leadership is not None else None
         parts = _parts(settings, event_log, informers, front, authorization, backend, fence, clock=clock, random=random)
         made = () if self._role == API_ONLY else build(chosen.descriptors, parts)
+        metrics = _simulated_metrics(parts, front)
         controllers = [*watched(made, settings.controllers.start_interval, random)]
-        led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts)]
+        led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts), *metrics]
         self._election: Election | None = None
         if leadership is not None:
             recorder = parts.recorder_of(COMPONENT, User(MANAGER, "", (AUTHENTICATED,)))
@@ -312,6 +314,14 @@ def _backend(
         runtime=simulated_runtime(settings, clock=clock),
         kubelets=kubelets_of(settings.kubelet, front.files, clock=clock),
     )
+
+
+def _simulated_metrics(parts: Parts, front: Front) -> Iterator[Runnable]:
+    """Yield the metrics server of simulated nodes, if there are any; only then is its code imported."""
+    if parts.settings.of(simulated_nodes.Options).nodes:
+        from ctrlmgr.serve.simulated_metrics import simulated_metrics
+
+        yield from simulated_metrics(parts, front)
 
 
 def _aggregator(settings: Settings, backend: Backend, front: Front, random: Random) -> Aggregator:

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import yaml
 
 from ctrlmgr.errors import SettingsError
+from ctrlmgr.simulation.usage import Usage, read_usage
 
 ANNOTATION: Final = "simulate.ctrlmgr.io/"
 """The prefix of annotations of pods; a container's name follows, or `pod` for all containers."""
@@ -56,6 +57,10 @@ class Behaviour(NamedTuple):
     ignores_stop: bool = False
     unknown: Ending | None = None
     """The end of unknown commands; None means that they run for ever."""
+    cpu: Usage | None = None
+    """The CPU that the container uses; None for the usual."""
+    memory: Usage | None = None
+    """The memory that the container uses; None for the usual."""
 
     def over(self, other: Behaviour) -> Behaviour:
         """Return this behaviour, with open properties from `other`."""
@@ -82,8 +87,8 @@ NOTHING: Final = Behaviour()
 def read(text: str) -> Behaviour:
     """Return the behaviour of phrases separated by semicolons; raises ValueError for an unknown phrase."""
     found = NOTHING
-    for phrase in filter(None, (" ".join(each.split()).lower() for each in text.split(";"))):
-        found = _phrase(phrase).over(found)
+    for phrase in filter(None, (" ".join(each.split()) for each in text.split(";"))):
+        found = (_usage(phrase) or _phrase(phrase.lower())).over(found)
     return found
 
 
@@ -95,6 +100,15 @@ def read_ending(text: str) -> Ending | None:
     if found.exit_code is None or found != Behaviour(exit_code=found.exit_code, exits_after=found.exits_after):
         raise ValueError(f"{text!r} is neither `run` nor `exit CODE after TIME`")
     return Ending(found.exit_code, found.exits_after)
+
+
+def _usage(phrase: str) -> Behaviour | None:
+    """Return a behaviour with the usage of a resource, None for another phrase; raises ValueError."""
+    found = read_usage(phrase)
+    if found is None:
+        return None
+    resource, usage = found
+    return Behaviour(cpu=usage) if resource == "cpu" else Behaviour(memory=usage)
 
 
 def _phrase(phrase: str) -> Behaviour:
@@ -120,8 +134,8 @@ def _phrase(phrase: str) -> Behaviour:
     if phrase not in known:
         raise ValueError(
             f"{phrase!r} is not a valid phrase; write `exit CODE after TIME`, `fail N times`, `crash loop`, "
-            "`oom after TIME`, `never ready`, `ready after TIME`, `slow pull TIME`, `pull error`, `stop after TIME` "
-            "or `ignore sigterm`"
+            "`oom after TIME`, `never ready`, `ready after TIME`, `slow pull TIME`, `pull error`, `stop after TIME`, "
+            "`ignore sigterm`, `cpu 120m + 30m*sin` or `memory 64Mi`"
         )
     return known[phrase]
 

@@ -10,6 +10,7 @@ from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.settings.setting_declaration import Setting
 from ctrlmgr.settings.setting_types import TEXT, decimal
+from ctrlmgr.settings.setting_types import SWITCH, TEXT, decimal
 
 _SLICES = Resource("resource.k8s.io", "resourceslices")
 
@@ -66,6 +67,16 @@ class Options:
             metavar="FACTOR",
         ),
     ] = 1.0
+    simulated_metrics: Annotated[
+        bool,
+        SWITCH,
+        Setting(
+            "Whether a metrics server for simulated nodes runs: the usage of pods and nodes, for `kubectl top` and "
+            "autoscalers.",
+            flag="--simulated-metrics",
+            metavar="BOOL",
+        ),
+    ] = True
 
 
 DESCRIPTOR = ControllerDescriptor(

@@ -69,7 +69,7 @@ def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> C
 
     def asked(container: Mapping[str, Any]) -> Behaviour:
         unknown = rules.tasks if is_task(pod, container) else rules.servers
-        behaviour = told(_subject(pod, container), rules.says).behaviour.slowed(slow, PULL_TAKES)
+        behaviour = told(subject_of(pod, container), rules.says).behaviour.slowed(slow, PULL_TAKES)
         return behaviour._replace(unknown=unknown)
 
     return asked
@@ -80,11 +80,12 @@ def misunderstood(pod: Mapping[str, Any], rules: Rules) -> list[str]:
     spec = pod["spec"]
     found: dict[str, None] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        found |= dict.fromkeys(told(_subject(pod, container), rules.says).problems)
+        found |= dict.fromkeys(told(subject_of(pod, container), rules.says).problems)
     return [*found]
 
 
-def _subject(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Subject:
+def subject_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Subject:
+    """Return a container as rules of behaviour see it."""
     meta = pod["metadata"]
     return Subject(
         meta.get("namespace", ""),

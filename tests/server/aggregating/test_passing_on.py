@@ -5,80 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from base64 import b64encode
-from collections.abc import Iterator
 from pathlib import Path
-from random import Random
-from typing import Any
 
 import pytest
 
-from ctrlmgr.clock import SystemClock
-from ctrlmgr.http.front_proxy import FrontProxyCertificate, own_front_proxy
-from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
-from ctrlmgr.server.aggregating.passing_on import Aggregator
-from tests.server.aggregating.extension import Extension, answer, certificate_for, extension
-from tests.server.site import Site, make, serving
+from tests.server.aggregating.extension import Extension, answer, certificate_for
+from tests.server.aggregating.registering import register
+from tests.server.site import Site
 
-SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 THINGS = "/apis/ext.example/v1/namespaces/x/things"
-
-
-@pytest.fixture(scope="module")
-def front_proxy(tmp_path_factory: pytest.TempPathFactory) -> FrontProxyCertificate:
-    return FrontProxyCertificate(*own_front_proxy(tmp_path_factory.mktemp("front-proxy"), clock=SystemClock()))
-
-
-@pytest.fixture(scope="module")
-def ext(tmp_path_factory: pytest.TempPathFactory, front_proxy: FrontProxyCertificate) -> Iterator[Extension]:
-    with extension(tmp_path_factory.mktemp("ext"), front_proxy.authority.encode()) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def site(ext: Extension, front_proxy: FrontProxyCertificate) -> Iterator[Site]:
-    def aggregator(cacher: Any) -> Aggregator:
-        return Aggregator(ExtensionServers(cacher, lambda: front_proxy.pem, Random(1)))
-
-    made = make(aggregator=aggregator)
-    with serving(made.app) as url:
-        site = Site(url, made.log)
-        site.ask("/api/v1/namespaces", "POST", {"metadata": {"name": "default"}})
-        service = {"metadata": {"name": "ext"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
-        assert site.ask("/api/v1/namespaces/default/services", "POST", service).status == 201
-        register(site, "v1", ext, ext.ca)
-        yield site
-
-
-def register(site: Site, version: str, ext: Extension, ca: bytes, *, available: bool = True, **more: Any) -> str:
-    """Create the APIService of a version and declare it available."""
-    group = "ext.example"
-    spec = {
-        "group": group,
-        "version": version,
-        "groupPriorityMinimum": 100,
-        "versionPriority": 10,
-        "service": {"name": "ext", "namespace": "default", "port": ext.port},
-        **({"caBundle": b64encode(ca).decode()} if ca else {}),
-        **more,
-    }
-    name = f"{version}.{group}"
-    created = site.ask(SERVICES, "POST", {"metadata": {"name": name}, "spec": spec})
-    assert created.status == 201, created.body
-    if available:
-        condition = {"type": "Available", "status": "True", "reason": "Passed", "lastTransitionTime": None}
-        patch = {"status": {"conditions": [condition]}}
-        headers = {"Content-Type": "application/merge-patch+json"}
-        changed = site.ask(f"{SERVICES}/{name}/status", "PATCH", patch, headers)
-        assert changed.status == 200, changed.body
-    return f"/apis/{group}/{version}/things"
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was(ext: Extension) -> Iterator[None]:
-    before = ext.behaviour
-    yield
-    ext.behaviour = before
 
 
 def test_the_server_receives_the_user_and_the_certificate_of_the_front_proxy(site: Site, ext: Extension) -> None:

@@ -1,0 +1,80 @@
+"""The usage of pods and nodes as `metrics.k8s.io` reports it: PodMetrics and NodeMetrics.
+
+Guarantees: only containers that run are reported, and only pods of which one runs. A node's usage is that of its pods
+and of its own programs.
+
+The shapes are those of `k8s.io/metrics/pkg/apis/metrics/v1beta1`; metrics-server reports CPU in billionths and memory
+in Ki.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.clock import format_time_seconds
+from ctrlmgr.controllers.simulated_nodes.clockwork import subject_of
+from ctrlmgr.controllers.simulated_nodes.rules import Rules
+from ctrlmgr.simulation.behaviour import told
+
+API_VERSION: Final = "metrics.k8s.io/v1beta1"
+WINDOW: Final = "30s"
+_BILLION: Final = 1_000_000_000
+_KI: Final = 1024 * _BILLION
+_DEFAULT: Final = {"cpu": 1_000_000, "memory": 16 * 1024 * _KI}
+"""The usage of a container without a phrase, in billionths: 1m of CPU and 16Mi of memory."""
+_OF_NODE: Final = {"cpu": 50_000_000, "memory": 256 * 1024 * _KI}
+"""The usage of a node's own programs."""
+
+
+def pod_metrics(pod: Mapping[str, Any], rules: Rules, now: int) -> Unstructured | None:
+    """Return the PodMetrics of a pod at `now` (microseconds), None if no container runs."""
+    used = _used(pod, rules, now)
+    if not used:
+        return None
+    meta = pod["metadata"]
+    named = {"name": meta["name"], "namespace": meta["namespace"], "labels": meta.get("labels") or {}}
+    containers = [{"name": name, "usage": _written(usage)} for name, usage in used.items()]
+    return {**_head("PodMetrics", named, now), "containers": containers}
+
+
+def node_metrics(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], rules: Rules, now: int) -> Unstructured:
+    """Return the NodeMetrics of a node with these pods at `now` (microseconds)."""
+    usages = [_OF_NODE, *(usage for pod in pods for usage in _used(pod, rules, now).values())]
+    total = {resource: sum(usage[resource] for usage in usages) for resource in _OF_NODE}
+    meta = node["metadata"]
+    named = {"name": meta["name"], "labels": meta.get("labels") or {}}
+    return {**_head("NodeMetrics", named, now), "usage": _written(total)}
+
+
+def _used(pod: Mapping[str, Any], rules: Rules, now: int) -> dict[str, Mapping[str, int]]:
+    """Return the usage of each running container, by its name."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    running = {each["name"] for each in statuses if (each.get("state") or {}).get("running") is not None}
+    seconds = now / 1_000_000
+    used: dict[str, Mapping[str, int]] = {}
+    for container in pod["spec"].get("containers") or ():
+        if container["name"] in running:
+            behaviour = told(subject_of(pod, container), rules.says).behaviour
+            wanted = {"cpu": behaviour.cpu, "memory": behaviour.memory}
+            used[container["name"]] = {
+                resource: _DEFAULT[resource] if usage is None else usage.at(seconds)
+                for resource, usage in wanted.items()
+            }
+    return used
+
+
+def _head(kind: str, metadata: Mapping[str, Any], now: int) -> Unstructured:
+    time = format_time_seconds(now)
+    return {
+        "kind": kind,
+        "apiVersion": API_VERSION,
+        "metadata": {**metadata, "creationTimestamp": time},
+        "timestamp": time,
+        "window": WINDOW,
+    }
+
+
+def _written(usage: Mapping[str, int]) -> dict[str, str]:
+    return {"cpu": f"{usage['cpu']}n", "memory": f"{usage['memory'] // _KI}Ki"}
