@@ -24,6 +24,7 @@ from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.client import ControllerRunner, Fencing, InformerState
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import simulated_nodes
+from ctrlmgr.controllers.apiservices.registration_completion import CHECK, Registration
 from ctrlmgr.controllers.bootstrap.address import endpoint_address
 from ctrlmgr.controllers.bootstrap.bootstrap_tasks import new_bootstrap
 from ctrlmgr.controllers.bootstrap.default_roles import BootstrapRoles
@@ -59,13 +60,13 @@ from ctrlmgr.serve.controllers import (
 )
 from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
-from ctrlmgr.serve.front_proxy import with_front_proxy
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.kubelets import kubelets_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.limiting import new_limiting
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.readiness import Readiness
+from ctrlmgr.serve.serving_front_proxy import with_front_proxy
 from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of
 from ctrlmgr.serve.simulated import simulated_runtime, with_nodes
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
@@ -120,6 +121,7 @@ class Application(Fronted):
         if leadership is not None:
             recorder = parts.recorder_of(COMPONENT, User(MANAGER, "", (AUTHENTICATED,)))
             self._election = leadership.election(led, informers, recorder)
+        self._registration = Registration(informers, backend.kinds.builtin_groups)
         probe = LogProbe(event_log, clock=clock)
         checks = self._checks(probe, informers, controllers)
         self._ready = checks
@@ -137,8 +139,16 @@ class Application(Fronted):
             **front.authentication.pages(lambda: f"{_external(settings, self.server.port)}{KEYS}"),
         }
         aggregator = None if self._role == CONTROLLERS_ONLY else _aggregator(settings, backend, front, random)
-        remote = aggregator.discovery if aggregator is not None else None
-        pages = Pages(health, REGISTRY, served, backend.workers, more=more, mounts={"ui": page}, remote=remote)
+        pages = Pages(
+            health,
+            REGISTRY,
+            served,
+            backend.workers,
+            more=more,
+            mounts={"ui": page},
+            remote=aggregator.discovery if aggregator is not None else None,
+            schemas=aggregator.openapi if aggregator is not None else None,
+        )
         self._turned_at = clock.monotonic()
         self._clock = clock
         self._call = backend.call
@@ -264,6 +274,7 @@ class Application(Fronted):
         if self._role == CONTROLLERS_ONLY:
             return []
         return [
+            Check(CHECK, self._registration.problem),
             Check("poststarthook/bootstrap-controller", lambda: self._bootstrap.problem()),
             Check(f"poststarthook/{BootstrapRoles.name}", lambda: self._roles.problem()),
             Check(f"poststarthook/{SystemPriorityClasses.name}", lambda: self._classes.problem()),

@@ -28,7 +28,7 @@ from ctrlmgr.http.front_proxy import FrontProxyCertificate
 from ctrlmgr.http.serving_context import LOOPBACK, ServingContext
 from ctrlmgr.http.tls import CertificateFiles, ensure_certificates
 from ctrlmgr.serve.authentication import ServingAuthentication
-from ctrlmgr.serve.front_proxy import front_proxy_certificate
+from ctrlmgr.serve.serving_front_proxy import front_proxy_certificate
 from ctrlmgr.serve.shared_identity import making, shared_token
 from ctrlmgr.serve.tls_options import tls_options
 from ctrlmgr.server import App, HttpServer, Pages

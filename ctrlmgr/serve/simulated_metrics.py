@@ -23,13 +23,14 @@ from ctrlmgr.authentication.request_header import RequestHeaders
 from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.simulated_nodes import Options
+from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules, read_behaviour
 from ctrlmgr.controllers.simulated_nodes.resource_metrics import node_metrics, pod_metrics
-from ctrlmgr.controllers.simulated_nodes.rules import Rules, read_behaviour
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.calls.endpoint import SIMULATED
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.http.front_proxy import NAME as FRONT_PROXY
-from ctrlmgr.http.tls import ServingContext, ensure_certificates
+from ctrlmgr.http.serving_context import ServingContext
+from ctrlmgr.http.tls import ensure_certificates
 from ctrlmgr.informer import Lister
 from ctrlmgr.serve.controllers import Parts
 from ctrlmgr.serve.front import Front

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ctrlmgr.api import status
+from ctrlmgr.api import status_responses
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails, Unauthorized
@@ -74,7 +74,7 @@ class MetricsApi:
                 raise Unauthorized
             answer = self._answer(exchange)
         except ApiError as error:
-            exchange.answer(error.code, [_JSON], status.encode(status.failure(error)))
+            exchange.answer(error.code, [_JSON], status_responses.encode(status_responses.failure(error)))
             return
         exchange.answer(200, [_JSON], msgspec.json.encode(answer) + b"\n")
 

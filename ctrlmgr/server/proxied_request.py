@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ctrlmgr.http.exchange import BodyTooSlow, TooManyBodies
 from ctrlmgr.http.framing import Header
-from ctrlmgr.http.stream import Stream
+from ctrlmgr.http.response_stream import Stream
 from ctrlmgr.http.tunnel import Side
 from ctrlmgr.server.request import BODY_PATIENCE, Request, body_refusal
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import yaml
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.usage import Usage, read_usage
+from ctrlmgr.simulation.container_usage import Usage, read_usage
 
 ANNOTATION: Final = "simulate.ctrlmgr.io/"
 """The prefix of annotations of pods; a container's name follows, or `pod` for all containers."""

@@ -84,8 +84,14 @@ def make(
     backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, tokens=tokens)
     kinds = builtin_kinds() if aggregator is None else backend.kinds
     passing_on = aggregator(backend.engine.cacher) if aggregator is not None else None
-    remote = passing_on.discovery if passing_on is not None else None
-    pages = Pages(health, registry or CollectorRegistry(), kinds, backend.workers, remote=remote)
+    pages = Pages(
+        health,
+        registry or CollectorRegistry(),
+        kinds,
+        backend.workers,
+        remote=passing_on.discovery if passing_on is not None else None,
+        schemas=passing_on.openapi if passing_on is not None else None,
+    )
     fairness = Fairness(seats, backend.engine.cacher, clock=clock)
     app = App(
         backend,

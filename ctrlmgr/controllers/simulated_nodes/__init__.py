@@ -9,7 +9,6 @@ from ctrlmgr.api.resource import ENDPOINT_SLICES, LEASES, NODES, PODS, SERVICES,
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.settings.setting_declaration import Setting
-from ctrlmgr.settings.setting_types import TEXT, decimal
 from ctrlmgr.settings.setting_types import SWITCH, TEXT, decimal
 
 _SLICES = Resource("resource.k8s.io", "resourceslices")

@@ -41,6 +41,11 @@ class RemoteService(NamedTuple):
         return f"{self.service}.{self.namespace}.svc"
 
     @property
+    def where(self) -> tuple[str, str, int]:
+        """The namespace, name and port of the Service."""
+        return self.namespace, self.service, self.port
+
+    @property
     def path(self) -> str:
         """The path of the version."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"

@@ -24,7 +24,7 @@ from ctrlmgr.http.proxying.tunnelling import exchange_bytes
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, UpstreamRefused, UpstreamTimeout
 from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
-from ctrlmgr.http.stream import ONE_WRITE, Disconnected, Stream
+from ctrlmgr.http.response_stream import ONE_WRITE, Disconnected, Stream
 from ctrlmgr.http.tunnel import Side
 
 PATIENCE: Final = 30.0

@@ -31,9 +31,10 @@ from ctrlmgr.http.proxying.upstream_address import (
     UpstreamUnreachable,
 )
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
-from ctrlmgr.http.stream import Disconnected
+from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers, TransportUnusable
 from ctrlmgr.server.aggregating.remote_discovery import RemoteDiscovery
+from ctrlmgr.server.aggregating.remote_openapi import RemoteOpenAPI
 from ctrlmgr.server.aggregating.user_headers import passed_headers
 from ctrlmgr.server.go_words import failure_words
 from ctrlmgr.server.in_flight_limits import LONG_RUNNING
@@ -60,6 +61,8 @@ class Aggregator:
         """Pass requests on to `servers`."""
         self.discovery = RemoteDiscovery(servers)
         """The discovery of the servers."""
+        self.openapi = RemoteOpenAPI(servers)
+        """The OpenAPI documents of the servers."""
         self.servers = servers
         self._refuses_redirects = refuses_redirects
         self._pool: UpstreamPool | None = None
@@ -71,7 +74,7 @@ class Aggregator:
         """Keep connections on the current event loop while the context is open."""
         self._pool = UpstreamPool()
         try:
-            async with self.discovery.running():
+            async with self.discovery.running(), self.openapi.running():
                 yield
         finally:
             self._pool.close()

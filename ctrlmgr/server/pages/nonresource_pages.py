@@ -27,7 +27,7 @@ from ctrlmgr.errors import MethodNotAllowed, NotAcceptable, StatusDetails
 from ctrlmgr.http.framing import Header
 from ctrlmgr.server.describe.discovery_documents import Discovery, RemoteVersions
 from ctrlmgr.server.describe.document import Document
-from ctrlmgr.server.describe.openapi import OpenAPI
+from ctrlmgr.server.describe.openapi import OpenAPI, RemoteSchemas
 from ctrlmgr.server.describe.version_info import version_document
 from ctrlmgr.server.pages.health import Health
 from ctrlmgr.server.presenting.responses import NO_CACHE, NO_SNIFFING, PAGE_NOT_FOUND, Response, text
@@ -57,18 +57,20 @@ class Pages:
         more: Mapping[str, Page] | None = None,
         mounts: Mapping[str, Page] | None = None,
         remote: RemoteVersions | None = None,
+        schemas: RemoteSchemas | None = None,
     ) -> None:
         """Serve these health endpoints, the metrics of `registry`, and documents about `kinds`.
 
         `more` maps further paths to pages, `mounts` maps NAME to a page for all paths below `/NAME`. `server_address`
-        is the address in discovery, and `remote` has the versions of extension servers.
+        is the address in discovery, and `remote` has the versions of extension servers, `schemas` their OpenAPI
+        documents.
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
         self._registry = registry
         self._kinds = kinds
         self._workers = workers
         self._discovery = Discovery(kinds, server_address, remote)
-        self._openapi = OpenAPI(kinds)
+        self._openapi = OpenAPI(kinds, schemas)
         self._version = version_document()
         self._more = more or {}
         self._mounts = mounts or {}

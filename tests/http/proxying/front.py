@@ -6,17 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from ctrlmgr.http.connection import Connection
-from ctrlmgr.http.context import ServerContext
-from ctrlmgr.http.stream import Disconnected, Stream
-
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import Header
+from ctrlmgr.http.http1_connection import Connection
 from ctrlmgr.http.proxying.reverse_proxy import Passing, pass_on
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
+from ctrlmgr.http.response_stream import Disconnected, Stream
+from ctrlmgr.http.server_context import ServerContext
 from ctrlmgr.http.tunnel import Side
 
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -21,6 +21,7 @@ from ctrlmgr.http.proxying.upstream_address import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from ctrlmgr.http.response_stream import Disconnected
 from tests.http.proxying.front import Behaviour, in_front_of
 
 GET = b"GET /path?a=b HTTP/1.1\r\nhost: front.example\r\nconnection: close\r\n"

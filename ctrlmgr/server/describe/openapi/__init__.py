@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -36,12 +37,22 @@ _OLD_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """The media type that kubectl accepts. The answer has the other name, because Go's mime package rejects an at sign."""
 
 
+class RemoteSchemas(Protocol):
+    """The OpenAPI v3 documents of extension servers."""
+
+    @property
+    def versions(self) -> Mapping[tuple[str, str], tuple[str, bytes]]:
+        """The URL of each document and its JSON (empty: none), by group and version."""
+
+
 class OpenAPI:
     """Serves the OpenAPI documents of one registry of kinds."""
 
-    def __init__(self, kinds: Kinds) -> None:
-        """Describe `kinds`."""
+    def __init__(self, kinds: Kinds, remote: RemoteSchemas | None = None) -> None:
+        """Describe `kinds`; `remote` has the v3 documents of extension servers."""
         self._kinds = kinds
+        self._remote = remote
+        self._remote_made: dict[tuple[str, str], Document] = {}
         self._sections = Sections(kinds)
         self._made: dict[tuple[str, str], Document] = {}
         self._renewing = threading.Lock()
@@ -61,7 +72,7 @@ class OpenAPI:
         if choose(accept, (JSON,)) is None:
             raise NotAcceptable
         if path == _V3:
-            return self._kept(_V3, JSON, self._index)
+            return self._kept(_V3, JSON, self._index) if not (remote := self._of_servers()) else self._merged(remote)
         return self._section(path.removeprefix(f"{_V3}/"), query.get("hash", ("",))[-1])
 
     def _renew(self) -> None:
@@ -88,13 +99,31 @@ class OpenAPI:
         return msgspec.json.encode({**whole, **pieces})
 
     def _section(self, name: str, digest: str) -> Document | None:
-        if name not in self._sections.names:
-            return None
-        found = self._kept(name, JSON, lambda: self._sections.encode(name))
+        found = self._of_servers().get(name)
+        if found is None:
+            if name not in self._sections.names:
+                return None
+            found = self._kept(name, JSON, lambda: self._sections.encode(name))
         return found._replace(immutable=found.etag == f'"{digest}"')
 
-    def _index(self) -> bytes:
-        found = {name: self._section(name, "") for name in self._sections.names}
+    def _of_servers(self) -> Mapping[str, Document]:
+        """Return the documents of extension servers, by section."""
+        if self._remote is None or not self._remote.versions:
+            return {}
+        found: dict[tuple[str, str], tuple[str, Document]] = {}
+        for (group, version), (url, body) in self._remote.versions.items():
+            if body:
+                name = f"apis/{group}/{version}" if group else f"api/{version}"
+                made = self._remote_made.get((name, url))
+                found[name, url] = name, made if made is not None else document(JSON, body)
+        self._remote_made = {key: each for key, (_, each) in found.items()}
+        return dict(found.values())
+
+    def _merged(self, remote: Mapping[str, Document]) -> Document:
+        return document(JSON, self._index(remote))
+
+    def _index(self, remote: Mapping[str, Document] | None = None) -> bytes:
+        found = {name: self._section(name, "") for name in sorted({*self._sections.names, *(remote or ())})}
         urls = {name: f"{_V3}/{name}?hash={each.digest}" for name, each in found.items() if each}
         return msgspec.json.encode({"paths": {name: {"serverRelativeURL": url} for name, url in urls.items()}})
 

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.kubectl import Kubectl, find_kubectl
 from tests.e2e.serving import Server, until
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "metrics_server.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "metrics_server.py"
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctrlmgr.simulation.behaviour import NOTHING, read
-from ctrlmgr.simulation.usage import PERIOD, Term, Usage, read_usage
+from ctrlmgr.simulation.container_usage import PERIOD, Term, Usage, read_usage
 
 MILLI = 1_000_000
 

@@ -1,0 +1,42 @@
+"""Says whether all APIServices that this server registers at its start are available, for `/readyz`.
+
+Source: kubernetes `pkg/controlplane/apiserver/aggregator.go` (`makeAPIServiceAvailableHealthCheck`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key
+from ctrlmgr.controllers.apiservices.availability import AVAILABLE
+from ctrlmgr.controllers.apiservices.wanted import builtin
+from ctrlmgr.engine.aggregated_groups import API_SERVICES
+from ctrlmgr.engine.kind_registry import Group
+from ctrlmgr.informer import Informers
+
+CHECK = "autoregister-completion"
+
+
+class Registration:
+    """The APIServices of built-in groups that have not been seen as available."""
+
+    def __init__(self, informers: Informers, groups: Iterable[Group]) -> None:
+        """Look for the APIServices of `groups`; call it before the informers sync."""
+        self._services = informers.informer(API_SERVICES).lister
+        self._pending = frozenset(builtin(groups))
+
+    def problem(self) -> str | None:
+        """Return the problem; None from the moment on at which each APIService has been available."""
+        if self._pending:
+            self._pending = frozenset(filter(self._lacks, self._pending))
+        return f"missing APIService: [{' '.join(sorted(self._pending))}]" if self._pending else None
+
+    def _lacks(self, name: str) -> bool:
+        service = self._services.get(Key("", name))
+        return service is None or not _is_available(service)
+
+
+def _is_available(service: Object) -> bool:
+    conditions = (service.to_dict().get("status") or {}).get("conditions") or ()
+    return any((each.get("type"), each.get("status")) == (AVAILABLE, "True") for each in conditions)

@@ -1,0 +1,117 @@
+"""Follows what extension servers say about themselves: asks each server again and again, and keeps the last answer.
+
+Guarantees:
+- Each server is asked by a task of its own: when its APIService changes, every `refresh` seconds, and after a failure
+  sooner (500 ms, doubled each time). A server that hangs delays no other.
+- Any thread may read the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from ctrlmgr.engine.calls.endpoint import Unresolved
+from ctrlmgr.engine.calls.remote_services import RemoteService
+from ctrlmgr.http.proxying.upstream_address import UpstreamFailed
+from ctrlmgr.server.aggregating.extension_servers import ExtensionServers, TransportUnusable
+from ctrlmgr.server.aggregating.fetching import Fetcher
+
+REFRESH: Final = 60.0
+"""Seconds until a server is asked again (`discoveryRefreshInterval`, `successfulUpdateDelay`)."""
+SOONEST: Final = 0.5
+"""Seconds until a server that failed is asked again for the first time."""
+_FAILURES: Final = (UpstreamFailed, Unresolved, TransportUnusable, ValueError, msgspec.MsgspecError)
+
+Version: TypeAlias = tuple[str, str]
+"""A group and a version."""
+T = TypeVar("T")
+
+
+class RemoteDocuments(Generic[T]):
+    """The last answers of all extension servers, by group and version. Changed on the event loop only."""
+
+    def __init__(self, servers: ExtensionServers, longest_pause: float = REFRESH) -> None:
+        """Ask `servers`; a server that fails is asked again after at most `longest_pause` seconds."""
+        self.epoch = 0
+        """A number that grows with each change."""
+        self.servers = servers
+        self._longest = longest_pause
+        self._answers: Mapping[Version, T] = {}
+        self._tasks: dict[Version, asyncio.Task[None]] = {}
+        self._followed: dict[Version, RemoteService] = {}
+        self._fetcher: Fetcher | None = None
+        servers.on_change(self._update)
+
+    @property
+    def versions(self) -> Mapping[Version, T]:
+        """The answers by group and version; a change replaces the mapping."""
+        return self._answers
+
+    @abstractmethod
+    async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> T:
+        """Return a server's answer."""
+
+    @abstractmethod
+    def without_answer(self, before: T | None) -> T:
+        """Return what stands for the answer of a server that has failed, or has not been asked yet."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Ask the servers on the current event loop while the context is open."""
+        self._fetcher = Fetcher(self.servers)
+        self._update()
+        try:
+            yield
+        finally:
+            self._fetcher = None
+            for task in self._tasks.values():
+                task.cancel()
+
+    def _update(self) -> None:
+        """Start or restart the task of each server whose APIService has changed, and end those of removed ones."""
+        wanted = self.servers.services
+        if gone := self._answers.keys() - wanted.keys():
+            self._put({key: found for key, found in self._answers.items() if key not in gone})
+        for key in self._followed.keys() - wanted.keys():
+            self._end(key)
+        for key, remote in wanted.items():
+            if self._followed.get(key) != remote:
+                self._follow(key, remote)
+
+    def _follow(self, key: Version, remote: RemoteService) -> None:
+        if key not in self._answers:
+            self._put({**self._answers, key: self.without_answer(None)})
+        if self._fetcher is None:
+            return  # it is followed from `running` on
+        if key in self._tasks:
+            self._tasks[key].cancel()
+        self._followed[key] = remote
+        self._tasks[key] = asyncio.get_running_loop().create_task(self._repeat(key, remote, self._fetcher))
+
+    def _end(self, key: Version) -> None:
+        del self._followed[key]
+        task = self._tasks.pop(key, None)
+        if task is not None:
+            task.cancel()
+
+    async def _repeat(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> None:
+        pause = SOONEST
+        while True:
+            before = self._answers.get(key)
+            try:
+                found, wait, pause = await self.ask(key, remote, fetcher), REFRESH, SOONEST
+            except _FAILURES:
+                found, wait, pause = self.without_answer(before), pause, min(2 * pause, self._longest)
+            if found != before:
+                self._put({**self._answers, key: found})
+            await asyncio.sleep(wait)
+
+    def _put(self, answers: Mapping[Version, T]) -> None:
+        self._answers = answers
+        self.epoch += 1

@@ -1,0 +1,84 @@
+"""Keeps the OpenAPI v3 documents of extension servers, for `kubectl explain` and validation by clients.
+
+Guarantees: no request waits for an extension server. A document is downloaded again only if the server's index names
+another digest of it. A server that fails keeps its last document; one without OpenAPI v3 has none.
+
+Source: kube-aggregator `pkg/controllers/openapiv3`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ctrlmgr.engine.calls.remote_services import RemoteService
+from ctrlmgr.http.framing import Header
+from ctrlmgr.http.proxying.upstream_address import UpstreamFailed
+from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
+from ctrlmgr.server.aggregating.fetching import Fetcher
+from ctrlmgr.server.aggregating.remote_documents import RemoteDocuments, Version
+
+TIMEOUT: Final = 30.0
+"""Seconds for one document."""
+_LONGEST: Final = 3600.0
+"""Seconds until a server that fails is asked again, at most (`failedUpdateMaxExpDelay`)."""
+_INDEX: Final = "/openapi/v3"
+_JSON: Final[Header] = (b"accept", b"application/json")
+
+
+class RemoteSchema(NamedTuple):
+    """The OpenAPI v3 document of one version; empty if the server has none."""
+
+    url: str = ""
+    """Its path and digest on the extension server."""
+    body: bytes = b""
+
+
+class _Path(msgspec.Struct, rename={"url": "serverRelativeURL"}):
+    url: str
+
+
+class _Index(msgspec.Struct):
+    paths: dict[str, _Path]
+
+
+class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
+    """The OpenAPI v3 documents of all extension servers."""
+
+    def __init__(self, servers: ExtensionServers) -> None:
+        """Ask `servers`."""
+        super().__init__(servers, _LONGEST)
+
+    def without_answer(self, before: RemoteSchema | None) -> RemoteSchema:
+        """Return the last document."""
+        return before or RemoteSchema()
+
+    async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> RemoteSchema:
+        """Return the document of a version, downloaded if its digest has changed."""
+        answer = await fetcher.fetch(remote, _INDEX, [_JSON], TIMEOUT)
+        if answer.code == 404:
+            return RemoteSchema()
+        entry = msgspec.json.decode(_ok(answer.code, answer.body), type=_Index).paths.get(remote.path.strip("/"))
+        if entry is None:
+            return RemoteSchema()
+        before = self.versions.get(key)
+        if before is not None and before.url == entry.url:
+            return before
+        return RemoteSchema(entry.url, await self._document(remote, entry.url, fetcher))
+
+    async def _document(self, remote: RemoteService, url: str, fetcher: Fetcher) -> bytes:
+        parts = urlsplit(url)
+        if parts.netloc or not parts.path.startswith("/"):
+            raise UpstreamFailed(f"the index of {remote.name} names {url}, which is elsewhere")
+        answer = await fetcher.fetch(remote, f"{parts.path}?{parts.query}", [_JSON], TIMEOUT)
+        body = _ok(answer.code, answer.body)
+        msgspec.json.decode(body, type=dict[str, msgspec.Raw])  # only documents that clients can read
+        return body
+
+
+def _ok(code: int, body: bytes) -> bytes:
+    if code != 200:
+        raise UpstreamFailed(f"the OpenAPI document was answered with {code}")
+    return body

@@ -1,0 +1,70 @@
+"""The OpenAPI documents of extension servers beside ours; they are downloaded once for each digest."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from tests.server.aggregating.extension import Extension, answer
+from tests.server.aggregating.registering import register
+from tests.server.site import Site
+
+DOCUMENT = {"openapi": "3.0.0", "paths": {"/apis/ext.example/s1/things": {}}}
+
+
+def serves(url: str, document: Any) -> Any:
+    async def behave(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        path = head.split()[1]
+        if path == "/openapi/v3":
+            index = {"paths": {"apis/ext.example/s1": {"serverRelativeURL": url}}}
+            writer.write(answer("200 OK", msgspec.json.encode(index)))
+        elif path == url:
+            writer.write(answer("200 OK", msgspec.json.encode(document)))
+        else:
+            writer.write(answer("404 Not Found", b"{}"))
+        return True
+
+    return behave
+
+
+def index(site: Site) -> dict[str, Any]:
+    found: dict[str, Any] = site.ask("/openapi/v3").json["paths"]
+    return found
+
+
+def test_the_document_of_a_server_is_listed_and_served(site: Site, ext: Extension) -> None:
+    ext.behaviour = serves("/openapi/v3/apis/ext.example/s1?hash=A", DOCUMENT)
+    register(site, "s1", ext, ext.ca)
+    while "apis/ext.example/s1" not in (found := index(site)):
+        pass
+    assert "api/v1" in found
+    url = found["apis/ext.example/s1"]["serverRelativeURL"]
+    served = site.ask(url)
+    assert served.json == DOCUMENT
+    assert "immutable" in served.headers["cache-control"]
+    assert site.ask(url, headers={"If-None-Match": served.headers["etag"]}).status == 304
+
+
+def test_a_document_is_downloaded_again_when_its_digest_changes(site: Site, ext: Extension) -> None:
+    before = index(site)["apis/ext.example/s1"]
+    ext.behaviour = serves("/openapi/v3/apis/ext.example/s1?hash=B", {**DOCUMENT, "info": {"title": "new"}})
+    label = {"metadata": {"labels": {"look": "again"}}, "spec": {"versionPriority": 11}}
+    headers = {"Content-Type": "application/merge-patch+json"}
+    site.ask("/apis/apiregistration.k8s.io/v1/apiservices/s1.ext.example", "PATCH", label, headers)
+    while index(site)["apis/ext.example/s1"] == before:
+        pass
+    assert site.ask("/openapi/v3/apis/ext.example/s1").json["info"] == {"title": "new"}
+
+
+def test_an_index_that_leads_elsewhere_is_not_followed(site: Site, ext: Extension) -> None:
+    before = index(site)["apis/ext.example/s1"]
+    ext.behaviour = serves("https://elsewhere.example/openapi", {})
+    headers = {"Content-Type": "application/merge-patch+json"}
+    asked = len(ext.heads)
+    body = {"spec": {"versionPriority": 12}}
+    site.ask("/apis/apiregistration.k8s.io/v1/apiservices/s1.ext.example", "PATCH", body, headers)
+    while not any(head.startswith("GET /openapi/v3 ") for head in ext.heads[asked:]):
+        index(site)
+    assert index(site)["apis/ext.example/s1"] == before
