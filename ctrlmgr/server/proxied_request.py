@@ -1,7 +1,7 @@
 """A request that is passed on to another server, as `http.proxying` sees it.
 
-Guarantees: its answer is audited and counted like any other, and has the request's `Audit-Id` and warnings. The answer to a
-granted upgrade is the other server's alone.
+Guarantees: its answer is audited and counted like any other, and has the request's `Audit-Id` and warnings. The answer
+to a granted upgrade is the other server's alone.
 """
 
 from __future__ import annotations

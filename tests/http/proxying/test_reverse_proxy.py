@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import uvloop
-from ctrlmgr.http.stream import Disconnected
 
 from ctrlmgr.http.proxying.hop_headers import Outside
 from ctrlmgr.http.proxying.reverse_proxy import Passing
