@@ -24,8 +24,8 @@ from ctrlmgr.engine.features.guards import GUARDS
 from ctrlmgr.eventlog import database_schema
 from ctrlmgr.kinds.builtin import declared
 from ctrlmgr.settings import SWITCHES, Declaration, Setting, declarations, flags, plain_default, variable
-from ctrlmgr.settings.kubernetes_flags.translation import meaning_texts
-from ctrlmgr.settings.kubernetes_flags.upstream import KUBE_APISERVER, KUBE_CONTROLLER_MANAGER
+from ctrlmgr.settings.kubernetes_flags.translated_flags import meaning_texts
+from ctrlmgr.settings.kubernetes_flags.upstream_flags import KUBE_APISERVER, KUBE_CONTROLLER_MANAGER
 
 ROOT = Path(__file__).parents[1]
 
@@ -142,10 +142,19 @@ def run_flags() -> str:
     return f"\nLeader election and the options of controllers are as in `serve`:\n{names}.\n\n"
 
 
+OF_THE_COMMAND = {
+    "--help": "Prints the help.",
+    "--kubeconfig": "Runs the controllers alone, against the cluster of this file.",
+    "--master": "Runs the controllers alone, against the API server at this URL.",
+    "--version": "Prints the version.",
+}
+"""The flags of Kubernetes' programs that are options of `serve` without being settings."""
+
+
 def upstream_flags(names: Iterable[str]) -> str:
     """Return the table of docs/kubernetes-flags.md of the flags of one of Kubernetes' programs."""
     settings = {flag: f"The setting `{key}`." for key, flag in flags().items()}
-    texts = {"--help": "Prints the help.", **dict(meaning_texts()), **settings}
+    texts = {**OF_THE_COMMAND, **dict(meaning_texts()), **settings}
     return "\n".join(["", "| flag | in `ctrlmgr serve` |", "|---|---|", *_flag_rows(names, texts), "", ""])
 
 
@@ -157,7 +166,7 @@ def older_flags() -> str:
 
 
 def _flag_rows(names: Iterable[str], texts: Mapping[str, str]) -> list[str]:
-    return [f"| `{name}` | {texts[name]} |" for name in sorted(names) if name in texts]
+    return [f"| `{name}` | {texts[name]} |" for name in sorted(names)]
 
 
 def _with_flags() -> list[Setting]:

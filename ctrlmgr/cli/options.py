@@ -17,7 +17,7 @@ from ctrlmgr.cli.sectioned_help import SettingOption
 from ctrlmgr.controllers import registry as _controllers  # noqa: F401  # declares the controllers' options as settings
 from ctrlmgr.errors import SchemaOutdated, SettingsError
 from ctrlmgr.settings import LIST, NAMES, SWITCHES, TEXTS, Loaded, Settings, declarations, flags, keys, load
-from ctrlmgr.settings.kubernetes_flags.translation import NOTHING, Translation, meaning_texts, translate
+from ctrlmgr.settings.kubernetes_flags.translated_flags import NOTHING, Translation, meaning_texts, translate
 
 if TYPE_CHECKING:
     from ctrlmgr.api.resource import Resource

@@ -68,7 +68,7 @@ from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.readiness import Readiness
 from ctrlmgr.serve.serving_front_proxy import with_front_proxy
 from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of
-from ctrlmgr.serve.simulated import simulated_runtime, with_nodes
+from ctrlmgr.serve.simulation.simulated_runtime import simulated_runtime, with_nodes
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
 from ctrlmgr.server.aggregating.passing_on import Aggregator
@@ -330,7 +330,7 @@ def _backend(
 def _simulated_metrics(parts: Parts, front: Front) -> Iterator[Runnable]:
     """Yield the metrics server of simulated nodes, if there are any; only then is its code imported."""
     if parts.settings.of(simulated_nodes.Options).nodes:
-        from ctrlmgr.serve.simulated_metrics import simulated_metrics
+        from ctrlmgr.serve.simulation.simulated_metrics import simulated_metrics
 
         yield from simulated_metrics(parts, front)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ctrlmgr.clock import Clock
 from ctrlmgr.http.tls import CertificateFiles, issue_client_certificate
 from ctrlmgr.server.connector import Kubelets, Make
-from ctrlmgr.settings.kubelets import KubeletSettings
+from ctrlmgr.settings.kubelet_settings import KubeletSettings
 
 
 def kubelets_of(settings: KubeletSettings, files: CertificateFiles, *, clock: Clock) -> Make:

@@ -16,7 +16,7 @@ from ctrlmgr.settings.admission_settings import AdmissionSettings
 from ctrlmgr.settings.audit_settings import AuditSettings
 from ctrlmgr.settings.authentication_settings import AuthenticationSettings, OpenIdSettings, ServiceAccountSettings
 from ctrlmgr.settings.authorization_settings import AuthorizationSettings
-from ctrlmgr.settings.kubelets import KubeletSettings
+from ctrlmgr.settings.kubelet_settings import KubeletSettings
 from ctrlmgr.settings.server_settings import ServerSettings
 from ctrlmgr.settings.setting_declaration import Setting, kinds_of
 from ctrlmgr.settings.setting_types import (

@@ -20,7 +20,7 @@ from ctrlmgr.testing.postgres import find_program
 from tests.e2e.kubectl import find_kubectl
 from tests.eventlog.pooler import find_pgbouncer
 from tests.robustness.faults import machine
-from tests.ui.chromium import launched
+from tests.ui.browser.chromium import launched
 
 FINDERS: dict[Callable[..., Any], str] = {
     find_program: "postgres",

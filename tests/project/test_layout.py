@@ -18,6 +18,7 @@ PACKAGE = ROOT / "ctrlmgr"
 TESTS = ROOT / "tests"
 
 TESTED_ELSEWHERE = {
+    "serve/simulation": "e2e/workloads/test_metrics_of_simulated_nodes.py",
     "admission/expressions": "admission/policies",  # policies and webhooks alone evaluate them
     "controllers/certificatesigningrequest_approving": "controllers/test_certificatesigningrequest_signing.py",
     "controllers/certificatesigningrequest_cleaner": "controllers/test_certificatesigningrequest_signing.py",

@@ -54,7 +54,7 @@ def test_ready_is_said_after_the_address_is_published_but_is_not_held_back_for_e
             readiness = Readiness(lambda: True, "", None, clock=clock, is_published=published)
             asked.clear()
             is_published.clear()
-            running = threads.start("readiness under test", lambda each=readiness: each.run(stop))  # type: ignore[misc]
+            running = threads.start("readiness under test", lambda each=readiness: each.run(stop))  # type: ignore[misc]  # mypy cannot infer the type of a lambda with a default
             assert asked.wait(TIMEOUT)
             assert len(logs) == (0 if is_in_time else 1)
             if is_in_time:

@@ -5,15 +5,23 @@ from __future__ import annotations
 import pytest
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.settings import declarations, load
+from ctrlmgr.settings import declarations, flags, load
 from ctrlmgr.settings.kubernetes_flags.meanings import Sets
 from ctrlmgr.settings.kubernetes_flags.table import MEANINGS
-from ctrlmgr.settings.kubernetes_flags.translation import translate
+from ctrlmgr.settings.kubernetes_flags.translated_flags import meaning_texts, translate
+from ctrlmgr.settings.kubernetes_flags.upstream_flags import KUBE_APISERVER, KUBE_CONTROLLER_MANAGER
+from tests.generated import OF_THE_COMMAND
 
 
 def test_the_table_sets_only_settings_that_exist() -> None:
     keys = {meaning.key for meaning in MEANINGS.values() if isinstance(meaning, Sets)}
     assert keys <= declarations().keys()
+
+
+def test_every_flag_of_both_programs_has_one_meaning() -> None:
+    own, translated = {*flags().values()}, {flag for flag, _ in meaning_texts()}
+    assert (KUBE_APISERVER | KUBE_CONTROLLER_MANAGER) - own - translated == OF_THE_COMMAND.keys()
+    assert own & MEANINGS.keys() == set()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 
 from ctrlmgr.inspection.database import Database, open_database
 from tests.ui import story
-from tests.ui.chromium import launched
+from tests.ui.browser.chromium import launched
 from tests.ui.site import Served, page
 
 PATIENCE = 40_000

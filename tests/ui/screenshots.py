@@ -20,8 +20,8 @@ from ctrlmgr.server import Check
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.workqueue import WorkQueue
 from tests.ui import story
-from tests.ui.chromium import launched
-from tests.ui.looking import at, go, revision_of
+from tests.ui.browser.chromium import launched
+from tests.ui.browser.looking import at, go, revision_of
 from tests.ui.site import READY, page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ctrlmgr.inspection.database import Database
+from tests.ui.browser.looking import go, revision_of
 from tests.ui.conftest import NewTab
-from tests.ui.looking import go, revision_of
 from tests.ui.site import Served
 
 VIEWS = ("failures", "timeline", "objects", "queues", "leaders", "health", "requests", "cluster")

@@ -33,8 +33,8 @@ from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules, read_beha
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips_of, misunderstood, taken_at
 from ctrlmgr.controllers.simulated_nodes.cluster_services import SeenServices, Services
 from ctrlmgr.controllers.simulated_nodes.kubelet_events import kubelet_events, unknown_commands
+from ctrlmgr.controllers.simulated_nodes.published_slices import RESOURCE_SLICES, ResourceSlices, slice_keys
 from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
-from ctrlmgr.controllers.simulated_nodes.resource_slices import RESOURCE_SLICES, ResourceSlices, slice_keys
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.errors import AlreadyExists, NotFound
 from ctrlmgr.informer import Change, Lister

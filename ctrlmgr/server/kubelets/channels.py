@@ -29,7 +29,7 @@ _CLOSE: Final = 255
 """The channel of v5 whose messages say that another channel has ended."""
 
 _OPENS_WITHIN: Final = 30.0
-"""Seconds in which a SPDY client must open its streams (`DefaultStreamCreationTimeout`)."""
+"""Seconds in which a SPDY client must open its streams (kubelet `pkg/cri/streaming`)."""
 
 V5: Final = "v5.channel.k8s.io"
 WEBSOCKET_PROTOCOLS: Final = (

@@ -17,7 +17,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.http.upstream import Answer, Broken, Upstream, dial
 from ctrlmgr.server.go_words import of_tls, unreachable
-from ctrlmgr.server.kubelets.credentials import Credentials
+from ctrlmgr.server.kubelets.kubelet_credentials import Credentials
 from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl
 
 _IDLE_PER_NODE: Final = 25

@@ -28,15 +28,15 @@ from ctrlmgr.http.tunnel import Tunnel
 from ctrlmgr.http.upstream import Answer, Broken, Upstream
 from ctrlmgr.http.websocket import WebSocketSide, accepting, offered_protocols
 from ctrlmgr.server.kubelets.channels import SPDY_PROTOCOLS, V5, SpdyChannels, WebSocketChannels, wanted_channels
-from ctrlmgr.server.kubelets.credentials import Credentials, Issue
+from ctrlmgr.server.kubelets.kubelet_credentials import Credentials, Issue
+from ctrlmgr.server.kubelets.kubelet_refusals import refused_by_kubelet
 from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl, log_url, stream_url
 from ctrlmgr.server.kubelets.link import KubeletLink
-from ctrlmgr.server.kubelets.refusals import refused_by_kubelet
 from ctrlmgr.server.kubelets.shares import TunnelShares
 from ctrlmgr.server.kubelets.translation import Translation
 from ctrlmgr.server.presenting.responses import NO_CACHE, Response
 from ctrlmgr.server.request import PATIENCE, Request
-from ctrlmgr.settings.kubelets import KubeletSettings
+from ctrlmgr.settings.kubelet_settings import KubeletSettings
 
 T = TypeVar("T")
 

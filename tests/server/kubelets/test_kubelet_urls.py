@@ -11,7 +11,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.log_options import parse_log
 from ctrlmgr.errors import ApiError
 from ctrlmgr.server.kubelets.kubelet_urls import container_of, log_url, stream_url
-from ctrlmgr.settings.kubelets import ADDRESS_TYPES
+from ctrlmgr.settings.kubelet_settings import ADDRESS_TYPES
 
 
 def a_node(**status: Any) -> Object:

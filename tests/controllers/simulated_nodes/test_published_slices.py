@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.simulated_nodes.resource_slices import RESOURCE_SLICES
+from ctrlmgr.controllers.simulated_nodes.published_slices import RESOURCE_SLICES
 from tests.controllers.simulated_nodes.scene import Scene
 
 SLICE = "/apis/resource.k8s.io/v1/resourceslices/node-1-d"

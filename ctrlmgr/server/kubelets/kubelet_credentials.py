@@ -15,7 +15,7 @@ from typing import Final
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings.kubeconfig import trusting
-from ctrlmgr.settings.kubelets import KubeletSettings
+from ctrlmgr.settings.kubelet_settings import KubeletSettings
 
 USER: Final = "kube-apiserver-kubelet-client"
 """The user of the server's own client certificates, as kubeadm names it."""
