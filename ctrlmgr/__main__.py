@@ -1,6 +1,6 @@
 """`python -m ctrlmgr` is the `ctrlmgr` command.
 
-Python searches modules in the working directory first, where a user's own file attr.py or json.py would replace a module of the library.
+Python searches modules in the working directory first, where a user's file attr.py would replace a library's module.
 The command finds its own modules elsewhere, and users' modules by `framework.files`.
 """
 
