@@ -2,6 +2,9 @@
 
 The time to import the package is measured separately, in a process that does nothing else, and subtracted: the goal is
 for the rest. Each round starts in a new directory, so it includes creating certificates, tokens and the schema.
+
+Two more claims are about tests: `ctrlmgr exec -- true` against the start of a server in the same run, and a test's own
+namespace on a running server, created and deleted.
 """
 
 from __future__ import annotations
@@ -16,8 +19,11 @@ from statistics import median
 
 from bench.report import Claim, report, run
 from bench.support.served import serving
+from ctrlmgr.testing.namespaces import OwnNamespace
+from ctrlmgr.testing.served import ServerProcess
 
 ROUNDS = 5
+NAMESPACES = 50
 SETTLED = 3.0
 """Seconds after which a process that has become ready is idle."""
 
@@ -42,20 +48,44 @@ def starting() -> tuple[float, float]:
             return took, served.resident()
 
 
+def executing() -> float:
+    """Return the seconds of `ctrlmgr exec -- true`: the start of a server, its command, and its stop."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "ctrlmgr", "exec", "--", "true"], check=True)
+    return time.perf_counter() - began
+
+
+def own_namespaces() -> list[float]:
+    """Return the seconds that each of some tests needs for its own namespace on one server."""
+    took = []
+    with tempfile.TemporaryDirectory() as name, ServerProcess(Path(name), "--database", "memory:") as server:
+        for number in range(NAMESPACES):
+            folder = Path(name) / str(number)
+            folder.mkdir()
+            began = time.perf_counter()
+            with OwnNamespace(server, folder):
+                pass
+            took.append(time.perf_counter() - began)
+    return took
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark."""
     importing()  # once, so that the files are cached and compiled
-    imports, starts, memory = [], [], []
+    imports, starts, memory, commands = [], [], [], []
     for _ in range(ROUNDS):
         imports.append(importing())
         took, resident = starting()
         starts.append(took)
         memory.append(resident)
+        commands.append(executing())
     beyond = median(starts) - median(imports)
     print(f"start to ready {median(starts):.2f} s, of which importing takes {median(imports):.2f} s")
     claims = [
         Claim("start to ready beyond importing", beyond * 1e3, 1000.0, 1.0, "ms", at_most=True),
         Claim("resident memory, idle", median(memory) / _MEGABYTE, 120.0, 1.0, "MB", at_most=True),
+        Claim("ctrlmgr exec -- true", median(commands) * 1e3, median(starts) * 1e3, 1.5, "ms", at_most=True),
+        Claim("a namespace for a test", median(own_namespaces()) * 1e3, 50.0, 1.0, "ms", at_most=True),
     ]
     return report(claims, arguments)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ctrlmgr.admission.admission_plugin import Plugin
@@ -47,8 +45,8 @@ class Blueprint(NamedTuple):
     """Whether users can grant only rights that they have."""
     lease: Key | None = None
     """The Lease that only the control plane may write."""
-    gates: Mapping[str, bool] = MappingProxyType({})
-    """The feature gates that are switched, for `engine.features.gates`."""
+    gates: tuple[tuple[str, bool], ...] = ()
+    """The feature gates that are switched, and their states, for `engine.features.gates`."""
 
     def kinds(self) -> Kinds:
         """Return the built-in kinds."""
@@ -56,7 +54,7 @@ class Blueprint(NamedTuple):
 
     def made(self, kinds: Kinds, rights: Rights, clock: Clock) -> Admission:
         """Return the admission for writes to `kinds`; raises `SettingsError`."""
-        switch(self.gates)
+        switch(dict(self.gates))
         CAPABILITIES.allow_privileged = self.admission.allow_privileged
         chain: Admission = new_chain(kinds, clock, self.admission, rights.authorizer, self._own())
         if self.lease is not None:

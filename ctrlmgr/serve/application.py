@@ -301,16 +301,16 @@ def _backend(
     random: Random,
 ) -> Backend:
     """Return the backend, with the admission that the settings ask for and the kinds of the apps in `apps`."""
-    service = settings.service
+    service, gates = settings.service, chosen_gates(settings.server.feature_gates)
     blueprint = Blueprint(
         settings.admission,
         (service.cluster_ip_range, service.node_port_range),
         tuple(apps),
         guards_rights=True,
         lease=leader_lease(settings),
-        gates=chosen_gates(settings.server.feature_gates),
+        gates=tuple(gates.items()),
     )
-    report_gates(blueprint.gates)
+    report_gates(gates)
     return Backend(
         event_log,
         feed,
