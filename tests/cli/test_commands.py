@@ -265,7 +265,7 @@ def test_what_is_no_database_is_refused_in_one_line(run: Run, tmp_path: Path, co
     [
         pytest.param(["evnets"], "No such command 'evnets'", id="a command that does not exist"),
         pytest.param(
-            ["serve", "--port", "80"], "no such option --port; --listen HOST:PORT is", id="a flag of other servers"
+            ["serve", "--port", "80"], "--port=80: plain HTTP is not served; use --listen", id="a flag of other servers"
         ),
         pytest.param(["events", "--wrong"], "No such option", id="an option that does not exist"),
         pytest.param(["events", "--limit", "x"], "'x' is not a valid", id="a number that is none"),

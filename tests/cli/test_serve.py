@@ -149,6 +149,7 @@ def test_it_answers_and_stops_on_sigterm(tmp_path: Path) -> None:
         assert (status, text) == (
             200,
             "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]informer-handlers ok\n"
+            "[+]autoregister-completion ok\n"
             "[+]poststarthook/bootstrap-controller ok\n"
             "[+]poststarthook/rbac/bootstrap-roles ok\n"
             "[+]poststarthook/scheduling/bootstrap-system-priority-classes ok\n"

@@ -183,7 +183,7 @@ def test_a_file_that_is_there_is_gone_on_with_or_written_anew(
     ("arguments", "message"),
     [
         (("--resources", "nonsense"), "the cluster serves no 'nonsense'"),
-        (("--resources", "nodes", "-n", "default"), "none of these is in namespaces"),
+        (("--resources", "nodes", "-n", "default"), "none of these resources is namespaced"),
         (("--context", "none"), "has no context 'none'; there are: ctrlmgr"),
         (("--redact", "nonsense"), "is not a rule"),
         (("--database", "sqlite:///none.db"), "--database records a log"),

@@ -126,7 +126,7 @@ def test_a_more_important_pod_takes_the_place_of_another(kubectl: Kubectl, clust
     assert "Preempted by pod" in kubectl("events")
     command = [sys.executable, "-m", "ctrlmgr", "why", "pod", "winner", "-n", name, "--database", cluster[1]]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "how its node was chosen" in told
+    assert "how the scheduler chose its node" in told
     assert "node-2  the only suitable node" in told
 
 

@@ -130,7 +130,7 @@ def test_two_controllers_of_one_name_are_refused_with_their_places() -> None:
     one.controller("v1/Pod", name="same")(reconcile)
     other.controller("v1/Node", name="same")(reconcile)
     with pytest.raises(
-        SettingsError, match=r"two controllers are called same: .*test_loading:reconcile and .*reconcile"
+        SettingsError, match=r"two controllers are called same: .*test_app_loading:reconcile and .*reconcile"
     ):
         check_names([one, other], registry.ALL)
     ours = App("ours")

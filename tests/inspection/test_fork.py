@@ -167,4 +167,4 @@ def test_the_command_says_what_it_made(run: Run, sqlite_story: str, tmp_path: Pa
     again = run("fork", "--from", sqlite_story, "--at", "12", "--database", made)
     assert (again.code, "not empty" in again.err) == (2, True)
     same = run("fork", "--from", sqlite_story, "--database", sqlite_story)
-    assert (same.code, "itself" in same.err) == (2, True)
+    assert (same.code, "is the log to fork" in same.err) == (2, True)

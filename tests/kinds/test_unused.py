@@ -30,6 +30,8 @@ USED_BY = {
     "clusterrolebindings.rbac.authorization.k8s.io": "authorization/rbac/rbac_authorizer.py",
     "rolebindings.rbac.authorization.k8s.io": "authorization/rbac/rbac_authorizer.py",
     "roles.rbac.authorization.k8s.io": "authorization/rbac/rbac_authorizer.py",
+    "flowschemas.flowcontrol.apiserver.k8s.io": "server/fairness",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "server/fairness",
     "priorityclasses.scheduling.k8s.io": "admission/plugins/pod_priority.py",
 }
 """What uses the kinds that no controller watches."""

@@ -7,7 +7,7 @@ import sys
 
 _DECODERS = """
 import json, sys, threading
-from ctrlmgr.schema import structure
+from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.definitions import Definitions
 
 sys.setswitchinterval(1e-6)
@@ -15,7 +15,7 @@ template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name":
 body = json.dumps({"metadata": {"name": "a"}, "spec": {"selector": {}, "template": template}}).encode()
 
 for _ in range(10):
-    definitions, together, read = Definitions(structure.definitions()), threading.Barrier(4), []
+    definitions, together, read = Definitions(published_schema.definitions()), threading.Barrier(4), []
     def decode(kind):
         codec = definitions.codec(kind, "apps/v1", f"io.k8s.api.apps.v1.{kind}")
         together.wait()

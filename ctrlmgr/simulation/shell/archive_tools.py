@@ -89,8 +89,8 @@ def _add(tar: tarfile.TarFile, path: str, is_folder: bool, base: str, desk: Tool
 
 def _unpacked(archive: str, base: str, desk: ToolContext) -> Outcome:
     text = desk.input() if archive == "-" else desk.files.get(desk.path(archive))
-    if text is None:
-        return Outcome(1, err=f"tar: can't open '{archive}': No such file or directory\n")
+    if text is None:  # a simulated download makes no file, and its script has to go on
+        return Outcome(err=f"tar: there is no '{archive}' on this simulated node, so nothing is unpacked\n")
     try:
         with tarfile.open(fileobj=io.BytesIO(encoded(text))) as tar:
             for member in tar:

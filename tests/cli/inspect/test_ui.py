@@ -67,7 +67,7 @@ def test_it_opens_a_browser_where_there_is_a_screen(
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
-    assert "no screen" in run("ui", "--kubeconfig", str(file), "--open").err
+    assert "there is no display" in run("ui", "--kubeconfig", str(file), "--open").err
     assert not opened
     monkeypatch.setenv("DISPLAY", ":0")
     assert run("ui", "--kubeconfig", str(file), "--open").code == ExitCode.OK

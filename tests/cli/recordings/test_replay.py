@@ -119,7 +119,7 @@ def test_the_writes_of_another_version_are_compared(run: Run, diverging: Path, o
     assert finished.code == 1
     lines = finished.out.splitlines()
     assert "endpoints shop/s is written by this version only, after input 1 (revision 2)" in lines
-    assert "writes       2 here, 1 there, 1 the same" in lines
+    assert "writes       2 in this version, 1 in the other, 1 equal" in lines
     assert lines[-1] == "differences  1"
 
 
@@ -151,7 +151,7 @@ def test_every_write_is_counted_by_kind(run: Run) -> None:
     lines = finished.out.splitlines()
     (first,) = [number for number, line in enumerate(lines) if line.startswith("every write  ")]
     assert lines[first].split(None, 2)[2] == "endpoints: 72 of 72 recorded writes have a counterpart among our 81"
-    assert "123 of 123 recorded have a counterpart" in lines[first + 1]
+    assert "123 of 123 recorded writes have a counterpart" in lines[first + 1]
     report = json.loads(run("replay", str(SMALL), "--every-write", "-o", "json").out)
     assert [(each["resource"], each["recorded"] - each["paired"]) for each in report["paired"]] == [
         ("endpoints", 0),
