@@ -26,7 +26,7 @@ TOOL = {"image": "example.com/tool:1"}
         pytest.param({"restartPolicy": "Never"}, {"command": ["frobnicate"]}, "Succeeded", id="a task by its command"),
         pytest.param(
             {"restartPolicy": "Never"},
-            {"command": ["sh", "-c", "wget https://example.com/x && tar xf x; [ $? -eq 0 ] || exit 3"]},
+            {"command": ["sh", "-c", "wget https://example.com/x && unzip x; [ $? -eq 0 ] || exit 3"]},
             "Succeeded",
             id="a script of tools",
         ),
