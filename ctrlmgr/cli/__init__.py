@@ -56,7 +56,7 @@ COMMANDS: Mapping[str, str] = {
 """The commands in the order of the help, and the module of each."""
 
 
-_MEANT: Mapping[str, str] = dict.fromkeys(("--port", "--host", "--bind", "--secure-port"), "--listen HOST:PORT")
+_MEANT: Mapping[str, str] = dict.fromkeys(("--host", "--bind"), "--listen HOST:PORT")
 """The replacement of a flag that other servers have."""
 
 

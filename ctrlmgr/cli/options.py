@@ -62,15 +62,20 @@ def takes_settings(*keys: str, translates: bool = False) -> Callable[[Callable[.
 
 def _kubernetes_option(flag: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds a flag of Kubernetes' programs to a command; its value may be missing, as in Go."""
-    name = _OF_KUBERNETES + flag.removeprefix("--").replace("-", "_")
     more: dict[str, Any] = {"is_flag": False, "flag_value": "true", "metavar": "VALUE"}
-    return click.option(flag, name, cls=SettingOption, section=_KUBERNETES_SECTION, help=text, **more)
+    return click.option(
+        flag, _kubernetes_parameter(flag), cls=SettingOption, section=_KUBERNETES_SECTION, help=text, **more
+    )
 
 
 def _given_kubernetes_flags(parameters: Mapping[str, Any]) -> dict[str, str]:
     """Return the flags of Kubernetes' programs among the parameters of a command, with their values."""
-    names = {_OF_KUBERNETES + flag.removeprefix("--").replace("-", "_"): flag for flag, _ in meaning_texts()}
+    names = {_kubernetes_parameter(flag): flag for flag, _ in meaning_texts()}
     return {names[name]: value for name, value in parameters.items() if name in names and value is not None}
+
+
+def _kubernetes_parameter(flag: str) -> str:
+    return _OF_KUBERNETES + flag.removeprefix("--").replace("-", "_")
 
 
 def _loaded(given: Mapping[str, Any], file: Path | None, translation: Translation) -> Loaded:

@@ -26,7 +26,7 @@ def import_file(file: Path) -> ModuleType:
 def search(folder: str) -> None:
     """Have modules searched in a folder, before installed packages, but after the standard library.
 
-    Python imports some modules of its own late, and a user's own file calendar.py must not replace them.
+    Python imports some modules of its library late, and a user's file calendar.py must not replace them.
     """
     if folder not in sys.path:
         installed = (number for number, each in enumerate(sys.path) if Path(each).name in _INSTALLED)

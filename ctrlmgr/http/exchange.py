@@ -177,9 +177,7 @@ class Exchange:
 
         Raises `BodyTooLarge`, `BodyTooSlow`, `TooManyBodies`, or `Disconnected`.
         """
-        if self._expects and not self.is_lost:
-            self._expects = False
-            self._wire.go_ahead()
+        self._go_ahead()
         self._allowed = limit
         if not (self._has_ended or self.is_lost or self._is_refused or len(self._body) > limit):
             self._wire.resume_reading()
@@ -196,14 +194,18 @@ class Exchange:
         self._body = bytearray()
         return taken
 
+    def _go_ahead(self) -> None:
+        """Ask a client that waits for 100 Continue for the body."""
+        if self._expects and not self.is_lost:
+            self._expects = False
+            self._wire.go_ahead()
+
     async def piece(self, patience: float) -> bytes:
         """Return the next part of the body, empty at its end; wait for it up to `patience` seconds.
 
         Raises `BodyTooSlow`, `TooManyBodies`, or `Disconnected`.
         """
-        if self._expects and not self.is_lost:
-            self._expects = False
-            self._wire.go_ahead()
+        self._go_ahead()
         if not (self._body or self._has_ended or self.is_lost or self._is_refused):
             self._allowed = 0  # the first bytes wake the task
             self._wire.resume_reading()

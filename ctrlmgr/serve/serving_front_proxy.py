@@ -1,4 +1,4 @@
-"""The client certificate of a serving process as a front proxy: the one of the settings, or one of its own."""
+"""The client certificate with which a server calls extension servers: from the settings, or issued by the server."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Options:
         TEXT,
         Setting(
             "The client certificate (PEM) that this server, as a front proxy, presents to the servers that APIServices "
-            "name. Empty: one of its own front-proxy authority.",
+            "name. Empty: the server issues one from its front-proxy authority.",
             flag="--proxy-client-cert-file",
             metavar="FILE",
         ),

@@ -1,7 +1,7 @@
 """The usage of pods and nodes as `metrics.k8s.io` reports it: PodMetrics and NodeMetrics.
 
-Guarantees: only containers that run are reported, and only pods of which one runs. A node's usage is that of its pods
-and of its own programs.
+Guarantees: only containers that run are reported, and only pods of which one runs. A node's usage is the sum of
+its pods and of the programs that a real node runs beside them.
 
 The shapes are those of `k8s.io/metrics/pkg/apis/metrics/v1beta1`; metrics-server reports CPU in billionths and memory
 in Ki.

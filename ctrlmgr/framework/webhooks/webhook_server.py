@@ -1,4 +1,4 @@
-"""Serves the admission functions of apps over HTTPS, each at a path of its own.
+"""Serves the admission functions of apps over HTTPS, one path for each function.
 
 Guarantees: the address is bound at construction. A connection has a thread, and at most `_CONNECTIONS` are open at a
 time. A request has a size limit, and a client that is silent is disconnected. At the stop, running requests have

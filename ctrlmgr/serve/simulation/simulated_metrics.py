@@ -1,7 +1,7 @@
 """The metrics server of simulated nodes: serves `metrics.k8s.io`, for `kubectl top` and autoscalers.
 
 Guarantees:
-- It listens on loopback, with a certificate of its own, and answers this server's front proxy only.
+- It listens on loopback with a certificate that it creates, and answers only the front proxy of this server.
 - It registers itself at each start: a Service that names this machine, and an APIService with its port. An APIService
   of another author is left alone.
 - The process that leads runs it. Processes on other machines cannot reach it.

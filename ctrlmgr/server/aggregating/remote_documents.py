@@ -1,7 +1,7 @@
 """Follows what extension servers say about themselves: asks each server again and again, and keeps the last answer.
 
 Guarantees:
-- Each server is asked by a task of its own: when its APIService changes, every `refresh` seconds, and after a failure
+- One task per server asks for its documents: when its APIService changes, every `refresh` seconds, and after a failure
   sooner (500 ms, doubled each time). A server that hangs delays no other.
 - Any thread may read the answers.
 """

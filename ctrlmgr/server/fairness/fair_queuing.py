@@ -12,7 +12,7 @@ Guarantees:
 - Each request takes its seats once and returns them once, whether it ends, is cancelled or is refused.
 - If many requests arrive at once, only a few run in each turn of the event loop, in the order of fair queuing. A
   client with many connections does not delay others by as many requests.
-- Nothing here waits: a request that must wait is told by its `wake` when it may run. Used on the event loop only.
+- No function waits. A queued request receives a call of its `wake` when it may run. Used on the event loop only.
 
 The cost of a request does not depend on the number of queues, unless requests wait.
 

@@ -1,4 +1,4 @@
-"""A control plane, a kubelet of its own, and a pod on the kubelet's node."""
+"""A control plane, a kubelet of the tests, and a pod on the kubelet's node."""
 
 from __future__ import annotations
 

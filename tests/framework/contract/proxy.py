@@ -33,7 +33,7 @@ _PATIENCE: Final = 10.0
 
 
 class Order(Enum):
-    """The first result that a client gets of its own write."""
+    """The first result that the client receives for its write."""
 
     EVENT_FIRST = 1
     ANSWER_FIRST = 2
