@@ -57,7 +57,7 @@ def failure_words(error: UpstreamFailed, host: str, port: int) -> str:
     match error:
         case UpstreamTimeout():
             return DEADLINE
-        case UpstreamUnreachable() if isinstance(cause, TimeoutError):
+        case UpstreamUnreachable() if isinstance(error.__cause__, TimeoutError):
             return f"dial tcp {host}:{port}: i/o timeout"
         case UpstreamUnreachable():
             return of_tls(cause) or unreachable(cause, "", (host, port))

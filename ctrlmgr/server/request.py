@@ -207,8 +207,8 @@ class Request:
         """Whether the client has disconnected."""
         return self._exchange.is_lost
 
-    def on_lost(self, call: Callable[[], object]) -> None:
-        """Call `call` when the client disconnects, or now if it has."""
+    def on_lost(self, call: Callable[[], object] | None) -> None:
+        """Call `call` when the client disconnects, or now if it has. None: call nothing."""
         self._exchange.on_lost(call)
 
     def switch(self, headers: Sequence[Header]) -> Side:

@@ -19,11 +19,26 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http1_connection import Connection
+from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed
+from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
+from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.http.server_context import ServerContext
 from ctrlmgr.http.serving_context import ServingContext, TlsOptions
 from ctrlmgr.http.tls import ensure_certificates
 from ctrlmgr.http.tunnel import Receiver, Side, Tunnel
-from ctrlmgr.http.upstream import Broken, Upstream, dial
+
+
+async def dial(port: int, context: ssl.SSLContext | None) -> UpstreamConnection:
+    """Connect to a server of the test."""
+    connecting = UpstreamPool().connected(Upstream("127.0.0.1", port, context))
+    return await asyncio.get_running_loop().create_task(connecting)
+
+
+async def upgraded(connection: UpstreamConnection) -> ResponseHead:
+    """Ask a server for the other protocol."""
+    connection.begin("GET", UPGRADE)
+    return await connection.head()
+
 
 UPGRADE = b"GET /x HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: raw\r\n\r\n"
 SIZE = 20_000_000
@@ -122,13 +137,13 @@ def test_the_tail_arrives_though_the_peer_closes_while_reading_is_paused(
             writer.start()
 
         async def middle(exchange: Exchange) -> None:
-            upstream = await dial("127.0.0.1", port, trust)
-            answer = await upstream.ask(UPGRADE)
+            upstream = await dial(port, trust)
+            answer = await upgraded(upstream)
             await Tunnel(exchange.switch(answer.headers), upstream).run()
 
         async with serving(origin, context) as (port, _), serving(middle, context) as (front, _):
-            client = await dial("127.0.0.1", front, trust)
-            assert (await client.ask(UPGRADE)).code == 101
+            client = await dial(front, trust)
+            assert (await upgraded(client)).code == 101
             reader = Reader(client, 0.001)
             client.attach(reader)
             await reader.over
@@ -146,8 +161,8 @@ def test_bytes_that_arrived_before_the_end_are_delivered_after_a_pause(
     whole = data(9)[:100_000]
 
     async def one(port: int, serving: Thread) -> None:
-        client = await dial("127.0.0.1", port, tls[1])
-        assert (await client.ask(UPGRADE)).code == 101
+        client = await dial(port, tls[1])
+        assert (await upgraded(client)).code == 101
         reader = Reader(client)
         client.attach(reader)
         client.pause_reading()
@@ -178,8 +193,8 @@ def test_a_record_that_arrives_in_parts_is_delivered_whole_before_the_end(
     whole = data(8)[:16_000]
 
     async def one(port: int, serving: Thread) -> None:
-        client = await dial("127.0.0.1", port, tls[1])
-        assert (await client.ask(UPGRADE)).code == 101
+        client = await dial(port, tls[1])
+        assert (await upgraded(client)).code == 101
         reader = Reader(client, 0.2)
         client.attach(reader)
         client.write(b"now")
@@ -231,13 +246,13 @@ def test_uploads_arrive_whole_too(tls: tuple[ssl.SSLContext, ssl.SSLContext]) ->
             side.attach(reader)
 
         async def middle(exchange: Exchange) -> None:
-            upstream = await dial("127.0.0.1", port, tls[1])
-            answer = await upstream.ask(UPGRADE)
+            upstream = await dial(port, tls[1])
+            answer = await upgraded(upstream)
             await Tunnel(exchange.switch(answer.headers), upstream).run()
 
         async with serving(origin, tls[0]) as (port, _), serving(middle, tls[0]) as (front, _):
-            client = await dial("127.0.0.1", front, tls[1])
-            await client.ask(UPGRADE)
+            client = await dial(front, tls[1])
+            await upgraded(client)
             writer = Writer(client, whole)
             client.attach(writer)
             writer.start()
@@ -260,13 +275,13 @@ def test_a_side_that_does_not_read_bounds_what_is_held(tls: tuple[ssl.SSLContext
             writers[0].start()
 
         async def middle(exchange: Exchange) -> None:
-            upstream = await dial("127.0.0.1", port, tls[1])
-            answer = await upstream.ask(UPGRADE)
+            upstream = await dial(port, tls[1])
+            answer = await upgraded(upstream)
             await Tunnel(exchange.switch(answer.headers), upstream).run()
 
         async with serving(origin, tls[0]) as (port, _), serving(middle, tls[0]) as (front, context):
-            client = await dial("127.0.0.1", front, tls[1])
-            await client.ask(UPGRADE)
+            client = await dial(front, tls[1])
+            await upgraded(client)
             client.pause_reading()
             before = -1
             while writers[0]._at != before:
@@ -300,16 +315,20 @@ def test_an_answer_is_whole_or_an_error(answer: bytes, body: bytes | None) -> No
         with suppress(ConnectionError):
             await writer.wait_closed()
 
-    async def ask(upstream: Upstream) -> bytes | None:
+    async def ask(upstream: UpstreamConnection) -> bytes | None:
+        whole = bytearray()
         try:
-            await upstream.ask(b"GET / HTTP/1.1\r\n\r\n")
-            return b"".join([piece async for piece in upstream.pieces()])
-        except Broken:
+            upstream.begin("GET", b"GET / HTTP/1.1\r\n\r\n")
+            await upstream.head()
+            while piece := await upstream.piece():
+                whole += piece
+        except UpstreamFailed:
             return None
+        return bytes(whole)
 
     async def run() -> None:
         server = await asyncio.start_server(speak, "127.0.0.1", 0)
         async with server:
-            assert await ask(await dial("127.0.0.1", server.sockets[0].getsockname()[1], None)) == body
+            assert await ask(await dial(server.sockets[0].getsockname()[1], None)) == body
 
     uvloop.run(run())

@@ -1,12 +1,12 @@
 """Passes a request on to another server, and its answer back to the client.
 
 Guarantees:
-- Bodies are passed on in pieces, in both directions. A side that does not read slows the other down; at most some
-  64 KiB are held in each direction.
+- Bodies are passed on in pieces, in both directions. A side that does not read slows the other down; the bytes held in
+  each direction are bounded.
 - A client that disconnects ends the request to the other server. A server that fails before its answer raises
   `UpstreamFailed`; one that fails within its answer ends the client's answer visibly incomplete.
 - A request without a body whose reused connection turns out to be closed is sent once more.
-- An upgrade is passed on if the client's connection supports it; then both sides exchange bytes until one closes.
+- An upgrade is passed on if the client's connection supports it. Then both sides exchange bytes until one closes.
 
 Rules: apimachinery `pkg/util/proxy/upgradeaware.go`, Go's `net/http/httputil` (`ReverseProxy`).
 """
@@ -15,25 +15,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ctrlmgr.http.framing import LAST_CHUNK, Header, chunk
 from ctrlmgr.http.proxying.hop_headers import Outside, forwarded_for, is_upgrade, with_location, without_hops
-from ctrlmgr.http.proxying.side_stream import SideStream
-from ctrlmgr.http.proxying.tunnelling import exchange_bytes
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, UpstreamRefused, UpstreamTimeout
 from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.http.response_stream import ONE_WRITE, Disconnected, Stream
-from ctrlmgr.http.tunnel import Side
+from ctrlmgr.http.tunnel import Side, Tunnel
+
+T = TypeVar("T")
 
 PATIENCE: Final = 30.0
 """Seconds in which the client must read at least a part of the answer."""
 _OWN: Final = frozenset({b"date", b"audit-id"})
 """Headers that this server writes itself."""
 _SWITCHING: Final = 101
-_UNREAD: Final = 64 * 1024
-"""Bytes of a client that wait for the other server before the client does."""
 _REDIRECTED: Final = "the backend attempted to redirect this request, which is not permitted"
 
 
@@ -61,7 +59,18 @@ class Passing(NamedTuple):
         return (f"{self.path}?{self.query}" if self.query else self.path).encode("latin-1")
 
 
-class Downstream(Protocol):
+class Losable(Protocol):
+    """A request whose client can disconnect. Used on the event loop only."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the client has disconnected."""
+
+    def on_lost(self, call: Callable[[], object] | None) -> None:
+        """Call `call` when the client disconnects, or now if it has."""
+
+
+class Downstream(Losable, Protocol):
     """A client's request. Used on the event loop only."""
 
     method: str
@@ -82,15 +91,8 @@ class Downstream(Protocol):
     def may_switch(self) -> bool:
         """Whether the request asks for an upgrade that can be granted."""
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether the client has disconnected."""
-
     async def piece(self) -> bytes:
         """Return the next part of the body, empty at its end."""
-
-    def on_lost(self, call: Callable[[], object] | None) -> None:
-        """Call `call` when the client disconnects, or now if it has."""
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:
         """Send the head of an answer, and return the stream for its body."""
@@ -106,15 +108,15 @@ async def pass_on(pool: UpstreamPool, passing: Passing, client: Downstream) -> N
     """
     switches = is_upgrade(passing.headers) and client.may_switch
     work = (_tunnelled if switches else _answered)(pool, passing, client)
-    await _unless_lost(work, client)
+    await unless_lost(work, client)
 
 
-async def _unless_lost(work: Coroutine[Any, Any, None], client: Downstream) -> None:
-    """Run `work` in a task that ends when the client disconnects."""
+async def unless_lost(work: Coroutine[Any, Any, T], client: Losable) -> T:
+    """Return the result of `work`, or raise `Disconnected` once the client disconnects."""
     task = asyncio.get_running_loop().create_task(work)
     client.on_lost(task.cancel)
     try:
-        await task
+        return await task
     except asyncio.CancelledError:
         if client.is_lost:
             raise Disconnected from None
@@ -155,7 +157,7 @@ class _Request:
             return
         self.stream = await self._client.begin_stream(head.code, _passed_back(head.headers, self._passing))
         try:
-            await _copied(connection, self.stream)
+            await copy_body(connection, self.stream)
         except UpstreamFailed:
             self.stream.abort()
 
@@ -172,24 +174,21 @@ class _Request:
 
     async def _sent(self) -> tuple[ResponseHead, UpstreamConnection]:
         """Send the request and return the head of its answer, from a reused connection if there is one."""
-        reused = self._pool.reused(self._passing.upstream)
-        if reused is not None:
-            try:
-                return await self._try(reused)
-            except UpstreamFailed:
-                if self._client.may_have_body or reused.has_answered:
-                    raise
-        return await self._try(await self._pool.connected(self._passing.upstream))
-
-    async def _try(self, connection: UpstreamConnection) -> tuple[ResponseHead, UpstreamConnection]:
-        self._connection, client = connection, self._client
-        connection.begin(client.method, _head(self._passing, client))
+        pool, upstream, client = self._pool, self._passing.upstream, self._client
+        head = _head(self._passing, client)
         if client.may_have_body:
-            self._sending = asyncio.get_running_loop().create_task(_send_body(client, connection))
+            self._connection = pool.reused(upstream) or await pool.connected(upstream)
+            return await self._with_body(self._connection, head), self._connection
+        answer, self._connection = await pool.ask(upstream, client.method, head)
+        return answer, self._connection
+
+    async def _with_body(self, connection: UpstreamConnection, head: bytes) -> ResponseHead:
+        connection.begin(self._client.method, head)
+        self._sending = asyncio.get_running_loop().create_task(_send_body(self._client, connection))
         try:
-            return await connection.head(), connection
+            return await connection.head()
         except UpstreamFailed:
-            if self._sending is not None and self._sending.done():
+            if self._sending.done():
                 self._sending.result()  # raises the client's fault, if it was one
             raise
 
@@ -210,7 +209,8 @@ async def _send_body(client: Downstream, connection: UpstreamConnection) -> None
         raise
 
 
-async def _copied(connection: UpstreamConnection, stream: Stream) -> None:
+async def copy_body(connection: UpstreamConnection, stream: Stream) -> None:
+    """Send the rest of an answer to the client; raises `UpstreamFailed` if it ends early."""
     while piece := await connection.piece():
         await stream.send_all((piece[at : at + ONE_WRITE] for at in range(0, len(piece), ONE_WRITE)), PATIENCE)
     stream.end()
@@ -231,16 +231,14 @@ async def _tunnelled(pool: UpstreamPool, passing: Passing, client: Downstream) -
         head = await connection.head()
         if head.code == _SWITCHING:
             side = client.switch(head.headers)
-            try:
-                await exchange_bytes(SideStream(side, _UNREAD), connection)
-            finally:
-                side.finish()
+            client.on_lost(None)  # the tunnel passes on the client's last bytes before it ends
+            await Tunnel(side, connection).run()
         elif head.code < 400:
             raise UpstreamRefused(f"invalid upgrade response: status code {head.code}")
         else:
-            await _copied(connection, await client.begin_stream(head.code, _passed_back(head.headers, passing)))
+            await copy_body(connection, await client.begin_stream(head.code, _passed_back(head.headers, passing)))
     finally:
-        connection.finish()
+        connection.close()
 
 
 def _head(passing: Passing, client: Downstream) -> bytes:

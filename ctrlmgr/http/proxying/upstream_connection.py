@@ -4,7 +4,7 @@ Guarantees:
 - At most `AHEAD` bytes of an answer, plus one read, wait for their reader. The server waits meanwhile.
 - A writer that calls `drain` exceeds the write buffer by at most one piece.
 - The head of an answer is limited in bytes and headers. Interim answers (1xx, except 101) are skipped.
-- After 101, `piece` returns the bytes of the other protocol until the server closes.
+- After 101 Switching Protocols the connection is a `tunnel.Side`.
 - An answer that ends too early is an error (`UpstreamClosed`) and never looks complete.
 """
 
@@ -18,12 +18,17 @@ import httptools
 
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.proxying.upstream_address import UpstreamClosed, UpstreamFailed, UpstreamMalformed
+from ctrlmgr.http.tunnel import ROOM, Receiver, close_when_written, read_all
 
-AHEAD: Final = 64 * 1024
+AHEAD: Final = 256 * 1024
 """Bytes of an answer that are read before the application asks for them."""
+_UNREAD: Final = 128 * 1024
+"""Bytes of output from which the server counts as not reading."""
 _HEAD_BYTES: Final = 1 << 20
 _HEAD_COUNT: Final = 1000
 _SWITCHING: Final = 101
+_FINISH: Final = 30.0
+"""Seconds in which the server must accept the rest of the output, and end its TLS session."""
 
 
 class ResponseHead(NamedTuple):
@@ -33,29 +38,36 @@ class ResponseHead(NamedTuple):
     headers: Sequence[Header]
     """The headers in order, names in lower case."""
 
+    def header(self, name: bytes) -> bytes:
+        """Return the first value of a header, whose name is in lower case; empty if it is missing."""
+        return next((value for key, value in self.headers if key == name), b"")
 
-class UpstreamConnection(asyncio.Protocol):
+
+class UpstreamConnection(asyncio.BufferedProtocol):
     """A connection to another server. Used on the event loop only."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start without a transport."""
-        self.is_used = False
-        """Whether an answer was read from this connection before."""
         self.has_answered = False
         """Whether a byte of the current answer has arrived."""
+        self.is_paused = False
+        """Whether the server is behind with reading."""
         self._loop = loop
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
+        self._room = memoryview(bytearray(0))
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._method = ""
         self._headers: list[Header] = []
         self._head_size = 0
         self._head: ResponseHead | None = None
         self._body = bytearray()
         self._has_ended = True
-        self._is_tunnel = False
+        self._has_switched = self._is_finishing = False
         self._is_last = False  # whether the server closes after the current answer
+        self._is_reading_paused = False
         self._failure: UpstreamFailed | None = None
-        self._is_paused = False  # whether the server is behind with reading
+        self._receiver: Receiver | None = None
+        self._finishing: asyncio.TimerHandle | None = None
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
 
@@ -64,30 +76,59 @@ class UpstreamConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only
         """Attach the transport."""
         self._transport = transport
+        transport.set_write_buffer_limits(high=_UNREAD)
+        read_all(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the answer, if only the end of the connection could end it."""
-        self._lose(exc)
-        self._transport = None
+        """End the answer or the tunnel."""
+        self._transport = self._parser = None
+        if self._finishing is not None:
+            self._finishing.cancel()
+        if exc is None and self._ends_with_connection():
+            self._has_ended = True
+        if not self._has_ended:
+            lost = UpstreamClosed()
+            lost.__cause__ = exc
+            self._failure = self._failure or lost
+        _wake(self._reader)
+        _wake(self._writer)
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.end()
 
-    def eof_received(self) -> bool:
-        """Note that the server sends no more, and let the transport close."""
-        self._lose(None)
-        return False
+    def eof_received(self) -> None:
+        """Let the transport close."""
 
     def pause_writing(self) -> None:
         """Note that the server does not read."""
-        self._is_paused = True
+        self.is_paused = True
 
     def resume_writing(self) -> None:
         """Continue to write."""
-        self._is_paused = False
+        self.is_paused = False
         _wake(self._writer)
+        if self._is_finishing and self._transport is not None:
+            self._transport.close()
+        elif self._receiver is not None:
+            self._receiver.resume()
 
-    def data_received(self, data: bytes) -> None:
-        """Parse a part of an answer."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return a buffer with room for everything that can be read at once."""
+        if len(self._room) < sizehint + ROOM:
+            self._room = memoryview(bytearray(sizehint + ROOM))
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Process the bytes in the buffer."""
+        data = bytes(self._room[:nbytes])
+        if len(self._room) > AHEAD:  # an idle connection holds no large buffer
+            self._room = memoryview(bytearray(0))
         self.has_answered = True
-        if self._is_tunnel:
+        if self._is_finishing:
+            return
+        if self._receiver is not None:
+            self._receiver.receive(data)
+        elif self._has_switched:
             self._add(data)
         elif self._has_ended:
             self._fail(UpstreamMalformed("Unsolicited response received on idle HTTP channel"))
@@ -98,19 +139,18 @@ class UpstreamConnection(asyncio.Protocol):
     def _parse(self, data: bytes) -> None:
         if self._head is None:
             self._head_size += len(data)
+        assert self._parser is not None, "it exists while the connection is open"
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._is_tunnel = self._head is not None and self._head.code == _SWITCHING
-            if self._is_tunnel:
-                self._has_ended = False
+            if self._has_switched:
                 self._add(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             if not self._has_ended:
                 self._fail(UpstreamMalformed(f"malformed HTTP response: {error}"))
             self._is_last = True  # what follows the answer is no HTTP
         if self._head is None and self._head_size > _HEAD_BYTES:
-            self._fail(UpstreamMalformed("malformed HTTP response: the headers are too long"))
+            self._fail(UpstreamMalformed("net/http: server response headers exceeded 1048576 bytes"))
 
     # Methods that httptools calls.
 
@@ -125,12 +165,15 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Complete the head, unless the answer is interim."""
+        assert self._parser is not None, "it calls this method"
         code = self._parser.get_status_code()
-        if not 100 <= code < 200 or code == _SWITCHING:
-            self._head = ResponseHead(code, tuple(self._headers))
-            self._is_last = not self._parser.should_keep_alive()
-            if self._method == "HEAD":  # the parser would wait for a body, so this connection is not used again
-                self._has_ended = self._is_last = True
+        if 100 <= code < 200 and code != _SWITCHING:
+            return
+        self._head = ResponseHead(code, tuple(self._headers))
+        self._has_switched = code == _SWITCHING
+        self._is_last = not self._parser.should_keep_alive()
+        if self._method == "HEAD":  # the parser would wait for a body, so this connection is not used again
+            self._has_ended = self._is_last = True
 
     def on_body(self, piece: bytes) -> None:
         """Add a part of the body."""
@@ -139,7 +182,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """Complete the answer, unless it was interim."""
-        if self._head is not None:
+        if self._head is not None and not self._has_switched:
             self._has_ended = True
 
     # Methods that the application calls.
@@ -147,32 +190,26 @@ class UpstreamConnection(asyncio.Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether another request can be sent."""
-        transport = self._transport
-        is_open = transport is not None and not transport.is_closing()
-        return is_open and self._has_ended and not (self._body or self._is_last or self._is_tunnel or self._failure)
+        is_over = self._has_ended and not (self._body or self._is_last or self._has_switched or self._failure)
+        return is_over and self._open is not None
 
     def begin(self, method: str, head: bytes) -> None:
         """Send the head of a request; raises `UpstreamClosed`."""
-        self.is_used = self.has_answered
+        if self._open is None:
+            raise self._failure or UpstreamClosed
         self._method, self._head, self._head_size = method, None, 0
         self._has_ended = self._is_last = self.has_answered = False
         self.write(head)
 
-    def write(self, data: bytes) -> None:
-        """Send bytes; raises `UpstreamClosed`."""
-        if self._transport is None or self._transport.is_closing():
-            raise self._failure or UpstreamClosed
-        self._transport.write(data)
-
     async def drain(self) -> None:
         """Wait until the server has read enough; raises `UpstreamClosed`."""
-        if self._is_paused and self._transport is not None:
+        if self.is_paused and self._transport is not None:
             self._writer = self._loop.create_future()
             try:
                 await self._writer
             finally:
                 self._writer = None
-        if self._transport is None:
+        if self._open is None:
             raise self._failure or UpstreamClosed
 
     async def head(self) -> ResponseHead:
@@ -191,8 +228,7 @@ class UpstreamConnection(asyncio.Protocol):
             await self._wait()
         taken = bytes(self._body)
         self._body.clear()
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()  # also after the last part, or an idle connection would not notice its end
+        self.resume_reading()  # also after the last part, or an idle connection would not notice its end
         return taken
 
     def close(self) -> None:
@@ -200,10 +236,57 @@ class UpstreamConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    # A side of a tunnel.
+
+    def attach(self, receiver: Receiver) -> None:
+        """Pass all further bytes to `receiver`."""
+        rest = bytes(self._body)
+        self._body.clear()
+        self.resume_reading()
+        if rest:
+            receiver.receive(rest)
+        if self._transport is None:
+            receiver.end()
+        else:
+            self._receiver = receiver
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or buffer them while the server does not read; a closed connection drops them."""
+        transport = self._open
+        if transport is not None:
+            transport.write(data)
+
+    def pause_reading(self) -> None:
+        """Stop reading from the server."""
+        transport = self._open
+        if transport is not None and not self._is_reading_paused:
+            self._is_reading_paused = True
+            transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Continue reading from the server."""
+        transport = self._open
+        if transport is not None and self._is_reading_paused:
+            self._is_reading_paused = False
+            transport.resume_reading()
+
     def finish(self) -> None:
-        """Close the connection after the server has read the rest."""
-        if self._transport is not None:
-            self._transport.close()
+        """Close after the server has accepted all pending output, at the latest after `_FINISH` seconds."""
+        self._is_finishing = True
+        self.resume_reading()
+        if self._open is not None:
+            self._finishing = self._finishing or self._loop.call_later(_FINISH, self.abort)
+            close_when_written(self._open)
+
+    def abort(self) -> None:
+        """Close at once, and drop pending output."""
+        self.close()
+
+    @property
+    def _open(self) -> asyncio.Transport | None:
+        """The transport; None if it is closed or closing."""
+        transport = self._transport
+        return None if transport is None or transport.is_closing() else transport
 
     async def _wait(self) -> None:
         self._reader = self._loop.create_future()
@@ -214,24 +297,12 @@ class UpstreamConnection(asyncio.Protocol):
 
     def _add(self, piece: bytes) -> None:
         self._body += piece
-        if len(self._body) > AHEAD and self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-
-    def _lose(self, error: Exception | None) -> None:
-        """Note that the server sends no more."""
-        if self._is_tunnel or self._ends_with_connection():
-            self._has_ended = True
-        self._is_last = True
-        if not self._has_ended:
-            lost = UpstreamClosed()
-            lost.__cause__ = error
-            self._fail(lost)
-        _wake(self._reader)
-        _wake(self._writer)
+        if len(self._body) > AHEAD:
+            self.pause_reading()
 
     def _ends_with_connection(self) -> bool:
         """Return whether the body of the current answer ends with the connection (RFC 9112, section 6.3)."""
-        if self._head is None or self._failure is not None:
+        if self._head is None or self._failure is not None or self._has_switched:
             return False
         return {b"content-length", b"transfer-encoding"}.isdisjoint(name for name, _ in self._head.headers)
 

@@ -4,7 +4,8 @@ Guarantees:
 - A connection is used by one request at a time, and reused only for an equal `Upstream`: the same address, authorities,
   client certificate and server name.
 - At most `_IDLE_EACH` connections to one server are idle, each for at most `_IDLE` seconds.
-- Connecting ends within `_CONNECT` seconds.
+- Connecting ends within the pool's timeout.
+- A request without a body is sent again on a new connection if the server has closed the reused one meanwhile.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from __future__ import annotations
 import asyncio
 import ssl
 from typing import Final
+from weakref import WeakSet
 
-from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamUnreachable
-from ctrlmgr.http.proxying.upstream_connection import UpstreamConnection
+from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, UpstreamUnreachable
+from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
 
-_CONNECT: Final = 30.0
+CONNECT: Final = 30.0
 """Seconds to connect (client-go `transport.tlsTransportCache`)."""
 _HANDSHAKE: Final = 10.0
 """Seconds for a TLS handshake (`tlsHandshakeTimeout`)."""
+_SHUTDOWN: Final = 30.0
+"""Seconds in which the server must end its TLS session."""
 _IDLE: Final = 90.0
 """Seconds for which a connection may be idle (`idleConnTimeout`)."""
 _IDLE_EACH: Final = 25
@@ -39,10 +43,27 @@ class _Idle:
 class UpstreamPool:
     """Connections to other servers. Used on the event loop that created it."""
 
-    def __init__(self) -> None:
-        """Start without connections."""
+    def __init__(self, timeout: float = CONNECT) -> None:
+        """Start without connections; connect in at most `timeout` seconds."""
         self._loop = asyncio.get_running_loop()
+        self._timeout = timeout
         self._idle: dict[Upstream, list[_Idle]] = {}
+        self._all: WeakSet[UpstreamConnection] = WeakSet()
+
+    async def ask(self, upstream: Upstream, method: str, head: bytes) -> tuple[ResponseHead, UpstreamConnection]:
+        """Send a request without a body; return the head of its answer and the connection, to be given back.
+
+        Raises `UpstreamFailed`.
+        """
+        reused = self.reused(upstream)
+        if reused is not None:
+            try:
+                return await _asked(reused, method, head), reused
+            except UpstreamFailed:
+                if reused.has_answered:
+                    raise
+        connection = await self.connected(upstream)
+        return await _asked(connection, method, head), connection
 
     def reused(self, upstream: Upstream) -> UpstreamConnection | None:
         """Return an idle connection, None if there is none."""
@@ -67,12 +88,14 @@ class UpstreamPool:
             ssl=tls,
             server_hostname=(upstream.server_name or upstream.host) if tls is not None else None,
             ssl_handshake_timeout=_HANDSHAKE if tls is not None else None,
+            ssl_shutdown_timeout=_SHUTDOWN if tls is not None else None,
         )
         try:
-            async with asyncio.timeout(_CONNECT):
+            async with asyncio.timeout(self._timeout):
                 _, connection = await connecting
         except (TimeoutError, OSError, ssl.CertificateError) as error:
             raise UpstreamUnreachable from error
+        self._all.add(connection)
         return connection
 
     def give_back(self, upstream: Upstream, connection: UpstreamConnection) -> None:
@@ -86,12 +109,13 @@ class UpstreamPool:
         idle.append(_Idle(connection, self._loop.call_later(_IDLE, self._expire, upstream, connection)))
 
     def close(self) -> None:
-        """Close all idle connections."""
+        """Close all connections, which ends the requests that use them."""
         for idle in self._idle.values():
             for each in idle:
                 each.timer.cancel()
-                each.connection.close()
         self._idle.clear()
+        for connection in list(self._all):
+            connection.close()
 
     def _expire(self, upstream: Upstream, connection: UpstreamConnection) -> None:
         connection.close()
@@ -100,3 +124,13 @@ class UpstreamPool:
             self._idle[upstream] = left
         else:
             self._idle.pop(upstream, None)
+
+
+async def _asked(connection: UpstreamConnection, method: str, head: bytes) -> ResponseHead:
+    """Send a request without a body, and return the head of its answer; close the connection if that fails."""
+    try:
+        connection.begin(method, head)
+        return await connection.head()
+    except BaseException:
+        connection.close()
+        raise

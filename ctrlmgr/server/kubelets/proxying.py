@@ -11,9 +11,8 @@ response_checker.go).
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
@@ -22,23 +21,23 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.errors import BadRequest, UnknownError
 from ctrlmgr.http.framing import Header
-from ctrlmgr.http.response_stream import Disconnected
+from ctrlmgr.http.proxying.reverse_proxy import copy_body, unless_lost
+from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed
+from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
+from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.http.spdy.spdy_connection import PROTOCOL as SPDY
 from ctrlmgr.http.tunnel import Tunnel
-from ctrlmgr.http.upstream import Answer, Broken, Upstream
 from ctrlmgr.http.websocket import WebSocketSide, accepting, offered_protocols
+from ctrlmgr.server.go_words import failure_words
 from ctrlmgr.server.kubelets.channels import SPDY_PROTOCOLS, V5, SpdyChannels, WebSocketChannels, wanted_channels
 from ctrlmgr.server.kubelets.kubelet_credentials import Credentials, Issue
 from ctrlmgr.server.kubelets.kubelet_refusals import refused_by_kubelet
 from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl, log_url, stream_url
-from ctrlmgr.server.kubelets.link import KubeletLink
 from ctrlmgr.server.kubelets.shares import TunnelShares
 from ctrlmgr.server.kubelets.translation import Translation
 from ctrlmgr.server.presenting.responses import NO_CACHE, Response
-from ctrlmgr.server.request import PATIENCE, Request
+from ctrlmgr.server.request import Request
 from ctrlmgr.settings.kubelet_settings import KubeletSettings
-
-T = TypeVar("T")
 
 _LOG_HEADERS: Final = ((b"content-type", b"text/plain"), NO_CACHE)
 _MOST_OF_REFUSAL: Final = 50_000
@@ -60,44 +59,59 @@ class KubeletProxy:
         Raises `SettingsError` for certificates that cannot be used.
         """
         self._settings = settings
-        self._link = KubeletLink(Credentials(settings, issue, clock=clock), settings.timeout, clock=clock)
+        self._credentials = Credentials(settings, issue, clock=clock)
+        self._pool: UpstreamPool | None = None
         self._shares = TunnelShares()
         self._tunnels: set[Tunnel | Translation] = set()
         self._is_closing = False
+
+    @property
+    def pool(self) -> UpstreamPool:
+        """The connections to kubelets."""
+        if self._pool is None:
+            self._pool = UpstreamPool(self._settings.timeout)
+        return self._pool
 
     def close(self) -> None:
         """Close all connections to kubelets, which ends the requests that use them."""
         self._is_closing = True
         for tunnel in list(self._tunnels):
             tunnel.abort()
-        self._link.close()
+        if self._pool is not None:
+            self._pool.close()
+
+    def upstream(self, url: KubeletUrl, *, is_checked: bool = True) -> Upstream:
+        """Return the kubelet of a URL; `is_checked` says whether its certificate is verified."""
+        return Upstream(url.host, url.port, self._credentials.context(is_checked=is_checked))
 
     async def log(self, request: Request, pod: Object, node: Object, options: LogOptions, *, is_checked: bool) -> None:
         """Answer with a container's log; raises `ApiError`, and `Disconnected` if the client disconnects."""
         settings = self._settings
         url = log_url(pod, node, options, settings.preferred_address_types, settings.port)
-        upstream, answer = await _unless_lost(request, self._link.get(url, is_checked=is_checked))
+        await unless_lost(self._log(request, pod, url, self.upstream(url, is_checked=is_checked)), request)
+
+    async def _log(self, request: Request, pod: Object, url: KubeletUrl, upstream: Upstream) -> None:
+        lines = f"GET {url.target} HTTP/1.1\r\nHost: {url.authority}\r\nUser-Agent: Go-http-client/1.1\r\n\r\n"
+        try:
+            answer, connection = await self.pool.ask(upstream, "GET", lines.encode())
+        except UpstreamFailed as error:
+            raise UnknownError(f'Get "{url}": {failure_words(error, url.host, url.port)}') from error
         try:
             if not 200 <= answer.code <= 206:
-                raise refused_by_kubelet(answer.code, await _read(upstream), pod.name)
-            await self._pass_on(request, upstream)
+                raise refused_by_kubelet(answer.code, await _read(connection), pod.name)
+            await self._pass_on(request, connection)
         finally:
-            self._link.release(url, upstream)
+            self.pool.give_back(upstream, connection)
 
-    async def _pass_on(self, request: Request, upstream: Upstream) -> None:
+    async def _pass_on(self, request: Request, connection: UpstreamConnection) -> None:
         stream = await request.begin_stream(200, _LOG_HEADERS)
-        stream.on_lost(upstream.abort)
         try:
-            async for piece in upstream.pieces():
-                stream.send(piece)
-                await stream.drain(PATIENCE)
-        except Broken:
-            if stream.lost:
-                raise Disconnected from None
-            if not self._is_closing:
+            await copy_body(connection, stream)
+        except UpstreamFailed:
+            if self._is_closing:
+                stream.end()
+            else:
                 stream.abort()
-                return
-        stream.end()
 
     async def stream(self, request: Request, pod: Object, node: Object, part: str, options: Unstructured) -> None:
         """Answer exec, attach or portforward (`part`): tunnel the client to the kubelet; raises `ApiError`."""
@@ -106,63 +120,66 @@ class KubeletProxy:
         if not request.upgrades:
             raise BadRequest("Upgrade request required")
         with self._shares.held(request.user):
-            upstream = await _unless_lost(request, self._dialled(url))
-            try:
-                request.on_lost(upstream.abort)
-                await self._tunnelled(request, url, upstream, part, options)
-            finally:
-                self._link.release(url, upstream)
+            await unless_lost(self._stream(request, url, part, options), request)
 
-    async def _dialled(self, url: KubeletUrl) -> Upstream:
+    async def _stream(self, request: Request, url: KubeletUrl, part: str, options: Unstructured) -> None:
         try:
-            return await self._link.connect(url)
-        except UnknownError as error:
-            raise UnknownError(f"error dialing backend: {error}") from error
+            connection = await self.pool.connected(self.upstream(url))
+        except UpstreamFailed as error:
+            raise UnknownError(f"error dialing backend: {failure_words(error, url.host, url.port)}") from error
+        try:
+            await self._tunnelled(request, url, connection, part, options)
+        finally:
+            connection.close()
 
     async def _tunnelled(
-        self, request: Request, url: KubeletUrl, upstream: Upstream, part: str, options: Unstructured
+        self, request: Request, url: KubeletUrl, connection: UpstreamConnection, part: str, options: Unstructured
     ) -> None:
         """Tunnel an upgrade request; translate it if the kubelet does not accept the client's protocol."""
         offered = [] if url.has_websockets else offered_protocols(request.raw_headers)
         prefixed = [each.removeprefix(_TUNNELLED) for each in offered if each.startswith(_TUNNELLED)]
         if part == "portforward" and prefixed:
-            await self._forward(request, url, upstream, prefixed)
+            await self._forward(request, url, connection, prefixed)
         elif part != "portforward" and V5 in offered:
-            await self._translate(request, url, upstream, wanted_channels(_flags(options)))
+            await self._translate(request, url, connection, wanted_channels(_flags(options)))
         else:
-            answer = await self._asked(request, url, upstream, request.method, request.raw_headers)
+            answer = await self._asked(request, url, connection, request.method, request.raw_headers)
             if answer is not None:
-                await self._run(Tunnel(request.switch(answer.headers), upstream))
+                await self._run(Tunnel(request.switch(answer.headers), connection))
 
-    async def _forward(self, request: Request, url: KubeletUrl, upstream: Upstream, protocols: Sequence[str]) -> None:
+    async def _forward(
+        self, request: Request, url: KubeletUrl, connection: UpstreamConnection, protocols: Sequence[str]
+    ) -> None:
         """Tunnel SPDY in a WebSocket (apiserver `pkg/util/proxy/streamtunnel.go`)."""
-        answer = await self._asked(request, url, upstream, "POST", spdy_headers(request.raw_headers, protocols))
+        answer = await self._asked(request, url, connection, "POST", spdy_headers(request.raw_headers, protocols))
         if answer is not None:
             chosen = answer.header(b"x-stream-protocol-version").strip().decode("latin-1")
             side = request.switch(accepting(request.header(b"sec-websocket-key"), chosen and _TUNNELLED + chosen))
-            await self._run(Tunnel(WebSocketSide(side), upstream))
+            await self._run(Tunnel(WebSocketSide(side), connection))
 
-    async def _translate(self, request: Request, url: KubeletUrl, upstream: Upstream, wanted: Sequence[int]) -> None:
+    async def _translate(
+        self, request: Request, url: KubeletUrl, connection: UpstreamConnection, wanted: Sequence[int]
+    ) -> None:
         """Translate version 5 of the WebSocket protocol to SPDY."""
-        answer = await self._asked(request, url, upstream, "POST", spdy_headers(request.raw_headers, SPDY_PROTOCOLS))
+        answer = await self._asked(request, url, connection, "POST", spdy_headers(request.raw_headers, SPDY_PROTOCOLS))
         if answer is not None:
             side = request.switch(accepting(request.header(b"sec-websocket-key"), V5))
-            kubelet = SpdyChannels(upstream, wanted=wanted, is_client=True)
+            kubelet = SpdyChannels(connection, wanted=wanted, is_client=True)
             await self._run(Translation(WebSocketChannels(side, V5), kubelet, wanted))
 
     async def _asked(
-        self, request: Request, url: KubeletUrl, upstream: Upstream, method: str, headers: Sequence[Header]
-    ) -> Answer | None:
+        self, request: Request, url: KubeletUrl, connection: UpstreamConnection, method: str, headers: Sequence[Header]
+    ) -> ResponseHead | None:
         """Return the kubelet's answer if it has switched protocols; else pass its refusal on and return None."""
         try:
-            answer = await upstream.ask(upgrade_head(method, url.target, headers, request.peer))
+            connection.begin(method, upgrade_head(method, url.target, headers, request.peer))
+            answer = await connection.head()
             if answer.code == 101:
+                request.on_lost(None)  # a tunnel passes on the client's last bytes before it ends
                 return answer
-            await self._echo(request, answer, await _read(upstream))
-        except Broken as error:
-            if request.is_lost:
-                raise Disconnected from None
-            raise UnknownError(str(error)) from error
+            await self._echo(request, answer, await _read(connection))
+        except UpstreamFailed as error:
+            raise UnknownError(failure_words(error, url.host, url.port)) from error
         return None
 
     async def _run(self, tunnel: Tunnel | Translation) -> None:
@@ -172,34 +189,18 @@ class KubeletProxy:
         finally:
             self._tunnels.discard(tunnel)
 
-    async def _echo(self, request: Request, answer: Answer, body: bytes) -> None:
+    async def _echo(self, request: Request, answer: ResponseHead, body: bytes) -> None:
         """Send the client the kubelet's refusal to switch protocols."""
         if answer.code < 400:
             raise UnknownError(f"invalid upgrade response: status code {answer.code}")
-        headers = [(name.lower(), value) for name, value in answer.headers]
-        await request.respond(Response(answer.code, body, [each for each in headers if each[0] not in _FRAMING]))
+        await request.respond(Response(answer.code, body, [each for each in answer.headers if each[0] not in _FRAMING]))
 
 
-async def _unless_lost(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`, or raise `Disconnected` once the client disconnects."""
-    task = asyncio.ensure_future(work)
-    request.on_lost(task.cancel)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        if request.is_lost:
-            raise Disconnected from None
-        task.cancel()
-        raise
-
-
-async def _read(upstream: Upstream) -> bytes:
-    """Return the first bytes of an answer's body."""
+async def _read(connection: UpstreamConnection) -> bytes:
+    """Return the first bytes of an answer's body; raises `UpstreamFailed`."""
     body = bytearray()
-    async for piece in upstream.pieces():
+    while len(body) <= _MOST_OF_REFUSAL and (piece := await connection.piece()):
         body += piece
-        if len(body) > _MOST_OF_REFUSAL:
-            break
     return bytes(body[:_MOST_OF_REFUSAL])
 
 
