@@ -1,4 +1,5 @@
 """The controllers.
 
-Each has a pure function that decides the desired objects, and a reconciler that writes the difference.
+Each controller has a pure function that decides the desired objects, and a reconciler that writes the difference
+between them and the current objects.
 """

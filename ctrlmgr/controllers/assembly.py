@@ -27,9 +27,9 @@ def assemble(
 ) -> Controller:
     """Return the controller that `descriptor` declares; call it before the informers sync.
 
-    It writes as the descriptor's user. With `reads_own_writes` the reconcile of a key waits until the caches contain
-    the writes of its last reconcile. For `canonical` see `ControllerContext.client`, for the other arguments
-    `Controller`.
+    The controller writes as the descriptor's user. With `reads_own_writes`, the reconcile of a key waits until the
+    caches contain the writes of the key's previous reconcile. `ControllerContext.client` documents `canonical`, and
+    `Controller` the other arguments.
     """
     informers = context.informers
     return Controller(

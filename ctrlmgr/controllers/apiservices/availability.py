@@ -73,7 +73,10 @@ class _Slice(msgspec.Struct, frozen=True):
 
 
 def unmet(remote: RemoteService, service: Object | None, slices: Iterable[Object]) -> Availability | None:
-    """Return why a server cannot be asked at all, None if it can be; `slices` are the Service's EndpointSlices."""
+    """Return why no request can be sent to a server, None if requests can.
+
+    `slices` are the Service's EndpointSlices.
+    """
     named = f"service/{remote.service} in {quote(remote.namespace)}"
     if service is None:
         return Availability("False", "ServiceNotFound", f"{named} is not present")
@@ -98,12 +101,12 @@ def _has_endpoint(found: _Slice, port_name: str) -> bool:
 
 
 def failing(problem: str) -> Availability:
-    """Return the condition of a server that did not answer as it must."""
+    """Return the condition Available for a server whose discovery check failed because of `problem`."""
     return Availability("False", "FailedDiscoveryCheck", problem)
 
 
 def problem_of(url: str, reply: Reply) -> str:
-    """Return why an answer to a discovery check is none; empty if the check has passed."""
+    """Return why a reply fails the discovery check; empty if the reply passes it."""
     if reply.problem:
         waited = " (Client.Timeout exceeded while awaiting headers)" if "deadline" in reply.problem else ""
         return f"failing or missing response from {url}: Get {quote(url)}: {reply.problem}{waited}"
@@ -113,7 +116,10 @@ def problem_of(url: str, reply: Reply) -> str:
 
 
 def with_availability(service: Object, found: Availability, now: str) -> Object | None:
-    """Return an APIService with this condition, None if it has it; `now` is the time of a transition."""
+    """Return an APIService with the condition `found`, None if it already has it.
+
+    `now` becomes the time of a transition.
+    """
     fields = service.to_dict()
     conditions: Sequence[Mapping[str, Any]] = (fields.get("status") or {}).get("conditions") or ()
     before = next((each for each in conditions if each.get("type") == AVAILABLE), None)

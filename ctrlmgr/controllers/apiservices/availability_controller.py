@@ -1,10 +1,11 @@
-"""Keeps the condition Available of APIServices: asks each extension server for its discovery document.
+"""Keeps the condition Available of APIServices. It requests the discovery document of each extension server.
 
 Guarantees:
 - It runs in every process that serves the API, leader or not, because each process must reach the servers itself.
-- A server that is available is asked again every 30 seconds, and when its Service or endpoints change. One that is not
-  is asked again after 5 ms, then after twice as long each time, at most 30 seconds.
-- A check ends after 5 seconds. Several checks run at the same time, so a server that hangs delays no other's.
+- An available server is checked again every 30 seconds, and when its Service or endpoints change. An unavailable server
+  is checked again after 5 ms; this delay then doubles with each check, up to 30 seconds.
+- A check ends after 5 seconds. Several checks run concurrently, so a server that hangs does not delay the checks of
+  other servers.
 """
 
 from __future__ import annotations
@@ -46,16 +47,18 @@ log = structlog.get_logger(__name__)
 NAME: Final = "apiservice-availability-controller"
 WORKERS: Final = 5
 ATTEMPTS: Final = 5
-"""Requests of one check, each to an endpoint that is chosen anew; one that succeeds is enough."""
+"""The number of requests of one check. The endpoint of each request is chosen independently; one successful request is
+enough.
+"""
 TIMEOUT: Final = 5.0
-"""Seconds of one request."""
+"""The timeout of one request, in seconds."""
 RESYNC: Final = 30.0
-"""Seconds until a server that is available is asked again."""
+"""Seconds until an available server is checked again."""
 _SHORTEST, _LONGEST = 0.005, 30.0
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 _OF_SERVICE: Final = "service"
 _USER: Final = {"X-Remote-User": "system:kube-aggregator", "X-Remote-Group": "system:masters"}
-"""An identity that may read discovery on every server (`SetAuthProxyHeaders`)."""
+"""The identity of the discovery requests, which may read discovery on every server (`SetAuthProxyHeaders`)."""
 
 UNAVAILABLE: Final = Gauge(
     "aggregator_unavailable_apiservice",
@@ -81,7 +84,7 @@ class AvailabilityReconciler:
         random: Random,
         by_endpoints: bool = True,
     ) -> None:
-        """Ask servers with `call`, showing the client certificate that `certificate` returns."""
+        """Send requests with `call`, with the client certificate that `certificate` returns."""
         self._services = services
         self._slices = slices
         self._state = state
@@ -124,7 +127,7 @@ class AvailabilityReconciler:
         return PASSED if "" in problems else failing(problems[-1])
 
     def _problems(self, remote: RemoteService) -> list[str]:
-        """Return the result of each request: the problem, empty for success."""
+        """Return one result for each request: the problem, or an empty string for success."""
         urls: list[str] = []
         for _ in range(ATTEMPTS):
             try:
@@ -166,7 +169,7 @@ class AvailabilityReconciler:
         if changed is None:
             return
         log.info("the availability of an APIService changed", apiservice=service.name, reason=found.reason)
-        with suppress(Conflict, NotFound):  # it has changed or was deleted; the informer reports it
+        with suppress(Conflict, NotFound):  # The APIService has changed or was deleted; the informer will report it.
             client.update(changed, "status")
 
 

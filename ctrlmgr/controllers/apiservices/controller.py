@@ -1,8 +1,8 @@
-"""Keeps an APIService for each served version of a group: built in, or of a CustomResourceDefinition.
+"""Keeps an APIService for each served version of a group: a built-in group, or the group of a CustomResourceDefinition.
 
-It runs in every process that serves the API, leader or not. Several can run at once, because each write is conditional
-on what was read. APIServices of built-in groups are corrected once after a process starts, those of custom kinds
-always.
+It runs in every process that serves the API, leader or not. Several processes can run it at once, because each write is
+conditional on the revision that was read. APIServices of built-in groups are corrected once after a process starts,
+APIServices of custom kinds after every change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Spec(msgspec.Struct):
 
 
 class _Definition(msgspec.Struct):
-    """The fields of a definition that determine its APIServices."""
+    """The fields of a CustomResourceDefinition that determine its APIServices."""
 
     spec: _Spec
 
@@ -55,7 +55,9 @@ class APIServiceReconciler:
     """Reconciles APIServices."""
 
     def __init__(self, services: Lister, definitions: Lister, wanted: Mapping[str, Wanted]) -> None:
-        """Keep the APIServices in `wanted`, those of built-in groups, and those of `definitions`."""
+        """Keep the APIServices in `wanted` (of built-in groups) and those of the CustomResourceDefinitions in
+        `definitions`.
+        """
         self._services = services
         self._definitions = definitions
         self._builtin = wanted
@@ -69,7 +71,8 @@ class APIServiceReconciler:
         wanted, current = self._wanted(key.name), self._services.get(key)
         fields = None if current is None else current.to_dict()
         step = next_step(fields, wanted, done=key.name in self._done, at_start=key.name in self._at_start)
-        with suppress(AlreadyExists, Conflict, NotFound):  # it has changed or was deleted; the informer reports it
+        # The APIService has changed or was deleted; the informer will report it.
+        with suppress(AlreadyExists, Conflict, NotFound):
             self._do(step, key.name, current, wanted, client)
         self._done.add(key.name)
         return None
@@ -91,13 +94,13 @@ class APIServiceReconciler:
 
 
 def _served(definition: Object) -> Iterable[str]:
-    """Return the names of a definition's APIServices."""
+    """Return the names of the APIServices of a CustomResourceDefinition's served versions."""
     spec = _decode(definition.body).spec
     return [name_of(spec.group, version.name) for version in spec.versions if version.served]
 
 
 def _concerned(change: Change) -> Iterable[Key]:
-    """Return the keys of the APIServices of all versions of a definition, before and after a change."""
+    """Return the keys of the APIServices of all versions of a CustomResourceDefinition, before and after a change."""
     names: dict[str, None] = {}
     for definition in (change.old, change.new):
         if definition is not None:

@@ -27,7 +27,8 @@ class Step(Enum):
 def next_step(current: Mapping[str, Any] | None, wanted: Wanted | None, *, done: bool, at_start: bool) -> Step:
     """Return the next step for an APIService.
 
-    `done` says whether this process has corrected it before, `at_start` whether it existed when the process started.
+    `done` says whether this process has corrected the APIService before, `at_start` whether the APIService existed when
+    the process started.
     """
     if wanted is not None and wanted.mode is Mode.ON_START and done:
         return Step.NOTHING

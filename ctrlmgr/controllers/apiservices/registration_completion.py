@@ -1,4 +1,4 @@
-"""Says whether all APIServices that this server registers at its start are available, for `/readyz`.
+"""Reports whether all APIServices that this server registers at its start are available, for `/readyz`.
 
 Source: kubernetes `pkg/controlplane/apiserver/aggregator.go` (`makeAPIServiceAvailableHealthCheck`).
 """
@@ -19,15 +19,15 @@ CHECK = "autoregister-completion"
 
 
 class Registration:
-    """The APIServices of built-in groups that have not been seen as available."""
+    """The APIServices of built-in groups that have not been available yet."""
 
     def __init__(self, informers: Informers, groups: Iterable[Group]) -> None:
-        """Look for the APIServices of `groups`; call it before the informers sync."""
+        """Watch the APIServices of `groups`; call this before the informers sync."""
         self._services = informers.informer(API_SERVICES).lister
         self._pending = frozenset(builtin(groups))
 
     def problem(self) -> str | None:
-        """Return the problem; None from the moment on at which each APIService has been available."""
+        """Return the problem; None once each APIService has been available."""
         if self._pending:
             self._pending = frozenset(filter(self._lacks, self._pending))
         return f"missing APIService: [{' '.join(sorted(self._pending))}]" if self._pending else None

@@ -1,8 +1,8 @@
 """The desired APIServices: one for each version of each built-in group and custom kind.
 
-Priorities define the order of groups and versions in discovery. Source: `DefaultGenericAPIServicePriorities` in
-kubernetes `pkg/controlplane/apiserver/aggregator.go`, the additions in `cmd/kube-apiserver/app/aggregator.go`, and
-`pkg/controlplane/controller/crdregistration` for custom kinds.
+The priorities of APIServices define the order of groups and versions in discovery. Source:
+`DefaultGenericAPIServicePriorities` in kubernetes `pkg/controlplane/apiserver/aggregator.go`, the additions in
+`cmd/kube-apiserver/app/aggregator.go`, and `pkg/controlplane/controller/crdregistration` for custom kinds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ctrlmgr.engine.kind_registry import Group
 API_VERSION: Final = "apiregistration.k8s.io/v1"
 
 _OWN_GROUP: Final = "apiregistration.k8s.io"
-"""The group of APIServices itself, which has no APIService: the aggregator serves it."""
+"""The group `apiregistration.k8s.io`, which has no APIService because the aggregator itself serves it."""
 
 _GROUP_PRIORITIES: Final[Mapping[str, int]] = {
     "": 18_000,
@@ -53,10 +53,10 @@ _VERSION_PRIORITY: Final = 15
 
 
 class Mode(Enum):
-    """When an APIService is corrected; the value is that of its label."""
+    """When an APIService is corrected; the value of a member is the value of the APIService's label."""
 
     ON_START = "onstart"
-    """Once after a process starts; later changes by users are kept."""
+    """Corrected once after a process starts; later changes by users are kept."""
     ALWAYS = "true"
 
 
@@ -67,13 +67,13 @@ class Wanted(NamedTuple):
     mode: Mode
 
     def new(self, name: str) -> Unstructured:
-        """Return the APIService as it is created."""
+        """Return a new APIService with this name."""
         metadata = {"name": name, "labels": {AUTOMANAGED: self.mode.value}}
         return {"apiVersion": API_VERSION, "kind": "APIService", "metadata": metadata, "spec": dict(self.spec)}
 
 
 def builtin(groups: Iterable[Group]) -> Mapping[str, Wanted]:
-    """Return the APIServices of the built-in groups that have a priority, by name."""
+    """Return the desired APIServices of those built-in groups that have a priority, by name."""
     return {
         name_of(group.name, version): Wanted(
             _spec(group.name, version, *_priorities(group.name, version)), Mode.ON_START
@@ -85,7 +85,7 @@ def builtin(groups: Iterable[Group]) -> Mapping[str, Wanted]:
 
 
 def custom(name: str) -> Wanted:
-    """Return the APIService of a version of custom kinds, by its name."""
+    """Return the desired APIService for a version of custom kinds, given the APIService's name."""
     version, _, group = name.partition(".")
     return Wanted(_spec(group, version, *CUSTOM_PRIORITIES), Mode.ALWAYS)
 

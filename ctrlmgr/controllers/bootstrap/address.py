@@ -1,8 +1,8 @@
 """Chooses the address of this server that the Endpoints of the `kubernetes` Service contain.
 
-Guarantees: it is never a loopback, link-local or unspecified address, which the API does not allow in Endpoints, and
-always of the Service's IP family. If the server's address is not suitable, the address of the default route is used, as
-in kube-apiserver when it listens on loopback or on all addresses (apimachinery `ResolveBindAddress`).
+Guarantees: the address is never loopback, link-local or unspecified, because the API does not allow these in Endpoints.
+It always has the Service's IP family. If the server's address is not suitable, the address of the default route is
+used, as in kube-apiserver when it listens on loopback or on all addresses (apimachinery `ResolveBindAddress`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ log = structlog.get_logger(__name__)
 def endpoint_address(advertised: str, family: str, default_route: Callable[[int], str]) -> str | None:
     """Return the address to publish, in canonical form; None if this machine has no suitable one.
 
-    `advertised` is the server's configured address, `family` (`IPv4` or `IPv6`) the Service's. `default_route` returns
-    the machine's own address on its default route of IP version 4 or 6; loopback if there is none.
+    `advertised` is the server's configured address, `family` (`IPv4` or `IPv6`) the Service's. `default_route` takes 4
+    or 6 and returns the machine's own address on its default route of that IP version; loopback if there is no such
+    route.
     """
     if (address := _publishable(advertised, family)) is not None:
         return address

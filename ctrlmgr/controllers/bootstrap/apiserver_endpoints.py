@@ -1,12 +1,12 @@
 """Builds and writes the Endpoints and EndpointSlices of the `kubernetes` Service.
 
 Guarantees:
-- The addresses are those of the servers. The ports of Endpoints with one subset are kept unless they are reset, even if
-  a client changed them. Endpoints with another number of subsets are rebuilt.
+- The addresses are those of the servers. If the Endpoints have one subset, its ports are kept until the next reset,
+  even if a client changed them. If they have another number of subsets, they are rebuilt.
 - The EndpointSlice matches the Endpoints. If both are correct, nothing is written.
 - There is one subset, because tools read only one. As in Kubernetes, servers at different addresses must use the same
-  port; if they do not, the lowest port is published. Servers at one address with several ports, which Kubernetes does
-  not support, have one subset and one slice per port.
+  port; if their ports differ, the lowest port is published. Several servers at one address, which Kubernetes does not
+  support, have one subset and one slice per port.
 
 Source: Kubernetes' `pkg/controlplane/reconcilers/{lease,instancecount,endpointsadapter}.go`.
 """
@@ -32,13 +32,13 @@ from ctrlmgr.informer import Lister
 log = structlog.get_logger(__name__)
 
 ATTEMPTS: Final = 5
-"""The maximum of attempts for a write that conflicts with another process."""
+"""The maximum number of attempts for a write that conflicts with another process."""
 
 Fields = dict[str, Any]
 
 
 def addresses_of(endpoints: Object | None) -> list[str]:
-    """Return the addresses of Endpoints with exactly one subset; else none."""
+    """Return the addresses in Endpoints that have exactly one subset; no addresses for any other Endpoints."""
     subsets = _subsets(endpoints)
     return [each["ip"] for each in subsets[0].get("addresses") or ()] if len(subsets) == 1 else []
 
@@ -60,7 +60,7 @@ def desired_endpoints(current: Object | None, servers: Collection[Address], *, r
 
 
 def desired_subsets(before: Sequence[Fields], servers: Collection[Address], *, reset_ports: bool) -> list[Fields]:
-    """Return the desired subsets, given the current ones."""
+    """Return the desired subsets of the Endpoints, given the current subsets."""
     ips = {server.ip for server in servers}
     if len(ips) < len(set(servers)):
         return _by_port(servers)
@@ -95,7 +95,7 @@ def _head(kind: str, api_version: str, name: str = KEY.name) -> Fields:
 
 
 def desired_slices(endpoints: Object) -> list[Fields]:
-    """Return the EndpointSlices for `endpoints`; the first has the Service's name."""
+    """Return the EndpointSlices for `endpoints`; the first slice has the Service's name."""
     subsets = _subsets(endpoints)
     if len(subsets) < 2:
         return [_slice(KEY.name, subsets[0] if subsets else {})]
@@ -104,7 +104,7 @@ def desired_slices(endpoints: Object) -> list[Fields]:
 
 
 def _slice(name: str, subset: Mapping[str, Any]) -> Fields:
-    """Return the slice of a subset, in the common IP family of its addresses (`endpointSliceFromEndpoints`)."""
+    """Return the slice of a subset, whose addresses must have the same IP family (`endpointSliceFromEndpoints`)."""
     ready, not_ready = subset.get("addresses") or [], subset.get("notReadyAddresses") or []
     families = {ip_family(each["ip"]) for each in (*ready, *not_ready)}
     family = IPV6 if families == {IPV6} else IPV4
@@ -130,22 +130,25 @@ def _is_right(current: Fields, wanted: Fields) -> bool:
 
 
 class Publisher:
-    """Writes the servers' endpoints; reads the current state from the log, because a cache may be outdated."""
+    """Writes the servers' Endpoints and EndpointSlices.
+
+    It reads the current state from the log, because a cache may be outdated.
+    """
 
     def __init__(self, event_log: EventLog, slices: Lister) -> None:
-        """Find outdated slices in `slices`."""
+        """Find outdated EndpointSlices in the lister `slices`."""
         self._log = event_log
         self._slices = slices
 
     @property
     def published(self) -> Object | None:
-        """The current Endpoints."""
+        """The current Endpoints; None if there are none."""
         return self._log.get(ENDPOINTS, KEY)
 
     def publish(self, servers: Collection[Address], client: Client, *, reset_ports: bool) -> None:
-        """Write Endpoints and slices for `servers`; raises the errors of `client`.
+        """Write Endpoints and EndpointSlices for `servers`; raises the errors of `client`.
 
-        Several processes do this, so a conflict is retried.
+        Several processes publish at the same time, so a write that conflicts is retried.
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -162,7 +165,7 @@ class Publisher:
         if wanted is not None:
             log.info("publishing servers", servers=sorted(each.name for each in servers))
             current = client.create(wanted) if current is None else client.update(wanted)
-        assert current is not None  # it existed or was created
+        assert current is not None  # The Endpoints existed or were just created.
         slices = {each["metadata"]["name"]: each for each in desired_slices(current)}
         for each in slices.values():
             self._sync_slice(each, client)

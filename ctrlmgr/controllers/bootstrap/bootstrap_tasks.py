@@ -1,4 +1,4 @@
-"""Assembles the bootstrap controller: its tasks, their periods, and the watches that trigger them earlier."""
+"""Assembles the bootstrap controller: its tasks, their periods, and the watches that run the tasks earlier."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from ctrlmgr.settings import ServiceSettings
 _AFTER_A_CHANGE: Final = 1.0
 """Seconds until a client's deletion or change is corrected.
 
-Kubernetes waits for the next period, up to 10 s or 60 s.
+Kubernetes corrects these at its next periodic check, which is up to 10 s or 60 s later.
 """
 
 Keys = Callable[[Change], Iterable[Key]]
@@ -80,10 +80,10 @@ def new_bootstrap(
     port: int,
     ready: Callable[[], bool],
 ) -> Bootstrap:
-    """Assemble it, before the informers sync; raises `SettingsError`.
+    """Assemble the bootstrap controller, before the informers sync; raises `SettingsError`.
 
-    `address` is the result of `endpoint_address` (None: nothing is published), `port` the API's port. `ready` returns
-    whether the process is ready, according to all its checks, including `Bootstrap.problem`.
+    `address` is the result of `endpoint_address` (None: no address is published), `port` the API's port. `ready`
+    returns whether the process is ready, according to all its checks, including `Bootstrap.problem`.
     """
     reconciler = _reconciler(parts, settings, ranges, address=address, port=port, ready=ready)
     told = (parts.event_log, ranges, parts.broadcaster, parts.events)
@@ -96,7 +96,7 @@ def new_bootstrap(
         log=parts.event_log,
         clock=parts.clock,
         random=parts.random,
-        max_retries=5,  # then the next period retries
+        max_retries=5,  # After five retries, the next periodic check retries.
     )
     event_log, clock, random = parts.event_log, parts.clock, parts.random
     repairing = (
@@ -104,7 +104,8 @@ def new_bootstrap(
         new_repair_controller(PORTS_NAME, ports, parts.internal, event_log, clock=clock, random=random),
     )
     periodic = _periodic(controller)
-    for key, each in zip((addresses.key, ports.key), repairing, strict=True):  # they have just run
+    # The preparation has just run both repairs.
+    for key, each in zip((addresses.key, ports.key), repairing, strict=True):
         periodic.add(f"repair {key}", repair.INTERVAL, each.queue, key, at_start=False)
     return Bootstrap(
         reconciler,
@@ -163,7 +164,7 @@ def _periodic(controller: Controller) -> Periodic:
 
 
 def _watches(informers: Informers) -> list[Watch]:
-    """Return the watches; created or deleted leases trigger at once, other changes after a second."""
+    """Return the watches. A created or deleted lease triggers its task at once, other changes after a second."""
     namespaces = _gone([Key("", name) for name in SYSTEM_NAMESPACES], bootstrap.NAMESPACES)
     cidr = _gone([Key("", bootstrap_cidr.NAME)], bootstrap.SERVICE_CIDR)
     service = _gone([bootstrap_service.KEY], bootstrap.SERVICE)
@@ -179,7 +180,7 @@ def _watches(informers: Informers) -> list[Watch]:
 
 
 def _gone(names: Iterable[Key], task: Key) -> Keys:
-    """Return a function that enqueues `task` when one of these objects is deleted."""
+    """Return a function that returns the key `task` when one of the named objects is deleted."""
     wanted = frozenset(names)
 
     def keys(change: Change) -> Iterable[Key]:
@@ -190,7 +191,10 @@ def _gone(names: Iterable[Key], task: Key) -> Keys:
 
 
 def _changed(change: Change) -> Iterable[Key]:
-    """Enqueue the Service when its Endpoints or slices were deleted or changed; only this controller creates them."""
+    """Return the Service's key when its Endpoints or slices were deleted or changed.
+
+    Only this controller creates them.
+    """
     return (bootstrap.SERVICE,) if change.old is not None and _is_published(change.old) else ()
 
 

@@ -1,8 +1,9 @@
 """Keeps the ServiceCIDR `kubernetes`, which shows the configured ClusterIP ranges to clients.
 
-Guarantees: it is created if missing, and becomes dual-stack if the settings are; other changes of its ranges are not
-allowed. Its condition Ready is set once, if the ranges equal the settings', and never overwritten if another client set
-it to False. A contradiction is reported once, in the log and as an Event.
+Guarantees: the ServiceCIDR is created if it is missing, and becomes dual-stack if the settings are dual-stack; other
+changes of its ranges are not allowed. If its ranges equal the settings' ranges, its condition Ready is set once. The
+condition is never overwritten if another client set it to False. If the ranges differ, this is reported once, in the
+log and as an Event.
 
 Source: Kubernetes' `pkg/controlplane/controller/defaultservicecidr`.
 """
@@ -41,13 +42,13 @@ class Step(enum.Enum):
     NOTHING = "nothing"
     CREATE = "create"
     WIDEN = "widen"
-    """Add the second family's range."""
+    """Add the range of the second IP family."""
     SET_READY = "set ready"
     WARN = "warn"
 
 
 class Plan(NamedTuple):
-    """The next step; for a warning also the Event's reason and message."""
+    """The next step; a warning also has the reason and message of its Event."""
 
     step: Step
     reason: str = ""
@@ -81,7 +82,7 @@ class DefaultServiceCIDR:
     """Keeps the default ServiceCIDR."""
 
     def __init__(self, service_cidrs: Lister, cidrs: Sequence[str], recorder: Recorder, *, clock: Clock) -> None:
-        """Use `cidrs`, the settings' ranges, the default family's first."""
+        """Use `cidrs`, the ranges in the settings; the range of the default IP family is the first."""
         self._service_cidrs = service_cidrs
         self._cidrs = list(cidrs)
         self._recorder = recorder
@@ -89,7 +90,7 @@ class DefaultServiceCIDR:
         self._warned: set[str] = set()
 
     def sync(self, client: Client) -> None:
-        """Take the next step."""
+        """Take the next step for the ServiceCIDR."""
         current = self._service_cidrs.get(Key("", NAME))
         planned = plan(current, self._cidrs)
         if current is None:
@@ -122,5 +123,5 @@ class DefaultServiceCIDR:
             "reason": "",
             "message": _READY_MESSAGE,
         }
-        with suppress(Conflict):  # another client wrote first: the next check retries
+        with suppress(Conflict):  # Another client wrote the ServiceCIDR first; the next check retries.
             client.update(Object.from_dict({**fields, "status": {"conditions": [*conditions, ready]}}), "status")

@@ -1,13 +1,13 @@
 """The bootstrap controller of each serving process: creates a cluster's basic objects and publishes the server.
 
 Guarantees:
-- `prepare` runs first: it creates the system namespaces and the default ServiceCIDR, removes this server's address, and
-  runs both repairs once. If a repair fails, the process fails and is never ready.
+- `prepare` runs first. It creates the system namespaces and the default ServiceCIDR, removes this server's address from
+  the endpoints, and runs both repairs once. If a repair fails, the process fails and is never ready.
 - When the process is ready for the first time, the `kubernetes` Service gets the right type and ports, and its
-  endpoints include this process. From then on all of it is checked periodically, and a moment after a client has
-  deleted or changed it.
-- After `stop` this process publishes nothing, and its address and lease are removed. This takes at most twice
-  `INTERVAL`; then it gives up.
+  endpoints include this process. From then on all these objects are checked periodically, and shortly after a client
+  has deleted or changed one.
+- After `stop` this process publishes nothing, and its address and lease are removed. If the removal takes longer than
+  twice `INTERVAL`, `stop` gives up.
 
 Source: Kubernetes' `pkg/controlplane/controller/kubernetesservice` and the post-start hooks of `pkg/controlplane`.
 """
@@ -38,21 +38,21 @@ CONTROLLER_NAME: Final = "bootstrap-controller"
 INTERVAL: Final = 10.0
 """Seconds between checks of the Service and its endpoints (`DefaultEndpointReconcilerInterval`)."""
 PATIENCE: Final = 60.0
-"""Seconds for which `prepare` retries each task (`start-service-ip-repair-controllers`)."""
+"""Seconds for which the preparation retries each task (`start-service-ip-repair-controllers`)."""
 
 NAMESPACES: Final = Key("", "system-namespaces")
 SERVICE_CIDR: Final = Key("", "service-cidr")
 SERVICE: Final = Key("", "kubernetes-service")
 
 _LOOK_AGAIN: Final = 0.1
-"""Seconds between retries and checks of readiness."""
+"""Seconds between retries, and between checks of readiness."""
 
 
 class Presence:
-    """The `kubernetes` Service and this server's address in its endpoints, from readiness until `stop`."""
+    """Keeps the `kubernetes` Service and this server's address in its endpoints, from readiness until `stop`."""
 
     def __init__(self, service: KubernetesService, endpoints: EndpointReconciler, ready: Callable[[], bool]) -> None:
-        """Publish when `ready` returns True."""
+        """Publish from the time when `ready` returns True."""
         self._service = service
         self._endpoints = endpoints
         self._ready = ready
@@ -65,7 +65,10 @@ class Presence:
         return self._reset
 
     def sync(self, client: Client) -> float | None:
-        """Update the Service and endpoints; return the seconds until the next call, None for the regular period."""
+        """Update the Service and endpoints.
+
+        Return the seconds until the next call, None if the regular period is enough.
+        """
         with self._lock:
             if self._stopped:
                 return None
@@ -79,13 +82,13 @@ class Presence:
             return again
 
     def remove(self, client: Client) -> None:
-        """Remove this server's address, which a former process may have left."""
+        """Remove this server's address from the endpoints, where an earlier process may have left it."""
         with self._lock:
             if self._endpoints.remove(client):
                 log.warning("this server's address was published, so the process before this one did not stop in order")
 
     def stop(self, client: Client) -> None:
-        """Remove this server's address, and publish nothing any more."""
+        """Remove this server's address from the endpoints, and publish nothing after that."""
         with self._lock:
             self._stopped = True
             if self._began:
@@ -96,13 +99,13 @@ class BootstrapReconciler:
     """Runs the task that the key names."""
 
     def __init__(self, namespaces: SystemNamespaces, service_cidr: DefaultServiceCIDR, presence: Presence) -> None:
-        """Set the tasks."""
+        """Run these tasks."""
         self._namespaces = namespaces
         self._service_cidr = service_cidr
         self._presence = presence
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Run one task."""
+        """Run the task that `key` names."""
         if key == NAMESPACES:
             self._namespaces.sync(client)
         elif key == SERVICE_CIDR:
@@ -116,7 +119,7 @@ class BootstrapReconciler:
         return self._presence.is_published()
 
     def prepare(self, key: Key, client: Client) -> None:
-        """Run a task of the preparation; for the Service, remove this server's address."""
+        """Run the preparation of the task that `key` names; for the Service, remove this server's address."""
         if key == SERVICE:
             self._presence.remove(client)
         else:
@@ -142,7 +145,7 @@ class Bootstrap:
         *,
         clock: Clock,
     ) -> None:
-        """`new_bootstrap` creates it; `periodic` enqueues tasks for the `controllers`.
+        """`new_bootstrap` creates the instances; `periodic` enqueues tasks for the `controllers`.
 
         Each of `repairs` runs one repair once. `prepare` and `stop` write through `client`.
         """
@@ -153,8 +156,8 @@ class Bootstrap:
         self._client = client
         self._clock = clock
         self.runnables: Sequence[Runnable] = (self, *controllers)
-        """The runnables of this controller, for one phase."""
-        # Guards the following fields; notified of their changes.
+        """The runnables of this controller, which run in one phase."""
+        # Guards the fields below; notified when they change.
         self._changed = threading.Condition()
         self._prepared = self._stopping = self._withdrawn = False
 
@@ -163,11 +166,11 @@ class Bootstrap:
         return self._prepared
 
     def is_published(self) -> bool:
-        """Return whether the `kubernetes` Service has been published once, after the process was ready."""
+        """Return whether the `kubernetes` Service has been published once since the process became ready."""
         return self._reconciler.is_published()
 
     def problem(self) -> str | None:
-        """Return what is wrong, None if the preparation is complete."""
+        """Return why the preparation is not complete, None if it is."""
         return None if self._prepared else "addresses and node ports have not been checked yet"
 
     def run(self, stop: threading.Event) -> None:
@@ -181,11 +184,12 @@ class Bootstrap:
             self.stop()
 
     def prepare(self, stop: threading.Event) -> None:
-        """Run the preparation; unless `stop` is set, raises the errors of the repairs."""
+        """Run the preparation; raises the errors of the repairs, unless `stop` is set."""
         for key in (SERVICE, NAMESPACES, SERVICE_CIDR):
             try:
                 self._patiently(partial(self._reconciler.prepare, key, self._client), stop)
-            except CtrlmgrError as error:  # the next period retries it; only repairs must succeed
+            except CtrlmgrError as error:
+                # The next periodic check retries the task; only the repairs must succeed now.
                 log.warning("not prepared", task=key.name, error=str(error))
         for repair in self._repairs:
             self._patiently(repair, stop)

@@ -1,10 +1,10 @@
 """Creates and corrects the default roles and bindings of every cluster, each time that a process starts to serve.
 
 Guarantees:
-- When `problem` returns None, they all exist with at least the permissions and subjects that Kubernetes gives them.
-  Additions by users are kept; `authorization.bootstrap.reconciling` defines the other cases.
-- All missing ones are created in one write, so that a new cluster has them at once.
-- It retries until it succeeds; until then the process is not ready.
+- When `problem` returns None, all default roles and bindings exist with at least the permissions and subjects that
+  Kubernetes gives them. Additions by users are kept; `authorization.bootstrap.reconciling` defines the other cases.
+- All missing roles and bindings are created in one write, so that a new cluster has them at once.
+- The runnable retries until it succeeds; until then the process is not ready.
 
 Source: Kubernetes' `pkg/registry/rbac/rest/storage_rbac.go` (post-start hook `rbac/bootstrap-roles`).
 """
@@ -32,7 +32,7 @@ from ctrlmgr.errors import CtrlmgrError
 log = structlog.get_logger(__name__)
 
 _AGAIN: Final = 0.2
-"""Seconds between retries; the roles' namespaces are created at the same time."""
+"""Seconds between retries; a retry is needed if the roles' namespaces do not exist yet."""
 _PATIENT: Final = 25
 """The number of consecutive failures after which a warning is logged."""
 
@@ -46,7 +46,7 @@ class _Wanted(NamedTuple):
 
 
 class BootstrapRoles:
-    """A Runnable that creates and corrects the default roles and bindings, and ends."""
+    """A Runnable that creates and corrects the default roles and bindings, and then ends."""
 
     name = "rbac/bootstrap-roles"
 
@@ -55,7 +55,7 @@ class BootstrapRoles:
     ) -> None:
         """Write through `client`, which must be allowed to grant any permission.
 
-        Each of `controllers` that has `rules` gets a role in addition to Kubernetes' roles.
+        Each descriptor in `controllers` that has `rules` adds a role to Kubernetes' roles.
         """
         own = [each for each in controllers if each.rules]
         self._roles = (*declared.CLUSTER_ROLES, *map(_role_of, own))
@@ -66,15 +66,15 @@ class BootstrapRoles:
         self._is_done = False
 
     def has_synced(self) -> bool:
-        """Return whether they are correct."""
+        """Return whether the default roles and bindings are correct."""
         return self._is_done
 
     def problem(self) -> str | None:
-        """Return what is wrong, None if they are correct."""
+        """Return why the process is not ready, None if the default roles and bindings are correct."""
         return None if self._is_done else "the roles that every cluster has have not been put right yet"
 
     def run(self, stop: threading.Event) -> None:
-        """Correct them, with retries until `stop` is set."""
+        """Correct the default roles and bindings, with retries until `stop` is set."""
         failures = 0
         while not stop.is_set():
             try:
@@ -89,7 +89,7 @@ class BootstrapRoles:
                 return
 
     def reconcile(self) -> None:
-        """Correct them; raises the errors of reads and writes."""
+        """Correct the default roles and bindings; raises the errors of reads and writes."""
         missing: list[Object] = []
         for resource, wanted in self._by_resource():
             existing = {obj.key: obj for obj in self._client.list_all(resource)}

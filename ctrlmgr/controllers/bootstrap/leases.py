@@ -1,13 +1,13 @@
 """Leases of the serving processes: one for each server address, renewed while the server is alive.
 
 Guarantees:
-- An expired lease is removed only if it has not changed since it was last seen. So no process removes a lease that its
-  holder has just renewed.
-- The age of a lease is measured by this process's clock, from when its cache received the renewal; clocks of two
-  machines are never compared. A process that has just started gives every lease its full duration.
+- An expired lease is removed only if it has not changed since this process last read it. So no process removes a lease
+  that its holder has just renewed.
+- A process measures the age of a lease with its own clock, from the time at which its cache received the renewal.
+  Clocks of two machines are never compared. A process that has just started gives every lease its full duration.
 
-Kubernetes stores these leases outside of its API too, under `/masterleases` in etcd, with etcd's expiry. Here they are
-objects of an internal resource: in the log and in SQL, but not in the API.
+Kubernetes also stores these leases outside of its API, under `/masterleases` in etcd, and etcd expires them. Here the
+leases are objects of an internal resource: they are in the log and in SQL, but not in the API.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MASTER_LEASES: Final = Resource(INTERNAL_GROUP, "masterleases")
 TTL: Final = 15.0
 """Seconds until a lease expires (`DefaultEndpointReconcilerTTL`)."""
 RENEW_AFTER: Final = 5.0
-"""Seconds for which a lease counts as just renewed: half of the renewal interval."""
+"""Seconds after a renewal in which the lease is not renewed again: half of the renewal interval."""
 
 _DUE: Final = 0.001
 """Seconds by which a lease may be removed early, because sums of floats are inexact."""
@@ -45,7 +45,7 @@ class Address(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its lease: `192.0.2.1:6443`, `[2001:db8::1]:6443`."""
+        """The name of this server's lease: `192.0.2.1:6443`, `[2001:db8::1]:6443`."""
         return f"[{self.ip}]:{self.port}" if ":" in self.ip else f"{self.ip}:{self.port}"
 
 
@@ -63,12 +63,15 @@ class MasterLeases:
     """The leases of all serving processes, including this one's."""
 
     def __init__(self, own: Address, leases: Informer, event_log: EventLog, *, clock: Clock) -> None:
-        """Follow `leases`, an informer of `MASTER_LEASES` that has not synced yet."""
+        """Follow `leases`, an informer of `MASTER_LEASES` that has not synced yet.
+
+        This process has the address `own`.
+        """
         self._own = own
         self._key = Key("", own.name)
         self._log = event_log
         self._clock = clock
-        # The last seen revision of each lease, and when it was seen (monotonic seconds).
+        # The last seen revision of each lease, and the time when it was seen (monotonic seconds), by name.
         self._seen: dict[str, tuple[Revision, float]] = {}
         self._renewed_at: float | None = None
         leases.add_handler(self._observe, vital=True)
@@ -102,7 +105,7 @@ class MasterLeases:
         return Object.from_dict({**head, "spec": spec})
 
     def give_up(self, client: Client) -> bool:
-        """Remove this process's lease; return False if there is none."""
+        """Remove this process's lease; return False if it does not exist."""
         current = self._log.get(MASTER_LEASES, self._key)
         if current is None:
             return False
@@ -110,7 +113,10 @@ class MasterLeases:
         return True
 
     def others(self, client: Client) -> dict[Address, float]:
-        """Return the other servers and the seconds until their leases expire; remove expired leases."""
+        """Return the addresses of the other servers with the seconds until their leases expire.
+
+        Remove expired leases.
+        """
         found: dict[Address, float] = {}
         for lease in self._log.snapshot(MASTER_LEASES).objects:
             left = self._left(lease)
@@ -120,14 +126,17 @@ class MasterLeases:
         return found
 
     def _left(self, lease: Object) -> float:
-        """Return the seconds until a lease expires; the full duration if the cache has not seen it yet."""
+        """Return the seconds until a lease expires.
+
+        The full duration if the cache does not contain this revision yet.
+        """
         now = self._clock.monotonic()
         revision, seen_at = self._seen.get(lease.name, (0, now))
         return lease.view(_Lease).spec.lease_duration_seconds - (now - seen_at if revision == lease.revision else 0.0)
 
 
 def _remove(lease: Object, client: Client) -> bool:
-    """Remove an expired lease; return False if it was renewed meanwhile."""
+    """Remove an expired lease; return False if its holder has renewed it meanwhile."""
     try:
         client.delete(lease)
     except Conflict:

@@ -1,6 +1,6 @@
 """Creates the two system priority classes when a process starts to serve, if they are missing.
 
-Guarantees: it retries until they exist; until then the process is not ready.
+Guarantees: the runnable retries until both priority classes exist; until then the process is not ready.
 
 Source: Kubernetes' `pkg/registry/scheduling/rest/storage_scheduling.go` (post-start hook).
 """
@@ -32,7 +32,7 @@ _WORDS: Final = {
 
 
 class SystemPriorityClasses:
-    """A Runnable that creates the system priority classes and ends."""
+    """A Runnable that creates the system priority classes and then ends."""
 
     name = "scheduling/bootstrap-system-priority-classes"
 
@@ -42,15 +42,15 @@ class SystemPriorityClasses:
         self._is_done = False
 
     def has_synced(self) -> bool:
-        """Return whether they exist."""
+        """Return whether both priority classes exist."""
         return self._is_done
 
     def problem(self) -> str | None:
-        """Return what is wrong, None if they exist."""
+        """Return why the process is not ready, None if both priority classes exist."""
         return None if self._is_done else "the priority classes that every cluster has have not been made yet"
 
     def run(self, stop: threading.Event) -> None:
-        """Create the missing ones, with retries until `stop` is set."""
+        """Create the missing priority classes, with retries until `stop` is set."""
         while not stop.is_set():
             try:
                 self.make()
@@ -62,7 +62,7 @@ class SystemPriorityClasses:
                 return
 
     def make(self) -> None:
-        """Create the missing ones; raises the errors of reads and writes."""
+        """Create the missing priority classes; raises the errors of reads and writes."""
         there = {obj.name for obj in self._client.list_all(PRIORITY_CLASSES)}
         for name, description in _WORDS.items():
             if name in there:
@@ -76,5 +76,5 @@ class SystemPriorityClasses:
             }
             try:
                 self._client.create(Object.from_dict(fields))
-            except AlreadyExists:  # another process was faster
+            except AlreadyExists:  # Another process has created the priority class first.
                 continue

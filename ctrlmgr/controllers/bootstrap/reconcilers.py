@@ -1,8 +1,8 @@
-"""The addresses in the `kubernetes` Service's endpoints, in three variants (`--endpoint-reconciler-type`).
+"""Decides the addresses in the `kubernetes` Service's endpoints, in three variants (`--endpoint-reconciler-type`).
 
 - `lease`: the addresses of the processes with valid leases.
-- `master-count`: this process's address and the existing ones, up to a number. The address of a dead process stays
-  until another needs its place.
+- `master-count`: this process's address and the published ones, up to a maximum number. The address of a crashed
+  process stays until another process's address replaces it.
 - `none`: no addresses; another component manages the endpoints.
 
 Source: Kubernetes' `pkg/controlplane/reconcilers`.
@@ -27,10 +27,10 @@ NONE: Final = "none"
 
 
 class EndpointReconciler(Protocol):
-    """Keeps Endpoints and slices; not thread-safe."""
+    """Keeps the Endpoints and EndpointSlices of the `kubernetes` Service; not thread-safe."""
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> float | None:
-        """Update the endpoints; return the seconds until they may change by time alone, None if never."""
+        """Update the endpoints; return the seconds until the next lease expires, None if no lease can expire."""
 
     def remove(self, client: Client) -> bool:
         """Remove this process's address; return False if it was not published."""
@@ -40,18 +40,18 @@ class LeaseReconciler:
     """Publishes the addresses of processes with valid leases."""
 
     def __init__(self, own: Address, leases: MasterLeases, publisher: Publisher, internal: Client) -> None:
-        """Write leases through `internal`."""
+        """Write leases through the client `internal`."""
         self._own = own
         self._leases = leases
         self._publisher = publisher
         self._internal = internal
-        self._servers: set[Address] = set()  # as last published
+        self._servers: set[Address] = set()  # The servers that this process published last.
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> float | None:
-        """Renew this process's lease, remove expired ones, and publish the remaining addresses.
+        """Renew this process's lease, remove expired leases, and publish the addresses of the remaining ones.
 
-        The renewal comes first, so that others publish this address even if this process cannot. Ports are also reset
-        if the servers have changed.
+        The renewal comes first, so that other processes publish this address even if this process cannot. Ports are
+        also reset if the set of servers has changed.
         """
         self._leases.renew(self._internal)
         others = self._leases.others(self._internal)
@@ -61,7 +61,10 @@ class LeaseReconciler:
         return min(others.values(), default=None)
 
     def remove(self, client: Client) -> bool:
-        """Remove this process's lease and publish the others' addresses; if there are none, leave the endpoints."""
+        """Remove this process's lease and publish the other addresses.
+
+        If there are none, leave the endpoints unchanged.
+        """
         if not self._leases.give_up(self._internal):
             return False
         if others := self._leases.others(self._internal):
@@ -72,21 +75,21 @@ class LeaseReconciler:
 
 
 class MasterCountReconciler:
-    """Publishes this process's address and others, up to the number of servers."""
+    """Publishes this process's address and the already published ones, up to the number of servers."""
 
     def __init__(self, own: Address, count: int, publisher: Publisher) -> None:
-        """Use `count` as the number of servers."""
+        """Publish at most `count` addresses."""
         self._own = own
         self._count = count
         self._publisher = publisher
 
     def reconcile(self, client: Client, *, reset_ports: bool) -> None:
-        """Add this process's address; remove those after it in order while there are too many."""
+        """Add this process's address. If there are too many, remove the addresses that follow it in sorted order."""
         ips = counted(addresses_of(self._publisher.published), self._own.ip, self._count)
         self._publish(ips, client, reset_ports=reset_ports)
 
     def remove(self, client: Client) -> bool:
-        """Remove this process's address, even if it is the last."""
+        """Remove this process's address, even if it is the last one."""
         there = addresses_of(self._publisher.published)
         if self._own.ip not in there:
             return False
@@ -98,9 +101,9 @@ class MasterCountReconciler:
 
 
 def counted(there: Collection[str], own: str, count: int) -> list[str]:
-    """Return the addresses to publish: `own` and the existing ones, sorted, at most `count`.
+    """Return the addresses to publish: `own` and the already published ones in `there`, sorted, at most `count`.
 
-    If there are too many, those after `own` are removed, then those at the beginning.
+    If there are too many, the addresses after `own` are removed first, then those at the beginning.
     """
     ips = sorted({*there, own})
     while len(ips) > max(count, 1):

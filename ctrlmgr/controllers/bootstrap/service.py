@@ -1,8 +1,8 @@
-"""Keeps the Service `kubernetes` in `default`, with which pods find the API.
+"""Keeps the Service `kubernetes` in `default`, through which pods reach the API.
 
-Guarantees: it has the first address of the primary range and a port 443 named https that targets the secure port; it is
-single-stack. It is created if missing. Its type and ports are corrected once, at the start; later changes by clients
-stay until the next start. Other fields are never corrected.
+Guarantees: the Service is created if it is missing. It is single-stack, has the first address of the primary range, and
+a port 443 named https that targets the secure port. Its type and ports are corrected once, when the process starts;
+later changes by clients stay until the next start. Other fields are never corrected.
 
 Source: Kubernetes' `pkg/controlplane/controller/kubernetesservice`.
 """
@@ -31,13 +31,13 @@ _PORT_FIELDS: Final = ("name", "protocol", "appProtocol", "port", "targetPort", 
 
 
 class ServiceSpec(NamedTuple):
-    """The desired Service."""
+    """The fields of the desired Service."""
 
     cluster_ip: str
     secure_port: int
     """The port of the API."""
     node_port: int = 0
-    """The node port of the Service; 0: none, and its type is ClusterIP."""
+    """The node port of the Service. If it is 0, the Service has no node port and its type is ClusterIP."""
 
     @property
     def type(self) -> str:
@@ -69,7 +69,7 @@ def new_service(spec: ServiceSpec) -> Object:
 
 
 def reset_service(current: Object, spec: ServiceSpec) -> Object | None:
-    """Return the Service with its type and ports corrected, None if they are correct."""
+    """Return the Service with its type and ports corrected, None if both are correct already."""
     fields = current.to_dict()
     there = fields["spec"]
     if there.get("type") == spec.type and list(map(_compared, there.get("ports") or [])) == list(
@@ -87,12 +87,12 @@ class KubernetesService:
     """Keeps the Service; reads the current state from the log, because a cache may be outdated."""
 
     def __init__(self, event_log: EventLog, spec: ServiceSpec) -> None:
-        """Keep the Service as `spec` says."""
+        """Keep the Service with the fields of `spec`."""
         self._log = event_log
         self._spec = spec
 
     def sync(self, client: Client, *, reset: bool) -> None:
-        """Create the Service if it is missing; with `reset` correct its type and ports."""
+        """Create the Service if it is missing. With `reset`, also correct its type and ports."""
         current = self._log.get(SERVICES, KEY)
         if current is None:
             self._create(client)
@@ -101,7 +101,10 @@ class KubernetesService:
             client.update(wanted)
 
     def _create(self, client: Client) -> None:
-        """Create the Service. If another process was faster, the cluster IP is taken already, which is not an error."""
+        """Create the Service.
+
+        An error because its cluster IP is taken is ignored, because another process was faster then.
+        """
         try:
             client.create(new_service(self._spec))
         except (AlreadyExists, Invalid):

@@ -22,11 +22,11 @@ class SystemNamespaces:
     """Keeps the system namespaces."""
 
     def __init__(self, namespaces: Lister) -> None:
-        """Read from `namespaces`."""
+        """Read the existing namespaces from the lister `namespaces`."""
         self._namespaces = namespaces
 
     def sync(self, client: Client) -> None:
-        """Create missing namespaces; one that is being deleted still exists."""
+        """Create the missing namespaces. A namespace that is being deleted counts as existing."""
         for name in SYSTEM_NAMESPACES:
             if self._namespaces.get(Key("", name)) is None:
                 try:

@@ -1,7 +1,8 @@
 """Decides the signatures of `cluster-info`.
 
-Guarantees: it has one signature for each valid token that may sign, and no other. A signature is a JWS without its
-content (HS256, RFC 7515 appendix F); its key is the token's secret and its name contains the token's id.
+Guarantees: `cluster-info` has one signature for each valid token that may sign, and no other signatures. A signature is
+a JWS without its content (HS256, RFC 7515 appendix F). It is made with the token's secret as the key, and its name
+contains the token's id.
 
 Source: `pkg/controller/bootstrap/bootstrapsigner.go`, cluster-bootstrap `token/jws/jws.go`.
 """
@@ -30,14 +31,14 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 
 
 def detached_signature(content: str, token_id: str, token_secret: str) -> str:
-    """Return the signature of `content` by a token, without the content."""
+    """Return the JWS signature of `content` by a token, without the content itself."""
     header = jwt.encoded(msgspec.json.encode({"alg": "HS256", "kid": token_id}))
     signed = f"{header}.{jwt.encoded(content.encode())}"
     return f"{header}..{jwt.encoded(hmac.digest(token_secret.encode(), signed.encode(), sha256))}"
 
 
 def signing_tokens(secrets: Iterable[Object], now: int) -> dict[str, str]:
-    """Return the secrets of the tokens that may sign at `now` (microseconds since 1970), by token id."""
+    """Return the secrets of the tokens that may sign at the time `now` (microseconds since 1970), by token id."""
     found: dict[str, str] = {}
     for secret in secrets:
         token_id = token_id_of(secret.name)
@@ -49,7 +50,7 @@ def signing_tokens(secrets: Iterable[Object], now: int) -> dict[str, str]:
 
 
 def desired_cluster_info(info: Object, tokens: Mapping[str, str]) -> Object | None:
-    """Return `info` with the desired signatures, None if it has them or has no content to sign."""
+    """Return `info` with the desired signatures, None if it already has them or has no content to sign."""
     data = info.view(_ConfigMap).data or {}
     content = data.get(CONTENT)
     if content is None:

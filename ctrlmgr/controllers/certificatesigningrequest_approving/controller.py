@@ -1,8 +1,9 @@
 """The CSR approving controller: approves kubelets' requests that need no administrator.
 
-Guarantees: a request is approved only if it is for a kubelet's client certificate, and the requester may create
-`certificatesigningrequests/nodeclient`, or `selfnodeclient` for a node's own. No request is denied. A request that may
-not be approved is checked again at growing intervals, because permissions may be granted later.
+Guarantees: a request is approved only if it is for a kubelet's client certificate and the requester has the permission.
+This is to create `certificatesigningrequests/nodeclient`, or `selfnodeclient` for a node's own certificate. No request
+is denied. A request that may not be approved is checked again at growing intervals, because permissions may be granted
+later.
 
 Source: `pkg/controller/certificates/approver/sarapprove.go`.
 """
@@ -31,20 +32,20 @@ from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 _SOONEST, _LATEST = 0.2, 1000.0
-"""Minimum and maximum seconds until a request that may not be approved is checked again."""
+"""Minimum and maximum number of seconds until a request that may not be approved yet is checked again."""
 
 
 class Approver:
-    """Reconciles a CertificateSigningRequest, which is the key."""
+    """Reconciles a CertificateSigningRequest, whose name is the key."""
 
     def __init__(self, requests: Lister, may_ask: MayAsk, *, clock: Clock) -> None:
-        """Approve requests that `may_ask` allows."""
+        """Approve requests for which `may_ask` returns True."""
         self._requests = requests
         self._may_ask = may_ask
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Approve the request if allowed; raises the errors of `client`."""
+        """Approve the request if its requester is allowed to have it approved; raises the errors of `client`."""
         request = self._requests.get(key)
         if request is None:
             return None
@@ -56,12 +57,12 @@ class Approver:
                 try:
                     client.update(with_condition(request, condition), "approval")
                 except NotFound:
-                    return None  # it was deleted meanwhile
+                    return None  # The request was deleted meanwhile.
                 return None
         return Result(self._patience(request)) if ways else None
 
     def _patience(self, request: Object) -> float:
-        """Return the seconds until the next check: as long as the request has existed, within bounds."""
+        """Return the seconds until the next check: as many as the request has existed, within bounds."""
         waited = (self._clock.now() - parse_time(request.metadata.creation_timestamp or "")) / 1_000_000
         return min(max(waited, _SOONEST), _LATEST)
 

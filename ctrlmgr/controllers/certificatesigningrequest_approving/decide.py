@@ -1,4 +1,4 @@
-"""Decides which requests are recognized, and which permission each needs for approval.
+"""Decides which requests the controller recognizes, and which permission each needs for its approval.
 
 Source: `pkg/controller/certificates/approver/sarapprove.go`.
 """
@@ -30,7 +30,7 @@ NODE: Final = Recognized("nodeclient", "Auto approving kubelet client certificat
 
 
 def recognized(request: SigningRequest) -> Sequence[Recognized]:
-    """Return the ways in which a request can be approved, in order; none if it is decided or not recognized.
+    """Return the ways in which a request can be approved, in order; empty if it is decided or not recognized.
 
     Raises ValueError for a request that cannot be parsed.
     """

@@ -1,8 +1,8 @@
-"""The CSR cleaner: deletes certificate signing requests for which no requester waits any more.
+"""The CSR cleaner: deletes certificate signing requests that no requester needs any more.
 
-Guarantees: a request is deleted an hour after it was approved (if it has its certificate), denied or has failed; a day
-after its creation if it was not decided; and when its certificate has expired. The deletion names the request's uid.
-The issued certificate stays valid.
+Guarantees: a request is deleted an hour after it was approved (if it has its certificate), was denied or has failed. A
+request without a decision is deleted a day after its creation, and any request when its certificate has expired. The
+deletion has the request's uid as a precondition. The issued certificate stays valid.
 
 Source: `pkg/controller/certificates/cleaner/cleaner.go`.
 """
@@ -34,7 +34,7 @@ _ALL: Final = Key("", "all")
 
 
 def is_over(request: Object, now: int) -> bool:
-    """Return whether a request is too old at `now` (microseconds since 1970)."""
+    """Return whether a request is old enough to be deleted at the time `now` (microseconds since 1970)."""
     view = request.view(SigningRequest)
     conditions, certificate = view.status.conditions, view.status.certificate
     if not conditions:
@@ -67,12 +67,12 @@ class Cleaner:
     """Checks all requests once an hour."""
 
     def __init__(self, requests: Lister, *, clock: Clock) -> None:
-        """Read from `requests`."""
+        """Read the requests from the lister `requests`."""
         self._requests = requests
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Yield the only key, which stands for all requests."""
+        """Yield the only key, which represents all requests."""
         return [_ALL]
 
     def reconcile(self, key: Key, client: Client) -> Result:
@@ -82,7 +82,7 @@ class Cleaner:
                 try:
                     client.delete(request)
                 except (Conflict, NotFound):
-                    continue  # replaced or deleted meanwhile
+                    continue  # The request was replaced or deleted meanwhile.
         return Result(_EVERY)
 
 
