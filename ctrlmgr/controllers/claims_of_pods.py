@@ -1,4 +1,4 @@
-"""Indexes pods by the claims of their volumes; shared by the controllers of volumes.
+"""Indexes pods by the PersistentVolumeClaims of their volumes; the volume controllers share this index.
 
 Source: Kubernetes' `pkg/controller/volume/common/common.go`.
 """
@@ -36,11 +36,11 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 _SOURCES = (b'"persistentVolumeClaim"', b'"ephemeral"')
-"""The body of every pod with claims contains one of these."""
+"""The body of every pod with claims contains one of these byte strings."""
 
 
 class ClaimName(msgspec.Struct, frozen=True):
-    """A claim that a pod names, or the claim of one of its ephemeral volumes."""
+    """A claim that a volume of a pod names, or that belongs to one of the pod's ephemeral volumes."""
 
     name: str
     is_ephemeral: bool = False
@@ -58,7 +58,7 @@ def claims_of(pod: Object) -> Iterator[ClaimName]:
 
 
 def index_by_claim(pods: Informer) -> None:
-    """Add the index that `pods_of_claim` reads; call it before the informer syncs, repeatedly if needed."""
+    """Add the index that `pods_of_claim` reads; call it before the informer syncs. Repeated calls are allowed."""
     pods.add_index(_INDEX, _keys)
 
 
@@ -67,5 +67,5 @@ def _keys(pod: Object) -> list[str]:
 
 
 def pods_of_claim(pods: Lister, claim: Key) -> list[Object]:
-    """Return the pods whose volumes use the claim, by key."""
+    """Return the pods whose volumes use the claim that `key` names."""
     return pods.by_index(_INDEX, str(claim))

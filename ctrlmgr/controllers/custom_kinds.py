@@ -1,8 +1,9 @@
-"""Notifies controllers that handle every kind of custom kinds as their definitions are established and deleted.
+"""Notifies controllers that handle every kind when CustomResourceDefinitions are established or deleted.
 
-Guarantees: a controller is notified of a definition on the informers' thread, when the definition is established and
-before its instances are in their cache. Handlers that it adds then see every instance. The cache is complete at the
-revision at which the definition was established, and follows the log with all others from there.
+Guarantees: a controller is notified on the informers' thread, when the definition is established and before its
+instances are in their cache. So handlers that the controller adds at that moment receive every instance. The cache of
+the instances is complete at the revision at which the definition was established, and follows the log from that
+revision.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ class Follower(Protocol):
     """A controller that handles every kind."""
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Start handling a definition's instances, which are a `resource`; called again if the definition changes."""
+        """Start handling the instances of a definition, whose resource is `resource`.
+
+        Called again if the definition changes.
+        """
 
     def end(self, definition: Definition, resource: Resource) -> None:
         """Stop handling the instances of a deleted definition."""

@@ -55,9 +55,7 @@ class APIServiceReconciler:
     """Reconciles APIServices."""
 
     def __init__(self, services: Lister, definitions: Lister, wanted: Mapping[str, Wanted]) -> None:
-        """Keep the APIServices in `wanted` (of built-in groups) and those of the CustomResourceDefinitions in
-        `definitions`.
-        """
+        """Keep the APIServices in `wanted`, and those of the CustomResourceDefinitions in `definitions`."""
         self._services = services
         self._definitions = definitions
         self._builtin = wanted

@@ -26,7 +26,7 @@ from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests impo
 
 _BACKDATED: Final = timedelta(minutes=5)
 _SHORT: Final = timedelta(hours=8)
-"""A certificate with a shorter duration keeps its end, although its start is backdated."""
+"""Only the start is backdated: if the duration is shorter than this, the end of the certificate stays the same."""
 
 SERIAL_BITS: Final = 128
 """The number of random bits in a serial number."""
@@ -58,7 +58,7 @@ _EXTENDED: Final = {
     "microsoft sgc": ObjectIdentifier("1.3.6.1.4.1.311.10.3.3"),
     "netscape sgc": ObjectIdentifier("2.16.840.1.113730.4.1"),
 }
-"""In the order of their encoding in a certificate."""
+"""The attributes are in the order in which Go encodes them."""
 
 _SUBJECT: Final = (
     NameOID.COUNTRY_NAME,
@@ -87,7 +87,7 @@ class SigningAuthority:
 
     @classmethod
     def read(cls, certificate: bytes, key: bytes) -> SigningAuthority:
-        """Parse both from PEM; raises ValueError if they cannot sign."""
+        """Parse the certificate and key from PEM; raises ValueError if they cannot sign."""
         try:
             private = load_pem_private_key(key, password=None)
         except (TypeError, ValueError) as error:
@@ -164,14 +164,14 @@ def _usages(usages: Collection[str]) -> tuple[x509.KeyUsage | None, list[ObjectI
     extended = list(dict.fromkeys(oid for name, oid in _EXTENDED.items() if name in usages))
     if not wanted:
         return None, extended
-    # The two "only" flags are valid only together with key agreement.
+    # X.509 allows `encipher_only` and `decipher_only` only together with key agreement.
     if "key_agreement" not in wanted:
         wanted -= {"encipher_only", "decipher_only"}
     return x509.KeyUsage(**{name: name in wanted for name in dict.fromkeys(_KEY_USAGES.values())}), extended
 
 
 def _subject(subject: x509.Name) -> x509.Name:
-    """Return a subject in Go's encoding: known attributes in its order, grouped by type."""
+    """Return a subject in Go's encoding: the known attributes in Go's order, grouped by type."""
     names: list[x509.RelativeDistinguishedName] = []
     for oid in _SUBJECT:
         attributes: Sequence[x509.NameAttribute[str | bytes]] = subject.get_attributes_for_oid(oid)

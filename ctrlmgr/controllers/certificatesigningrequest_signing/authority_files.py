@@ -1,7 +1,7 @@
 """The certificate and key files of a signer, reloaded when they change.
 
-Guarantees: after both files are replaced, the next certificate is signed with them. If they are unusable, this is
-reported, and the last valid pair keeps signing.
+Guarantees: after both files are replaced, the next certificate is signed with the new pair. If the new pair is
+unusable, this is logged, and certificates are signed with the last valid pair.
 
 Source: `pkg/controller/certificates/signer/ca_provider.go`.
 """
@@ -19,10 +19,10 @@ _SETTING = "controllers.cluster_signing_cert_file"
 
 
 class AuthorityFiles:
-    """A certificate and its key, as PEM files; for one thread at a time."""
+    """A certificate and its key, as PEM files; only one thread may use an instance at a time."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Read both; raises `SettingsError` if they are unusable."""
+        """Read both files; raises `SettingsError` if they are unusable."""
         self._files = certificate, key
         self._followed = FollowedFiles(
             "signing authorities", self._files, lambda status: FILE_RELOADS.labels(_SETTING, status).inc()

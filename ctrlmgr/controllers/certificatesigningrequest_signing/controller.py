@@ -41,7 +41,7 @@ from ctrlmgr.manager import Controller, Watch
 
 
 class Signer:
-    """Reconciles a CertificateSigningRequest, which is the key."""
+    """Reconciles a CertificateSigningRequest, whose name is the key."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Signer:
         clock: Clock,
         random: Random,
     ) -> None:
-        """Sign for the signers in `authorities`, for at most `longest` seconds."""
+        """Sign with the certificate authorities in `authorities` (by signer name), for at most `longest` seconds."""
         self._requests = requests
         self._authorities = authorities
         self._longest = longest
@@ -60,7 +60,7 @@ class Signer:
         self._random = random
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Sign the request, or set the condition Failed; raises ValueError, and the errors of `client`."""
+        """Sign the request, or set its condition Failed; raises ValueError, and the errors of `client`."""
         request = self._requests.get(key)
         if request is None:
             return
@@ -75,7 +75,7 @@ class Signer:
         try:
             client.update(signed, "status")
         except NotFound:
-            return  # it was deleted meanwhile
+            return  # The request was deleted meanwhile.
 
     def _signed(self, request: Object, order: Order, authority: Callable[[], SigningAuthority]) -> Object:
         certificate = authority().sign(
@@ -93,21 +93,28 @@ class Signer:
 
 
 def request_keys(change: Change) -> Iterable[Key]:
-    """Return the key of a created or changed request."""
+    """Return the key of the request if the change created or changed it."""
     return () if change.type is EventType.DELETED else (change.object.key,)
 
 
 def new_csr_signing_controller(
     context: ControllerContext, authorities: Mapping[str, Callable[[], SigningAuthority]], longest: int
 ) -> Controller:
-    """Build the controller; `authorities` are by signer name, `longest` is in seconds."""
+    """Build the controller.
+
+    `authorities` are the certificate authorities by signer name, `longest` is the maximum lifetime of certificates in
+    seconds.
+    """
     requests = context.informers.informer(CSRS)
     signer = Signer(requests.lister, authorities, longest, clock=context.clock, random=context.random)
     return assemble(DESCRIPTOR, context, signer, [Watch(requests, request_keys, after_sync=True)])
 
 
 def signing_authorities(options: Options, identity: Identity) -> dict[str, Callable[[], SigningAuthority]]:
-    """Return the certificate authorities by signer; raises `SettingsError` for unusable files, or half of a pair."""
+    """Return the certificate authorities by signer name.
+
+    Raises `SettingsError` for unusable files, or for a certificate without a key and vice versa.
+    """
     pairs = {
         CLIENT_SIGNER: (
             options.cluster_signing_kube_apiserver_client_cert_file,

@@ -37,9 +37,9 @@ class Order(NamedTuple):
 
 
 def decide(request: SigningRequest, longest: int) -> Order | str | None:
-    """Return the certificate to sign, or the reason for a failure; None to ignore the request.
+    """Return the certificate to sign, or the reason of a failure; None if the request is to be ignored.
 
-    It is valid for at most `longest` seconds. Raises ValueError for a request that cannot be parsed.
+    The certificate is valid for at most `longest` seconds. Raises ValueError for a request that cannot be parsed.
     """
     if not request.is_("Approved") or request.is_("Denied") or request.is_("Failed") or request.status.certificate:
         return None

@@ -1,4 +1,4 @@
-"""CertificateSigningRequests as their controllers read them, and the rules for kubelets' requests.
+"""CertificateSigningRequests with the fields that their controllers read, and the rules for kubelets' requests.
 
 Source: Kubernetes' `pkg/apis/certificates/helpers.go`, `pkg/controller/certificates/certificate_controller_utils.go`.
 """
@@ -31,7 +31,7 @@ _KEY_USES: Final = frozenset({"digital signature", "key encipherment"})
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A decision about a request."""
+    """A decision about a request, such as its approval."""
 
     type: str
     status: str = ""
@@ -52,7 +52,7 @@ class Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
-    """The decisions, and the issued certificate."""
+    """The decisions about a request, and its certificate if one was issued."""
 
     conditions: list[Condition] = []
     certificate: str = ""
@@ -70,7 +70,7 @@ class SigningRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse_request(encoded: str) -> x509.CertificateSigningRequest:
-    """Parse `spec.request`; raises ValueError if it is not a request."""
+    """Parse `spec.request`; raises ValueError if it is not a certificate request in PEM."""
     block = _BLOCK.search(b64decode(encoded))
     if block is None:
         raise ValueError("PEM block type must be CERTIFICATE REQUEST")
@@ -90,13 +90,13 @@ def with_condition(request: Object, condition: dict[str, str]) -> Object:
 
 
 def common_name(request: x509.CertificateSigningRequest) -> str:
-    """Return the last common name of the subject, "" if there is none."""
+    """Return the last common name of the subject, "" if the subject has none."""
     names = _values(request, NameOID.COMMON_NAME)
     return names[-1] if names else ""
 
 
 def kubelet_client_problem(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
-    """Return why this is not a kubelet's request for a client certificate, empty if it is one."""
+    """Return why this is not a kubelet's request for a client certificate; empty if it is such a request."""
     if _values(request, NameOID.ORGANIZATION_NAME) != _NODES:
         return "subject organization is not system:nodes"
     names = alternative_names(request)
@@ -111,7 +111,7 @@ def kubelet_client_problem(request: x509.CertificateSigningRequest, usages: Coll
 
 
 def kubelet_serving_problem(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
-    """Return why this is not a kubelet's request for a serving certificate, empty if it is one."""
+    """Return why this is not a kubelet's request for a serving certificate; empty if it is such a request."""
     if _values(request, NameOID.ORGANIZATION_NAME) != _NODES:
         return "subject organization is not system:nodes"
     names = alternative_names(request)
@@ -127,7 +127,7 @@ def kubelet_serving_problem(request: x509.CertificateSigningRequest, usages: Col
 
 
 def client_problem(usages: Iterable[str]) -> str:
-    """Return why these usages are not allowed for a client certificate, empty if they are."""
+    """Return why these usages are not allowed for a client certificate; empty if they are allowed."""
     usages = list(usages)
     for each in usages:
         if each not in _KEY_USES and each != "client auth":

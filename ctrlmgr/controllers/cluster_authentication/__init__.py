@@ -1,1 +1,1 @@
-"""Publishes this server's client authentication settings for extension API servers, which use the same ones."""
+"""Publishes this server's client authentication settings, which extension API servers then use too."""

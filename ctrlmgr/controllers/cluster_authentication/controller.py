@@ -1,7 +1,7 @@
 """Keeps the ConfigMap `kube-system/extension-apiserver-authentication` in every serving process.
 
-Guarantees: it exists soon after the process starts to serve, and is corrected within a minute after a client changes it
-or a certificate authority's file changes.
+Guarantees: the ConfigMap exists soon after the process starts to serve. It is corrected within a minute after a client
+changes it or after a certificate authority's file changes.
 
 Source: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
 """
@@ -30,10 +30,10 @@ _SOON: Final = 1.0
 
 
 class ClusterAuthenticationPublisher:
-    """Reconciles the ConfigMap."""
+    """Reconciles the ConfigMap `extension-apiserver-authentication`."""
 
     def __init__(self, config_maps: Lister, own: Current, *, clock: Clock) -> None:
-        """Publish the settings that `own` returns."""
+        """Publish the client authentication settings that `own` returns."""
         self._config_maps = config_maps
         self._own = own
         self._clock = clock
@@ -53,7 +53,7 @@ class ClusterAuthenticationPublisher:
                 client.create(wanted)
             else:
                 client.update(wanted)
-        except NotFound:  # its namespace does not exist yet, at the first start
+        except NotFound:  # At the first start, the ConfigMap's namespace does not exist yet.
             return Result(_SOON)
         return Result(_EVERY)
 

@@ -1,7 +1,7 @@
 """Decides the content of `kube-system/extension-apiserver-authentication`.
 
-Guarantees: the content is the union of all servers' settings. Each server adds its certificate authorities and names in
-a fixed order, and removes only expired certificates.
+Guarantees: the content is the union of all servers' settings. Each server adds its own certificate authorities and
+names in a fixed order. It removes expired certificates and nothing else.
 
 Source: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
 """
@@ -27,7 +27,10 @@ _PROXIES: Final = "requestheader-client-ca-file"
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAuthentication:
-    """A server's client authentication settings; certificate authorities are PEM, empty if there are none."""
+    """A server's client authentication settings.
+
+    A field with certificate authorities is PEM, empty if there are none.
+    """
 
     client_ca: str = ""
     proxy_ca: str = ""
@@ -54,7 +57,7 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_config_map(own: ClusterAuthentication, current: Object | None, now: float) -> Object | None:
-    """Return the ConfigMap to publish at `now` (seconds since 1970), None if `current` equals it."""
+    """Return the ConfigMap to publish at `now` (seconds since 1970), None if `current` is up to date."""
     data = dict((current.view(_ConfigMap).data or {}) if current is not None else {})
     wanted = dict(data)
     _put(wanted, _CLIENTS, _united_certificates(data.get(_CLIENTS, ""), own.client_ca, now))
@@ -100,4 +103,4 @@ def _read(pem: str) -> list[x509.Certificate]:
 
 
 Current = Callable[[], ClusterAuthentication]
-"""Returns this server's current client authentication settings."""
+"""A function that returns this server's current client authentication settings."""

@@ -1,4 +1,4 @@
-"""The ClusterRole aggregation controller: copies rules into ClusterRoles from others that they select by label."""
+"""The ClusterRole aggregation controller: copies rules into ClusterRoles from those that they select by label."""
 
 from __future__ import annotations
 

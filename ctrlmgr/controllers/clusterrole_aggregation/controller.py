@@ -1,9 +1,10 @@
-"""The ClusterRole aggregation controller: keeps the rules of aggregated ClusterRoles equal to those they select.
+"""The ClusterRole aggregation controller: keeps the rules of aggregated roles equal to the rules of the selected roles.
 
 Guarantees:
 - Rules are server-side applied by `clusterrole-aggregation-controller`, with force. Another client's changes of the
   rules of an aggregated role are reverted; other fields are not changed.
-- Any change of any ClusterRole triggers a reconcile of all aggregated ones; correct ones are not written.
+- Any change of any ClusterRole triggers a reconcile of all aggregated ClusterRoles. Those with correct rules are not
+  written.
 
 Source: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
 """
@@ -30,10 +31,10 @@ _WORKERS: Final = 5
 
 
 class ClusterRoleAggregator:
-    """Reconciles the rules of a ClusterRole, which is the key."""
+    """Reconciles the rules of a ClusterRole, whose name is the key."""
 
     def __init__(self, roles: Lister) -> None:
-        """Read from `roles`."""
+        """Read ClusterRoles from the lister `roles`."""
         self._roles = roles
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
@@ -44,9 +45,10 @@ class ClusterRoleAggregator:
         rules = desired_rules(role, self._roles.list())
         if rules is None:
             return
-        metadata = {"name": role.name, "uid": role.uid}  # the uid prevents creating a deleted role again
+        # Because the apply contains the uid, it cannot create a deleted role again.
+        metadata = {"name": role.name, "uid": role.uid}
         head = {"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": metadata}
-        # Without rules, the field is omitted, so rules of other managers stay, as in Kubernetes.
+        # If there are no rules, the field is omitted. So rules of other field managers stay, as in Kubernetes.
         client.apply(Object.from_dict({**head, **({"rules": rules} if rules else {})}), CONTROLLER_NAME, force=True)
 
 
@@ -55,7 +57,7 @@ def build(context: ControllerContext, options: NoOptions) -> Controller:
     roles = context.informers.informer(CLUSTER_ROLES)
 
     def aggregated(change: Change) -> Iterable[Key]:
-        """Return every aggregated role, after any change: there are few, and they may select each other."""
+        """Return every aggregated role, after any change: there are few, and aggregated roles may select each other."""
         return [role.key for role in roles.lister.list() if is_aggregated(role)]
 
     watches = [Watch(roles, aggregated, after_sync=True)]

@@ -1,7 +1,7 @@
 """Decides the rules of a ClusterRole with an aggregation rule.
 
-Guarantees: selectors are evaluated in their order, the roles that each selects by name. Duplicate rules are dropped,
-and a role does not include its own rules. An empty list equals a missing one.
+Guarantees: selectors are evaluated in their order, and the roles that a selector matches are sorted by name. Duplicate
+rules are dropped, and a role does not include its own rules. An empty list of rules equals a missing one.
 
 Source: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
 """
@@ -33,12 +33,15 @@ class ClusterRole(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 def is_aggregated(role: Object) -> bool:
-    """Return whether a role gets its rules from others."""
+    """Return whether a role gets its rules from other roles."""
     return role.view(ClusterRole).aggregation_rule is not None
 
 
 def desired_rules(role: Object, roles: Sequence[Object]) -> list[dict[str, Any]] | None:
-    """Return the desired rules of `role`, given all `roles`; None if it has them or is not aggregated."""
+    """Return the desired rules of `role`, given all `roles`.
+
+    None if its rules are correct or `role` is not aggregated.
+    """
     wanted = role.view(ClusterRole)
     if wanted.aggregation_rule is None:
         return None
@@ -50,7 +53,7 @@ def desired_rules(role: Object, roles: Sequence[Object]) -> list[dict[str, Any]]
 
 
 def _selected(selector: Mapping[str, Any], own: str, roles: Sequence[Object]) -> Iterable[dict[str, Any]]:
-    """Yield the rules of the roles that a selector matches, by the roles' names, except those of `own`."""
+    """Yield the rules of the roles that a selector matches, sorted by role name, except the rules of the role `own`."""
     compiled = selector_of(selector)
     if compiled is None:
         return
@@ -67,5 +70,8 @@ def _distinct(rules: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _canonical(rule: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """Return a key that is equal for semantically equal rules: order matters, null equals empty."""
+    """Return a key that is equal for semantically equal rules.
+
+    The order of a list matters, and null equals an empty list.
+    """
     return tuple(tuple(rule.get(name) or ()) for name in _FIELDS)

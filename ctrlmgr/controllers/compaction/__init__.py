@@ -1,1 +1,1 @@
-"""Compacts the log, as the retention settings say."""
+"""Compacts the log as the retention settings require."""

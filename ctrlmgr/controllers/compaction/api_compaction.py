@@ -1,8 +1,8 @@
-"""Compacts what API clients can read, as kube-apiserver compacts etcd (`storage/etcd3/compact.go`).
+"""Compacts the history that API clients can read, as kube-apiserver compacts etcd (`storage/etcd3/compact.go`).
 
-Guarantees: nothing is removed from the log. Revisions that clients may read are at least as young as the interval and
-at most twice as old. The reconciler is level-based: the clock and the log alone decide, and the oldest revision never
-decreases, so that several servers may run it.
+Guarantees: nothing is removed from the log. A revision stays readable for at least the interval, and at most for twice
+the interval. The reconciler is level-based: the result depends on the clock and the log alone, and the oldest revision
+never decreases. So several servers may run it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ API: Final = Key("", "api")
 
 
 def compact_api(event_log: EventLog, client: Client, revision: Revision) -> bool:
-    """Make `revision` the oldest one that API clients may read; return whether it was older before.
+    """Make `revision` the oldest one that API clients may read; return whether the oldest one was lower before.
 
     Raises the errors of `client`, such as a conflict with another server that does the same.
     """
@@ -39,7 +39,7 @@ def compact_api(event_log: EventLog, client: Client, revision: Revision) -> bool
 
 
 class ApiCompactionReconciler:
-    """Raises the oldest revision for API clients; a timer enqueues `API`."""
+    """Raises the oldest revision that API clients may read; a timer enqueues its key `API`."""
 
     def __init__(self, event_log: EventLog, interval: float, *, clock: Clock) -> None:
         """Keep revisions of the last `interval` seconds."""
@@ -48,10 +48,10 @@ class ApiCompactionReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Raise the revision to that of `interval` seconds ago."""
+        """Raise the oldest revision to the revision of `interval` seconds ago."""
         revision = self._log.revision_at(self._clock.now() - int(self._interval * 1_000_000))
         current = self._log.get(API_COMPACTIONS, OLDEST)
         if current is not None and current.revision == revision:
-            return  # nothing but the last compaction was written since
+            return  # Since then, only the last compaction was written.
         if compact_api(self._log, client, revision):
             log.debug("compacted the API", oldest=revision)

@@ -1,11 +1,12 @@
 """The compaction controller: compacts the history of resources that have a retention rule.
 
 Guarantees:
-- An event is removed only if all three allow it: its rule (`keep`, `keep_for`), the minimum age and the minimum number
-  of revisions that every log keeps. The current state of an object is never removed.
-- Old states of Secrets without a rule are removed by age alone, even if the log is short.
-- It is level-based like every reconciler. The key is a resource, and only the rule and the clock decide, so a missed or
-  repeated run changes nothing.
+- An event is removed only if three conditions hold: its rule (`keep`, `keep_for`) allows it, it has the minimum age,
+  and it is not among the minimum number of revisions that every log keeps. The current state of an object is never
+  removed.
+- If no rule exists for Secrets, their old states are removed by age alone, even if the log is short.
+- It is level-based like every reconciler. The key is a resource, and the result depends only on the rule and the clock.
+  So a missed or repeated run does no harm.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ _SECRETS = Key("", str(SECRETS))
 
 
 class Compacted(NamedTuple):
-    """The result of a compaction: `removed` events, all superseded at or before revision `before`."""
+    """The result of a compaction: `removed` events were removed, all superseded at or before revision `before`."""
 
     before: Revision
     removed: int
 
 
 def newest_to_compact(event_log: EventLog, rule: Retention, settings: CompactionSettings, *, now: int) -> Revision:
-    """Return the revision up to which superseded events may be removed, 0 or less if none; `now` in microseconds."""
+    """Return the revision up to which superseded events may be removed.
+
+    If none may be removed, it is 0 or less. `now` is in microseconds since 1970.
+    """
     age = max(settings.min_age, rule.keep_for)
     old_enough = event_log.revision_at(now - int(age * 1_000_000))
     return min(event_log.head().revision - settings.min_revisions, old_enough)
@@ -52,7 +56,8 @@ def compact_by_rule(
 def forget_secrets(event_log: EventLog, settings: CompactionSettings, *, now: int) -> Compacted:
     """Remove old states of Secrets; raises the errors of `EventLog.compact`.
 
-    Without anything to remove the floor is not raised either, because readers of the past would get `Expired`.
+    If there is nothing to remove, the floor is not raised either, because readers of old revisions would then get
+    `Expired`.
     """
     before = newest_secret_to_forget(event_log, settings, now=now)
     if not before:
@@ -76,10 +81,10 @@ def _newest_change(event_log: EventLog, until: Revision) -> Revision:
 
 
 class CompactionReconciler:
-    """Compacts the resource that its key names; a timer enqueues the keys."""
+    """Compacts the resource that its key names; a timer enqueues these keys."""
 
     def __init__(self, event_log: EventLog, settings: CompactionSettings, *, clock: Clock) -> None:
-        """Use the `resources` of `settings`: a rule for each resource."""
+        """Use the rules in `settings`, one for each resource."""
         self._log = event_log
         self._settings = settings
         self._clock = clock

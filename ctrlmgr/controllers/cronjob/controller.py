@@ -1,7 +1,7 @@
 """The CronJob controller: creates the Jobs of CronJobs when they are due, and limits their history.
 
 Guarantees, Kubernetes' (`pkg/controller/cronjob`):
-- A run has one Job. The Job's name is the lock; an existing Job of that name counts as the run's.
+- A run has one Job. The Job's name works as a lock: if a Job of that name exists, it counts as the run's Job.
 - It does not poll: a CronJob is reconciled when it or one of its Jobs changes, and just after its next run is due.
 - Decisions are based on the status in the log, not in the cache, so a recent write is not repeated.
 """
@@ -59,7 +59,7 @@ class CronJobReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Do what is due, and requeue for the next run; raises the errors of `client`."""
+        """Create and delete the Jobs that are due, and requeue for the next run; raises the errors of `client`."""
         obj = self._log.get(CRON_JOBS, key)
         if obj is None:
             return None
@@ -68,7 +68,7 @@ class CronJobReconciler:
         try:
             again = turn.take(jobs, self._clock.now())
         except ApiError:
-            turn.write_status()  # keep the changes that were made
+            turn.write_status()  # Even after an error, keep the changes that were made.
             raise
         turn.write_status()
         return None if again is None else Result(requeue_after=again / _SECOND)
@@ -86,7 +86,10 @@ class _Turn:
         self._client = client
 
     def take(self, jobs: list[Object], now: int) -> int | None:
-        """Do what is due; return the microseconds until the next reconcile, None if only a change triggers it."""
+        """Create and delete the Jobs that are due.
+
+        Return the microseconds until the next reconcile, None if only a change triggers it.
+        """
         for job in surplus(self._cron.spec, jobs):
             self._delete(job)
         stock = take_stock(self._status, jobs, lambda each: self._get(each.name) is not None)
@@ -109,14 +112,17 @@ class _Turn:
         return turn.again
 
     def write_status(self) -> None:
-        """Write the status if it has changed."""
+        """Write the CronJob's status if it has changed."""
         if self._status == self._cron.status:
             return
         fields = {**self._object.to_dict(), "status": msgspec.to_builtins(self._status)}
         self._client.update(Object.from_dict(fields), "status")
 
     def _start(self, run: int) -> Object | None:
-        """Create the Job of a run, or find it; return None if it is known already, or another owner's."""
+        """Create the Job of a run, or find an existing one.
+
+        Return None if the status lists the existing Job already, or if another owner controls it.
+        """
         wanted = Object.from_dict(desired_job(self._cron, run))
         job: Object | None
         try:
@@ -178,10 +184,13 @@ class CronJobChanges:
         self._recorder = recorder
         self._clock = clock
         self.queue: WorkQueue[Key] | None = None
-        """The queue for a CronJob with a new schedule, which waits for its next run."""
+        """The queue for a CronJob whose schedule has changed, which then waits for its next run."""
 
     def of_cron_job(self, change: Change) -> Iterable[Key]:
-        """Return the key of a CronJob to reconcile now; if its schedule has changed, it waits for its next run."""
+        """Return the key of a CronJob to reconcile now.
+
+        If its schedule has changed, it is enqueued for its next run instead.
+        """
         if change.old is not None and change.new is not None:
             before, after = change.old.view(CronJob).spec, change.new.view(CronJob).spec
             if (before.schedule, before.time_zone) != (after.schedule, after.time_zone):

@@ -45,14 +45,14 @@ class Event(NamedTuple):
 
 
 class Stock(NamedTuple):
-    """The status after comparing it with the existing Jobs, and the Events about it."""
+    """The status that matches the existing Jobs, and the Events about the differences."""
 
     status: CronJobStatus
     events: Sequence[Event] = ()
 
 
 class Turn(NamedTuple):
-    """The run (scheduled time) to create a Job for, and the microseconds until the next reconcile, or None."""
+    """The run (scheduled time) to create a Job for, and the microseconds until the next reconcile; each may be None."""
 
     events: Sequence[Event] = ()
     run: int | None = None
@@ -78,7 +78,7 @@ def without(status: CronJobStatus, uid: str) -> CronJobStatus:
 def take_stock(status: CronJobStatus, jobs: Iterable[Object], exists: Callable[[ObjectReference], bool]) -> Stock:
     """Return the status with only running Jobs active; `exists` says whether an unlisted Job exists.
 
-    A running Job that is not in the status only causes an Event, because this CronJob did not start it.
+    If a running Job is not in the status, it only causes an Event, because this CronJob did not start it.
     """
     events: list[Event] = []
     listed: set[str] = set()
@@ -110,7 +110,7 @@ def _with_success(status: CronJobStatus, job: Object) -> CronJobStatus:
 
 
 def take_turn(cron: CronJob, status: CronJobStatus, now: int) -> Turn:
-    """Return whether to create a Job; `status` is the result of `take_stock`."""
+    """Return for which run to create a Job; `status` is the result of `take_stock`."""
     spec = cron.spec
     if cron.metadata.deletion_timestamp is not None:
         return Turn()
@@ -157,7 +157,7 @@ def _due(cron: CronJob, status: CronJobStatus, run: int, now: int, events: list[
 
 
 def look_after_change(cron: CronJob, now: int) -> int:
-    """Return the microseconds until the reconcile after a schedule change; raises `MalformedSchedule`."""
+    """Return the microseconds until the reconcile that follows a schedule change; raises `MalformedSchedule`."""
     return next_look(next_run(parse_schedule(zoned_schedule(cron.spec))), cron.counts_from, now)
 
 
@@ -169,7 +169,7 @@ def zoned_schedule(spec: CronJobSpec) -> str:
 
 
 def job_name(cron: CronJob, run: int) -> str:
-    """Return the name of a run's Job, which contains the minutes since 1970, so that it is created only once."""
+    """Return the name of a run's Job. It contains the run's minutes since 1970, so the Job is created only once."""
     return f"{cron.metadata.name}-{run // (60 * SECOND)}"
 
 
@@ -197,7 +197,7 @@ def desired_job(cron: CronJob, run: int) -> dict[str, Any]:
 
 
 def reference_to_job(job: Object) -> ObjectReference:
-    """Return the reference to an active Job for the status."""
+    """Return the reference to an active Job, for the status of the CronJob."""
     return ObjectReference("Job", job.namespace, job.name, job.uid, API_VERSION, str(job.revision))
 
 

@@ -1,10 +1,10 @@
 """Computes which run of a CronJob is due, and when the next one is.
 
 Guarantees:
-- Of several missed runs only the latest is started. It is found without iterating over the others: their number is
-  estimated from the distance of the first two. More than a hundred cause a warning.
-- With `startingDeadlineSeconds` only runs within that many seconds count.
-- A schedule without any time (the 30th of February) is an error.
+- Of several missed runs only the latest is started. It is found without iterating over the other runs: their number is
+  estimated from the distance of the first two. More than a hundred missed runs cause a warning.
+- With `startingDeadlineSeconds`, a missed run counts only if it was due at most that many seconds ago.
+- A schedule that matches no date (the 30th of February) is an error.
 
 Source: Kubernetes' `pkg/controller/cronjob/utils.go` (`mostRecentScheduleTime`, `nextScheduleTimeDuration`). Times are
 microseconds since 1970.
@@ -19,7 +19,7 @@ from ctrlmgr.controllers.cronjob.schedule import NEVER, SECOND, Next
 MANY: Final = 100
 """The number of missed runs that causes a warning."""
 PADDING: Final = 100_000
-"""Delay after the next run, so that slightly different clocks do not miss it (`nextScheduleDelta`)."""
+"""The delay after the scheduled time, so that slightly different clocks do not miss the run (`nextScheduleDelta`)."""
 
 
 class InvalidSchedule(ValueError):
@@ -46,7 +46,7 @@ def missed_runs(next_run: Next, since: int, now: int) -> Missed:
     if interval < 1:
         raise InvalidSchedule("time difference between two schedules is less than 1 second")
     number = (now - first) // SECOND // interval + 1
-    # Start two intervals earlier: schedules are irregular, and `@every` must keep its phase.
+    # Start two intervals earlier, because schedules are irregular and `@every` must keep its phase.
     start = first + (number - 2) * interval * SECOND
     return Missed(since, _latest(next_run, start, now), number)
 
@@ -54,21 +54,22 @@ def missed_runs(next_run: Next, since: int, now: int) -> Missed:
 def _latest(next_run: Next, start: int, now: int) -> int | None:
     """Return the latest run after `start` and until `now`.
 
-    The next run is monotonic in its start, so the latest run is the one before the first search without a result.
+    A search from a later start never finds an earlier run. So the latest run is the result of the last successful
+    search.
     """
     found = next_run(start)
     if found > now or found == NEVER:
         return None
     step = 1
     while NEVER < (ahead := next_run(found)) <= now:
-        # Skip ahead in steps that grow while they succeed.
+        # Skip ahead in steps that grow as long as the searches succeed.
         leapt = next_run(min(now, ahead + step * SECOND))
         found, step = (leapt, step * 2) if NEVER < leapt <= now else (ahead, 1)
     return found
 
 
 def next_look(next_run: Next, since: int, now: int) -> int:
-    """Return the microseconds until the next run; see `nextScheduleTimeDuration`."""
+    """Return the microseconds until the next run, as `nextScheduleTimeDuration` does."""
     try:
         missed = missed_runs(next_run, since, now)
     except InvalidSchedule:

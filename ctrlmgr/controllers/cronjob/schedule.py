@@ -1,8 +1,8 @@
 """Computes the next time of a cron schedule.
 
-Guarantees: equal to robfig/cron 3 (`spec.go`, `constantdelay.go`) with Go's `time`, to the second. If clocks are put
-forward, the missing hour is skipped; if they are put back, the repeated hour counts twice. It also handles days without
-a midnight. A search ends after five years without a match.
+Guarantees: the result equals that of robfig/cron 3 (`spec.go`, `constantdelay.go`) with Go's `time`, to the second. If
+clocks are put forward, the missing hour is skipped; if they are put back, runs in the repeated hour occur twice. Days
+without a midnight are handled too. A search ends after five years without a match.
 
 Times are microseconds since 1970; `NEVER` is Go's zero time, which is before all others.
 """
@@ -30,7 +30,7 @@ _BOUND: Final = 366 * _DAY
 _LAST: Final = 253_402_300_800
 
 Next = Callable[[int], int]
-"""Returns the first run after a time, `NEVER` if there is none."""
+"""Returns the first run after a given time, `NEVER` if no run follows."""
 
 
 def next_run(schedule: Schedule) -> Next:
@@ -44,7 +44,8 @@ def next_run(schedule: Schedule) -> Next:
 
 @cache
 def _zone(name: str) -> tzinfo:
-    # Runs must not depend on the machine's time zone; as in a control plane's pods, local time is UTC.
+    # Runs must not depend on the machine's time zone. A control plane's pods use UTC as local time, so UTC is used
+    # here.
     return UTC if name in ("", "UTC", "Local") else ZoneInfo(name)
 
 
@@ -56,11 +57,11 @@ class _Civil(NamedTuple):
     minute: int
     second: int
     weekday: int
-    """0 is Sunday."""
+    """Day 0 is Sunday."""
 
 
 class _Place:
-    """The local time in one time zone."""
+    """Converts between UTC and the local time of one time zone."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
@@ -74,15 +75,16 @@ class _Place:
         return 0 if offset is None else int(offset.total_seconds())
 
     def civil(self, at: int) -> _Civil:
-        """Return the local date and time."""
+        """Return the local date and time of a UTC time."""
         days, seconds = divmod(at + self.offset(at), _DAY)
         year, month, day = _date(days)
         return _Civil(year, month, day, seconds // 3600, seconds // 60 % 60, seconds % 60, (days + 4) % 7)
 
     def at(self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> int:
-        """Return the time of a local date; months and days beyond the calendar are carried over.
+        """Return the time of a local date.
 
-        If the local time does not exist, or exists twice, the result is that of Go's `time.Date`.
+        A month or day beyond the calendar is carried over to the next year or month. If the local time does not exist,
+        or exists twice, the result is that of Go's `time.Date`.
         """
         wall = _days(year, month) * _DAY + (day - 1) * _DAY + hour * 3600 + minute * 60 + second
         offset = self.offset(wall)
@@ -90,7 +92,7 @@ class _Place:
 
 
 def _days(year: int, month: int) -> int:
-    """Return the days from 1970 to the first of a month; the month may be beyond 12."""
+    """Return the number of days from 1970 to the first day of a month; the month may be greater than 12."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     shifted = year - (month <= 2)
     era, of_era = divmod(shifted, 400)
@@ -116,7 +118,7 @@ class _Search:
         self._place = place
         self._at = start
         self._last_year = place.civil(start).year + _YEARS
-        # After a field was advanced, all smaller ones start at their minimum.
+        # After one field was advanced, all smaller fields start at their minimum.
         self._stepped = False
 
     def run(self) -> int:
@@ -142,7 +144,7 @@ class _Search:
                 self._begin(now.year, now.month, now.day)
                 now = self._place.civil(self._at)
             self._at = self._place.at(now.year, now.month, now.day + 1, now.hour, now.minute, now.second)
-            # If clocks change at midnight, the hour is not 0 now.
+            # If clocks change at midnight, the hour is not 0 at this point.
             if hour := self._place.civil(self._at).hour:
                 self._at += (24 - hour if hour > 12 else -hour) * 3600
             if self._place.civil(self._at).day == 1:
@@ -181,7 +183,10 @@ class _Search:
 
 
 def _fits_day(fields: Fields, now: _Civil) -> bool:
-    """Return whether the day matches: date and weekday if either is a star, else one of them."""
+    """Return whether the day matches. If day of month or day of week is a star, both must match.
+
+    Otherwise one of them.
+    """
     by_date = bool(fields.day >> now.day & 1)
     by_weekday = bool(fields.weekday >> now.weekday & 1)
     if fields.any_day or fields.any_weekday:

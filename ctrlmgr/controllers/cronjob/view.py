@@ -1,6 +1,7 @@
 """Typed views of a CronJob and its Jobs, with the fields that the CronJob controller reads.
 
-Guarantees: fields that are not listed here stay in the object's body unchanged. A null list reads as an empty one.
+Guarantees: fields that these types do not declare stay unchanged in the object's body. A null list is read as an empty
+one.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ class CronJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def last_scheduled(self) -> int | None:
-        """The scheduled time of its last run, in microseconds since 1970; None if it had none."""
+        """The scheduled time of the CronJob's last run, in microseconds since 1970; None if there was no run."""
         text = self.status.last_schedule_time
         return parse_time(text) if text else None
 
     @property
     def counts_from(self) -> int:
-        """The time after which runs count: the last run, else its creation."""
+        """The time after which missed runs count: the time of the last run, else of the CronJob's creation."""
         last, created = self.last_scheduled, self.metadata.creation_timestamp
         return last if last is not None else (parse_time(created) if created else 0)
 
@@ -86,7 +87,7 @@ class JobView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def outcome(self) -> str:
-        """`Complete` or `Failed` if it has finished, else ""."""
+        """`Complete` or `Failed` if the Job has finished, else ""."""
         over = (each.type for each in self.status.conditions or () if each.status == "True")
         return next((each for each in over if each in ("Complete", "Failed")), "")
 
@@ -97,7 +98,7 @@ def outcome_of(job: Object) -> str:
 
 
 def oldest_first(jobs: Sequence[Object]) -> list[Object]:
-    """Return Jobs sorted by start time, then name; those that have not started are last."""
+    """Return Jobs sorted by start time, then name; Jobs that have not started are last."""
 
     def order(job: Object) -> tuple[bool, int, str]:
         started = job.view(JobView).status.start_time

@@ -1,8 +1,8 @@
-"""Decides which of its names a definition gets, and whether it is established.
+"""Decides which of its names a CustomResourceDefinition gets, and whether it is established.
 
 Guarantees (apiextensions-apiserver `pkg/controller/status/naming_controller.go` and `pkg/controller/establish`):
 - No two definitions of a group hold the same resource name (plural, singular, short) or the same kind (kind, list kind)
-  at a time. A name that another holds is refused; all others are accepted.
+  at a time. A name that another definition holds is refused; all other names are accepted.
 - An established definition stays established, even if its names conflict later.
 - A definition whose conversion webhook has an invalid CA bundle is not established until the bundle is valid.
 """
@@ -21,7 +21,7 @@ Names = Mapping[str, Any]
 
 
 class Taken(NamedTuple):
-    """The names that the definitions of a group hold."""
+    """The names that the CustomResourceDefinitions of a group hold."""
 
     resources: Collection[str]
     kinds: Collection[str]
@@ -47,12 +47,12 @@ class Naming(NamedTuple):
 
 
 def accepted_names(definition: Mapping[str, Any]) -> Names:
-    """Return the names that a definition holds."""
+    """Return the accepted names that a definition holds."""
     return (definition.get("status") or {}).get("acceptedNames") or {}
 
 
 def desired_naming(definition: Mapping[str, Any], taken: Taken) -> Naming | None:
-    """Return the names and conditions for a definition's status; None if it has them already."""
+    """Return the names and conditions for a definition's status; None if its status has them already."""
     wanted, held = definition["spec"]["names"], accepted_names(definition)
     if same_names(wanted, held):
         return None
@@ -63,7 +63,7 @@ def desired_naming(definition: Mapping[str, Any], taken: Taken) -> Naming | None
 
 
 def desired_establishing(definition: Mapping[str, Any]) -> Condition | None:
-    """Return the Established condition to set; None if it is set already or the names are not accepted."""
+    """Return the condition Established to set; None if the definition is established or its names are not accepted."""
     established, accepted = find(definition, ESTABLISHED), find(definition, NAMES_ACCEPTED)
     if accepted is None or accepted.status != "True" or (established is not None and established.status == "True"):
         return None
@@ -73,12 +73,12 @@ def desired_establishing(definition: Mapping[str, Any]) -> Condition | None:
 
 
 def same_names(one: Names, other: Names) -> bool:
-    """Return whether two sets of names are equal; an empty value equals a missing one."""
+    """Return whether two sets of names are equal; an empty name equals a missing one."""
     return {key: each for key, each in one.items() if each} == {key: each for key, each in other.items() if each}
 
 
 def _given(wanted: Names, held: Names, taken: Taken) -> tuple[Names, Condition]:
-    """Return the accepted names, and the condition for the last conflict, in Kubernetes' order."""
+    """Return the accepted names, and the condition about the last conflict; names are compared in Kubernetes' order."""
     names = dict(held)
     condition = Condition(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")
     for field, reason, used in (
@@ -117,7 +117,7 @@ def _joined(errors: Sequence[str]) -> str:
 
 
 def _installing(definition: Mapping[str, Any], naming: Condition) -> Condition:
-    """Return the Established condition of a definition that is not established yet."""
+    """Return the condition Established of a definition that is not established yet."""
     old = find(definition, ESTABLISHED)
     condition = old or Condition(ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
     if condition.status != "True" and naming.status == "True":

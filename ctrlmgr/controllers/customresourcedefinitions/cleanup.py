@@ -1,8 +1,8 @@
-"""Decides the steps of a definition's deletion, which deletes its instances first.
+"""Decides the steps in the deletion of a CustomResourceDefinition, which first deletes its instances.
 
 Guarantees (apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`): the finalizer of a definition that is
-being deleted is removed only after a list without instances, at a time when none can be created: the condition that
-prevents creation is in the log before the list.
+being deleted is removed only after a list has returned no instances. No instance can be created after that list,
+because the condition that prevents creation is written to the log before the list.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _UNCONFIRMED = Condition(
 )
 
 PATIENCE = 60.0
-"""Seconds after which the status reports that instances remain."""
+"""Seconds after which the definition's status reports that instances remain."""
 
 
 class Step(NamedTuple):
     """The next step in a definition's deletion."""
 
     definition: Unstructured | None = None
-    """The definition to write, in the last step without its finalizer; None: no write."""
+    """The definition to write, or None if no write is needed. In the last step it has no finalizer."""
     deletes: bool = False
-    """Whether to delete the existing instances."""
+    """Whether to delete the existing instances of the definition."""
 
 
 def is_going(definition: Mapping[str, Any]) -> bool:
@@ -52,10 +52,10 @@ def is_going(definition: Mapping[str, Any]) -> bool:
 
 
 def next_step(definition: Unstructured, instances: int | None, waited: float, now: str) -> Step:
-    """Return the next step, for a definition for which `is_going` is True.
+    """Return the next step for a definition for which `is_going` is True.
 
-    `instances` is the number that exist (None: not listed). `waited` is how long (seconds) they have been deleting;
-    `now` is RFC 3339.
+    `instances` is the number of existing instances (None: not listed yet). `waited` is the number of seconds since
+    their deletion began; `now` is a timestamp (RFC 3339).
     """
     condition = find(definition, TERMINATING)
     if not is_true(definition, ESTABLISHED):

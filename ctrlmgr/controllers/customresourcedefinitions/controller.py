@@ -1,7 +1,7 @@
-"""Keeps the status of every CustomResourceDefinition, and deletes the instances of those that are being deleted.
+"""Keeps the status of every CustomResourceDefinition, and deletes the instances of definitions that are being deleted.
 
-It runs in every process that serves the API, leader or not. Several can run at once, because each write is conditional
-on what was read, and each finds the others' work done.
+It runs in every process that serves the API, leader or not. Several processes can run it at once, because each write is
+conditional on the revision that was read. A process that is later than another finds nothing left to write.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 CONTROLLER_NAME = "customresourcedefinition-controller"
 
 _AGAIN = 0.25
-"""Initial seconds until remaining instances are checked again; the wait grows."""
+"""Initial number of seconds until remaining instances are checked again; the interval grows."""
 _LONGEST = 5.0
 
 
@@ -42,7 +42,7 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class _Outline(msgspec.Struct):
-    """The fields of a definition that affect the names of others."""
+    """The fields of a definition that affect which names other definitions can get."""
 
     metadata: dict[str, Any]
     spec: _Spec
@@ -64,11 +64,11 @@ class DefinitionReconciler:
     """Reconciles CustomResourceDefinitions."""
 
     def __init__(self, definitions: Lister, client: EngineClient, *, clock: Clock) -> None:
-        """Read `definitions`; list instances with `client`."""
+        """Read CustomResourceDefinitions from `definitions`; list their instances with `client`."""
         self._definitions = definitions
         self._instances = client.list_all
         self._clock = clock
-        # When the deletion of a definition's instances began (monotonic seconds), by its uid.
+        # The time when the deletion of a definition's instances began (monotonic seconds), by the definition's uid.
         self._asked: dict[str, float] = {}
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
@@ -78,7 +78,7 @@ class DefinitionReconciler:
             return None
         try:
             return self._step(definition, client)
-        except (Conflict, NotFound):  # it has changed or was deleted; the informer reports it
+        except (Conflict, NotFound):  # The definition has changed or was deleted; the informer will report it.
             return None
 
     def _step(self, definition: Object, client: Client) -> Result | None:
@@ -123,14 +123,15 @@ def _delete_all(instances: Iterable[Object], client: Client) -> None:
             client.delete(instance)
         except (NotFound, Conflict):
             continue
-        except ApiError as error:  # an instance that cannot be deleted now does not block others
+        except ApiError as error:
+            # If an instance cannot be deleted now, the deletion of the other instances continues.
             log.warning("an instance could not be deleted", instance=str(instance), error=str(error))
 
 
 def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a change to the definitions to enqueue.
+    """Return a function from a change to the keys of the definitions to enqueue.
 
-    These are the changed definition, and those of its group if it has given up a name.
+    These are the changed definition and, if it no longer holds one of its names, the other definitions of its group.
     """
 
     def keys(change: Change) -> Iterable[Key]:
@@ -146,7 +147,7 @@ def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
 
 
 def _names(definition: Object) -> set[str]:
-    """Return the names that a definition holds, each with its kind of name."""
+    """Return the names that a definition holds, each prefixed with its field, such as `plural`."""
     accepted = _names_of(definition)["status"]["acceptedNames"]
     single = {
         f"{field} {accepted[field]}" for field in ("plural", "singular", "kind", "listKind") if accepted.get(field)

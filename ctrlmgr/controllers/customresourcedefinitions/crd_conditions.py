@@ -13,7 +13,7 @@ TERMINATING: Final = "Terminating"
 
 
 class Condition(NamedTuple):
-    """A condition without its time."""
+    """A condition without its transition time."""
 
     type: str
     status: str
@@ -28,7 +28,7 @@ def conditions_of(definition: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def find(definition: Mapping[str, Any], type: str) -> Condition | None:
-    """Return a definition's condition of a type, None if it has none."""
+    """Return a definition's condition of a given type, None if the definition has none."""
     for each in conditions_of(definition):
         if each.get("type") == type:
             return Condition(type, each.get("status", ""), each.get("reason", ""), each.get("message", ""))
@@ -36,12 +36,15 @@ def find(definition: Mapping[str, Any], type: str) -> Condition | None:
 
 
 def is_true(definition: Mapping[str, Any], type: str) -> bool:
-    """Return whether a definition has a condition of a type with the status True."""
+    """Return whether a definition has a condition of a given type with the status True."""
     return (found := find(definition, type)) is not None and found.status == "True"
 
 
 def with_condition(conditions: Sequence[Mapping[str, Any]], wanted: Condition, now: str) -> list[dict[str, Any]]:
-    """Return the conditions with one set; its time changes only with its status. `now` is RFC 3339."""
+    """Return the conditions with one of them set.
+
+    Its transition time changes only if its status changes. `now` is RFC 3339.
+    """
     result = [dict(each) for each in conditions]
     for each in result:
         if each.get("type") == wanted.type:
@@ -53,5 +56,5 @@ def with_condition(conditions: Sequence[Mapping[str, Any]], wanted: Condition, n
 
 
 def without_condition(conditions: Sequence[Mapping[str, Any]], type: str) -> list[dict[str, Any]]:
-    """Return the conditions without the one of a type."""
+    """Return the conditions without the one of a given type."""
     return [dict(each) for each in conditions if each.get("type") != type]

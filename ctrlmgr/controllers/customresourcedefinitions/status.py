@@ -1,11 +1,11 @@
 """Decides the status of a CustomResourceDefinition.
 
-Guarantees: it depends only on the definition and on the names that others of its group hold. Applying it again changes
-nothing.
+Guarantees: the status depends only on the definition and on the names that other definitions of its group hold.
+Computing the status of a definition that has it already returns the same status.
 
-Kubernetes has separate controllers for names, establishing, structural schemas and approval. Here each is a step, and
-one write sets their results (apiextensions-apiserver `pkg/controller/{status,establish,nonstructuralschema,
-apiapproval}`).
+Kubernetes has separate controllers for names, establishing, structural schemas and approval. Here each of these is a
+step, and one write stores the results of all steps (apiextensions-apiserver
+`pkg/controller/{status,establish,nonstructuralschema, apiapproval}`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from ctrlmgr.extensions.validation import structural_violations
 
 
 def desired_status(definition: Unstructured, definitions: Iterable[Unstructured], now: str) -> Unstructured:
-    """Return the desired status of a definition; `definitions` are all that exist, `now` is RFC 3339."""
+    """Return the desired status of a definition.
+
+    `definitions` are all existing CustomResourceDefinitions, `now` is a timestamp (RFC 3339).
+    """
     status: Unstructured = definition.get("status") or {}
     naming = desired_naming(definition, Taken.by(definitions, definition["spec"]["group"]))
     if naming is not None:

@@ -1,7 +1,7 @@
 """The DaemonSet controller; `daemonset.decide` states its guarantees.
 
-A reconcile continues a rolling update only if all pods are where they should be, so that it counts existing pods only.
-A DaemonSet that is being deleted is not reconciled, because its revisions may be deleted before it.
+A reconcile continues a rolling update only if no pod has to be created or deleted on a node, so that the update counts
+existing pods only. A DaemonSet that is being deleted is not reconciled, because its revisions may be deleted before it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 log = structlog.get_logger(__name__)
 
 BURST: Final = 250
-"""The maximum number of pods that one reconcile creates, and of those that it deletes (`BurstReplicas`)."""
+"""The maximum number of pods that one reconcile creates, and the maximum number that it deletes (`BurstReplicas`)."""
 
 
 class DaemonSetReconciler:
@@ -77,7 +77,7 @@ class DaemonSetReconciler:
         self._backoff = FailedPodsBackoff(clock)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Create and delete pods as needed now, and write the status; raises the errors of the API."""
+        """Create and delete pods as needed, and write the status; raises the errors of the API."""
         obj = self._sets.get(key)
         if obj is None or obj.is_terminating:
             return None
@@ -121,7 +121,7 @@ class DaemonSetReconciler:
         return self._backoff.before_replacing(series)
 
     def _carry_out(self, owner: Owner, step: Step, hash_: str, client: EngineClient) -> CtrlmgrError | None:
-        """Create pods with slow start and delete the others; return the first error."""
+        """Create pods with a slow start, and delete the pods that are not wanted; return the first error."""
         control = PodControl(owner, client, self._recorder)
         nodes = step.create[:BURST]
         pods = [pod_for(owner, node, hash_) for node in nodes]
@@ -133,17 +133,17 @@ class DaemonSetReconciler:
 class NodeChanges:
     """Maps a changed node to the DaemonSets that must create or delete a pod on it.
 
-    As in Kubernetes, a change that does not move pods maps to none. Neither does the deletion of a node: the deletion
-    of its pods triggers the reconciles.
+    As in Kubernetes, a change that does not move pods maps to no DaemonSets. The deletion of a node maps to none
+    either, because the deletion of its pods triggers the reconciles.
     """
 
     def __init__(self, daemon_sets: Lister, pods: Lister) -> None:
-        """Read `daemon_sets`, and `pods`, which needs `index_by_controller`."""
+        """Read DaemonSets from `daemon_sets`, and pods from `pods`, which needs `index_by_controller`."""
         self._sets = daemon_sets
         self._pods = pods
 
     def __call__(self, change: Change) -> Iterator[Key]:
-        """Yield the keys of these DaemonSets."""
+        """Yield the keys of the DaemonSets that must create or delete a pod on the changed node."""
         old, new = change.old, change.new
         if new is None or (old is not None and _same(old, new)):
             return
@@ -157,7 +157,7 @@ class NodeChanges:
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Return whether two versions of a node are equal to every DaemonSet; most updates are kubelet reports."""
+    """Return whether two versions of a node are equal for every DaemonSet, as after a kubelet's report."""
     if old.labels != new.labels:
         return False
     taints = ((each.to_dict().get("spec") or {}).get("taints") for each in (old, new))

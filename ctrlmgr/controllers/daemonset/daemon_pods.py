@@ -1,7 +1,7 @@
 """A DaemonSet's pods and their nodes: creates the pod of a node, and finds a pod's node and template.
 
-Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`): a new pod requires its node by name in its
-node affinity, which replaces the template's terms; the scheduler binds it.
+Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`): the node affinity of a new pod requires its
+node by name. This requirement replaces the affinity terms of the template. The scheduler binds the pod.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def pod_for(owner: Owner, node: str, hash_: str) -> dict[str, Any]:
-    """Return a new pod for a node, from the template whose revision has this hash."""
+    """Return a new pod for a node, from the template whose revision has the hash `hash_`."""
     view, template = owner.object.view(DaemonSet), owner.object.view(DaemonSet).template
     metadata = dict(template.get("metadata") or {})
     labels = dict(metadata.get("labels") or {})
@@ -58,7 +58,7 @@ def target_node(pod: Object) -> str | None:
 
 
 def by_node(pods: Iterable[Object], *, ended_too: bool = False) -> Pods:
-    """Return pods by node; terminating pods that have ended are included only with `ended_too`."""
+    """Return pods by node; terminating pods that have ended are included only if `ended_too` is True."""
     found = defaultdict(list)
     for pod in pods:
         if not ended_too and pod.is_terminating and pod.view(Pod).is_terminal:
@@ -77,5 +77,5 @@ def is_updated(daemon_set: Object, pod: Object, hash_: str) -> bool:
 
 
 def oldest_first(pods: Iterable[Object]) -> list[Object]:
-    """Return pods in the order of preference: bound before unbound, oldest first, then by name."""
+    """Return pods in the order of preference: bound pods first, then the oldest, then by name."""
     return sorted(pods, key=lambda pod: (not pod.view(Pod).spec.node_name, created_at(pod), pod.name))

@@ -1,10 +1,10 @@
 """The revisions of DaemonSets: finds, creates and renumbers the current one, and deletes duplicates and old ones.
 
 Guarantees, Kubernetes' (`constructHistory`, `snapshot` and `cleanupHistory` in `pkg/controller/daemon/update.go`):
-- The current revision is the one with the template, and has the highest number. Of several the newest is kept; pods are
-  labelled as its own before the others are deleted.
+- The current revision is the one with the DaemonSet's template, and has the highest number. If several revisions have
+  the template, the newest is kept. Before the others are deleted, their pods get the label of the kept one.
 - If another revision has the wanted name, the status counts a collision, which changes the hash.
-- Beyond the limit the oldest revisions are deleted, except those of existing pods.
+- If there are more old revisions than the limit, the oldest are deleted, except the revisions of existing pods.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ctrlmgr.eventlog import EventLog
 
 
 class Revisions(NamedTuple):
-    """The revision of the current template, and those of others, oldest first."""
+    """The revision of the current template, and the revisions of other templates, oldest first."""
 
     current: Object
     old: Sequence[Object]
 
     @property
     def hash(self) -> str:
-        """The label value of the current template's pods."""
+        """The value of the hash label on pods of the current template."""
         return self.current.labels.get(HASH_LABEL, "")
 
 
