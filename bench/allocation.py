@@ -27,11 +27,11 @@ from ctrlmgr.controllers.repair.address_findings import address_claim, find_addr
 from ctrlmgr.controllers.repair.controller import read_listings
 from ctrlmgr.controllers.repair.port_findings import find_port_findings, port_claim
 from ctrlmgr.controllers.repair.repair_findings import Use
-from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.request_options import Body, Requester, WriteOptions
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, Snapshot, open_log
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import WatchCache

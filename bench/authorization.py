@@ -20,8 +20,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.bootstrap.default_bindings import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
-from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
+from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 
 BINDINGS = 1000
 FEW = 10

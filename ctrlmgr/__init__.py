@@ -39,7 +39,7 @@ _PUBLIC = {
     "Model": "ctrlmgr.framework.typed_kinds",
     "NotFound": "ctrlmgr.errors",
     "Refused": "ctrlmgr.framework.app_admission",
-    "Result": "ctrlmgr.manager.reconcile",
+    "Result": "ctrlmgr.manager.reconcile_result",
     "Scale": "ctrlmgr.framework.class_declaration",
     "Status": "ctrlmgr.framework.typed_kinds",
     "TerminalError": "ctrlmgr.errors",

@@ -23,7 +23,7 @@ from ctrlmgr.framework.typed_kinds import Metadata as Metadata
 from ctrlmgr.framework.typed_kinds import Model as Model
 from ctrlmgr.framework.typed_kinds import Status as Status
 from ctrlmgr.framework.typed_kinds import Untyped as Untyped
-from ctrlmgr.manager.reconcile import Result as Result
+from ctrlmgr.manager.reconcile_result import Result as Result
 
 __version__: str
 __all__: list[str]

@@ -16,10 +16,10 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.authentication.user import User
 from ctrlmgr.client.controller_rights import Rights
 from ctrlmgr.client.fencing import Fencing, pinned
+from ctrlmgr.engine.api_errors import already_exists
 from ctrlmgr.engine.calls.call import Call, Calling, CallOut, Reply
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.refusals import already_exists
 from ctrlmgr.engine.request_options import (
     APPLY_PATCH,
     Body,
@@ -28,8 +28,8 @@ from ctrlmgr.engine.request_options import (
     Requester,
     WriteOptions,
 )
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.engine.writes.concurrent_writes import together
-from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound, OutcomeUnknown, RequestTimeout
 from ctrlmgr.eventlog.event import Cause, Fence
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # for type checkers only: importing a descriptor must not loa
     from ctrlmgr.client import EngineClient
     from ctrlmgr.clock import Clock
     from ctrlmgr.controllers.events.recorder import Recorder
-    from ctrlmgr.engine.writing import WriteEngine
+    from ctrlmgr.engine.write_engine import WriteEngine
     from ctrlmgr.eventlog import EventLog
     from ctrlmgr.informer import Informers
     from ctrlmgr.manager import Controller

@@ -19,11 +19,11 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
+from ctrlmgr.engine.api_errors import forbidden
 from ctrlmgr.engine.calls.call import CallInputs
 from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.refusals import forbidden
 from ctrlmgr.engine.request_options import DeleteOptions, Requester, WriteOptions
 from ctrlmgr.engine.strategy import State
 from ctrlmgr.errors import Forbidden, StatusCause

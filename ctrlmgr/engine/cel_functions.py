@@ -12,8 +12,8 @@ from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.environment import LIBRARIES
 from ctrlmgr.expressions.library.device_attributes import DEVICES
 from ctrlmgr.expressions.library.formats import Format, format_library
-from ctrlmgr.expressions.library.texts import PATCHES, uri_problems
-from ctrlmgr.expressions.library.written import base64_problems, date_problems, datetime_problems, uuid_problems
+from ctrlmgr.expressions.library.regex_and_urls import PATCHES, uri_problems
+from ctrlmgr.expressions.library.string_formats import base64_problems, date_problems, datetime_problems, uuid_problems
 
 _FORMATS: Final = (
     Format("dns1123Label", name_formats.dns1123_label, 30),

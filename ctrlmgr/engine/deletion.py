@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.clock import format_time_seconds, parse_time
-from ctrlmgr.engine.refusals import conflict
+from ctrlmgr.engine.api_errors import conflict
 from ctrlmgr.engine.request_options import DeleteOptions
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.errors import Conflict

@@ -9,10 +9,8 @@ from ctrlmgr.api.resource import DEFINITIONS, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.admission_attributes import NO_ADMISSION, Admission
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
-from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kind_registry import Kinds
-from ctrlmgr.engine.log_history import History
 from ctrlmgr.engine.operations import Append, Listing, Operation, Target
 from ctrlmgr.engine.request_options import (
     Body,
@@ -24,10 +22,12 @@ from ctrlmgr.engine.request_options import (
 from ctrlmgr.engine.subresources import SUBRESOURCES, Handler
 from ctrlmgr.engine.verbs import read_verbs
 from ctrlmgr.engine.verbs.delete import decide_delete
-from ctrlmgr.engine.watch import Selection, Start
+from ctrlmgr.engine.watch_cache.cacher import Cacher
+from ctrlmgr.engine.watch_cache.log_history import History
+from ctrlmgr.engine.watch_cache.watch import Selection, Start
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append
 from ctrlmgr.engine.writes.write_context import Request
-from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog.log import EventLog
 

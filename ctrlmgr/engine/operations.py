@@ -2,7 +2,7 @@
 
 The engine decides; it neither waits nor does I/O. A driver runs an `Operation` by sending it the results of its
 commands, until it returns its result or raises an `ApiError`. There are two drivers: the server's, on an event loop,
-and `engine.drive`, on the calling thread. Both must do the following for each command:
+and `engine.blocking_driver`, on the calling thread. Both must do the following for each command:
 
 - `Append`: append the proposals durably to the log, and send the events. If the log refuses or fails, first update the
   cacher to the log's head. Then throw the log's error, so that the operation decides again on the current state.

@@ -1,4 +1,4 @@
-"""The event log's protocol, which `memory`, `sqlite` and `postgres` implement; one contract suite tests all three.
+"""The event log's protocol, which `memory_log`, `sqlite` and `postgres` implement; one contract suite tests all three.
 
 Every implementation guarantees:
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ctrlmgr.expressions.ast_validators import check_literals
 from ctrlmgr.expressions.costs import MOST_STEPS, PER_CALL_LIMIT
 from ctrlmgr.expressions.declarations import Functions
 from ctrlmgr.expressions.escapes import unescape
@@ -21,11 +22,10 @@ from ctrlmgr.expressions.library.list_functions import LISTS
 from ctrlmgr.expressions.library.network_functions import ADDRESSES
 from ctrlmgr.expressions.library.operators import OPERATORS
 from ctrlmgr.expressions.library.quantity_functions import AMOUNTS
+from ctrlmgr.expressions.library.regex_and_urls import TEXTS
 from ctrlmgr.expressions.library.sets import SETS
 from ctrlmgr.expressions.library.standard_functions import STANDARD
 from ctrlmgr.expressions.library.strings import STRINGS
-from ctrlmgr.expressions.library.texts import TEXTS
-from ctrlmgr.expressions.literals import check_literals
 from ctrlmgr.expressions.type_checker import check
 from ctrlmgr.expressions.types import NoObjects, Objects, Type
 from ctrlmgr.expressions.values import CostExceeded, EvalError

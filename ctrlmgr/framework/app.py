@@ -17,7 +17,7 @@ from ctrlmgr.framework.app_admission import Admit, AppAdmission
 from ctrlmgr.framework.class_declaration import Declaration, declaration_of, sequence_of
 from ctrlmgr.framework.options_checks import check_count, check_list, check_seconds
 from ctrlmgr.framework.typed_kinds import Kind, Untyped
-from ctrlmgr.manager.reconcile import Result
+from ctrlmgr.manager.reconcile_result import Result
 
 if TYPE_CHECKING:  # a context imports apps
     from ctrlmgr.framework.cached_objects import Cache

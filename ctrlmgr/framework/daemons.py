@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ctrlmgr.framework.reconcile_context import Context
-from ctrlmgr.manager.reconcile import Result
+from ctrlmgr.manager.reconcile_result import Result
 
 _SECOND: Final = 1_000_000
 

@@ -10,7 +10,7 @@ import asyncio
 from ctrlmgr.http.http1_connection import Connection
 from ctrlmgr.http.http2.http2_connection import Http2Connection
 from ctrlmgr.http.server_context import ServerContext
-from ctrlmgr.http.serving_context import HTTP2
+from ctrlmgr.http.tls_context import HTTP2
 
 
 class AlpnProtocol(asyncio.BufferedProtocol):

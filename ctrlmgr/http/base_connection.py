@@ -17,7 +17,6 @@ from typing import Any
 
 import structlog
 
-from ctrlmgr.http.bounds import Bounds
 from ctrlmgr.http.budget import Budget
 from ctrlmgr.http.client_certificates import presented_certificates
 from ctrlmgr.http.eager import start
@@ -25,6 +24,7 @@ from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.lazy_timer import LazyTimer
 from ctrlmgr.http.server_context import ServerContext
+from ctrlmgr.http.size_limits import Bounds
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ Guarantees:
 - A handshake never fails because a client's certificate is expired or from an unknown authority. As with
   kube-apiserver, such a client may still have a token, and is answered 401 without one. The handshake proves that the
   client has the certificate's key.
-- This module does not determine the certificate's user; see `authn.client_certificates`.
+- This module does not determine the certificate's user; see `authn.client_certificate_authenticator`.
 
 Python's `ssl` either requests no certificate, or refuses the handshake. OpenSSL allows a callback for the verification
 (`SSL_CTX_set_cert_verify_callback`). If OpenSSL's library cannot be found in the interpreter, the handshake verifies

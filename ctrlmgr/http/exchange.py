@@ -17,10 +17,10 @@ from typing import Protocol, TypeAlias
 
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.http.bounds import Bounds
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.head import Head
 from ctrlmgr.http.response_stream import Disconnected, Framing, Outlet, Stream
+from ctrlmgr.http.size_limits import Bounds
 from ctrlmgr.http.tunnel import Side
 
 

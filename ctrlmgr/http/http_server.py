@@ -7,7 +7,7 @@ Guarantees:
 - No request is lost. A connected client is served for `FAREWELL` more seconds, and its answer says that the connection
   closes. Connections of clients that have sent nothing for so long, counted from
   their last answer, close without notice.
-- A long turn of the event loop is logged and measured (`turn_watch`).
+- A long turn of the event loop is logged and measured (`loop_monitor.TurnWatch`).
 - TCP keepalive detects vanished peers within a minute.
 """
 
@@ -28,11 +28,11 @@ import uvloop
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.alpn import AlpnProtocol
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http1_connection import Connection
 from ctrlmgr.http.loop_monitor import TurnWatch
 from ctrlmgr.http.server_context import ServerContext
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,6 @@ from typing import Protocol
 import httptools
 
 from ctrlmgr.authentication.header_lines import HeaderLines
-from ctrlmgr.http.bounds import Bounds
 from ctrlmgr.http.head import (
     BAD_REQUEST,
     END,
@@ -31,6 +30,7 @@ from ctrlmgr.http.head import (
     read_target,
 )
 from ctrlmgr.http.head_cache import HeadCache
+from ctrlmgr.http.size_limits import Bounds
 
 
 class Sink(Protocol):

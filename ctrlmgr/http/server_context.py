@@ -6,10 +6,10 @@ import asyncio
 from typing import Protocol
 
 from ctrlmgr.clock import Clock
-from ctrlmgr.http.bounds import Bounds
 from ctrlmgr.http.budget import Budget
 from ctrlmgr.http.exchange import Handler
 from ctrlmgr.http.framing import Header
+from ctrlmgr.http.size_limits import Bounds
 
 _BUFFER = 64 * 1024
 

@@ -5,9 +5,9 @@ cursor. The `Informer` of its resource applies it to its `Store` and calls the h
 through a `Lister`.
 """
 
+from ctrlmgr.informer.event_window import Feed, WatchCache
 from ctrlmgr.informer.informer import Change, Informer, Informers
 from ctrlmgr.informer.quarantine import Quarantine
 from ctrlmgr.informer.store import Lister, Store
-from ctrlmgr.informer.watchcache import Feed, WatchCache
 
 __all__ = ["Change", "Feed", "Informer", "Informers", "Lister", "Quarantine", "Store", "WatchCache"]

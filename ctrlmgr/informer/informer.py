@@ -32,9 +32,9 @@ from ctrlmgr.clock import Clock, pause
 from ctrlmgr.errors import Expired, LogUnavailable
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog
+from ctrlmgr.informer.event_window import Feed
 from ctrlmgr.informer.quarantine import Quarantine
 from ctrlmgr.informer.store import IndexFunction, Lister, Store
-from ctrlmgr.informer.watchcache import Feed
 from ctrlmgr.interpreter import collector_paused
 
 log = structlog.get_logger(__name__)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ctrlmgr.admission.admission_plugin import Plugin
-from ctrlmgr.admission.guarded_leases import GuardedLeases
-from ctrlmgr.admission.guarded_rights import GuardedRights
+from ctrlmgr.admission.escalation_admission import GuardedRights
+from ctrlmgr.admission.leader_lease_protection import GuardedLeases
 from ctrlmgr.admission.plugin_registry import new_chain
 from ctrlmgr.api.resource import Key
 from ctrlmgr.authorization.authorizer import Authorizer
-from ctrlmgr.authorization.rbac.index import RbacIndex
+from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.admission_attributes import Admission
 from ctrlmgr.engine.features.gates import switch

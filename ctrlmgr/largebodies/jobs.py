@@ -16,8 +16,8 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.admission_attributes import Verb
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.request_options import APPLY_PATCH, JSON_PATCH, Body, DeleteOptions, Requester, WriteOptions
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.engine.writes.body_metadata import check_namespace
-from ctrlmgr.engine.writing import WriteEngine
 from ctrlmgr.schema import yaml_document
 from ctrlmgr.schema.codec import YAML
 from ctrlmgr.schema.protobuf.protobuf_decoding import MEDIA_TYPE as PROTOBUF

@@ -14,8 +14,8 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import RuleListing, Verdict
-from ctrlmgr.authorization.rbac.index import Grant, RbacIndex
 from ctrlmgr.authorization.rbac.policy_rules import CompiledRule
+from ctrlmgr.authorization.rbac.rule_resolver import Grant, RbacIndex
 from ctrlmgr.informer.informer import Change
 
 Ask = Callable[..., Any]

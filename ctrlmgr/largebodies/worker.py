@@ -23,7 +23,7 @@ from ctrlmgr.clock import OtherTime, SystemClock
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Compute, Operation
 from ctrlmgr.engine.request_options import Body
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, StatusDetails
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.largebodies.jobs import heard

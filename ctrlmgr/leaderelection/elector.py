@@ -1,6 +1,6 @@
 """The elector: decides, writes the lease, and says whether this process leads.
 
-Guarantees beyond those of `decision` and `lock`:
+Guarantees beyond those of `election_step` and `lock`:
 - `fence` returns a term only while this process may trust itself to lead. The trust expires by the clock alone.
 - A new term begins only after all controllers of the last one have finished (`ended` reports that). The lease is
   released only after that as well.

@@ -47,8 +47,8 @@ from ctrlmgr.eventlog import Cause, EventLog, EventType, Outcome
 from ctrlmgr.informer import Change, Informer
 from ctrlmgr.manager.change_priority import priority_of
 from ctrlmgr.manager.failure_records import Failures, is_expected, summary
-from ctrlmgr.manager.reconcile import C, Reconciler, Result, StartsWith, Stops
 from ctrlmgr.manager.reconcile_metrics import reconciles
+from ctrlmgr.manager.reconcile_result import C, Reconciler, Result, StartsWith, Stops
 from ctrlmgr.workqueue import LOW, URGENT, Delivery, RateLimiter, WorkQueue
 
 log = structlog.get_logger(__name__)

@@ -26,7 +26,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.custom_kinds import Follower, follow_definitions
 from ctrlmgr.engine.operations import Append, Command, Operation
 from ctrlmgr.engine.request_options import Requester
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, SettingsError, TooManyRequests
 from ctrlmgr.eventlog import Appending, Author, Cause, Event, EventLog, EventType, Fence, Proposal, open_log
 from ctrlmgr.informer import Informer, Informers, WatchCache

@@ -5,11 +5,12 @@ Guarantees:
 - **Deterministic.** One thread, a clock that the recording drives, and injected randomness: each replay of a file, into
   any kind of log, gives the same events and the same chain hash.
 - **Independent.** The recorded controllers' writes are never inputs; see `expectation`. Objects that existed when the
-  recording began are inputs: see `opening`.
+  recording began are inputs: see `initial_entries`.
 - **Complete.** If the recording is damaged, all entries before the fault are in the log.
 - **Terminating.** If controllers never become quiescent, that is a divergence, not a hang.
 
-Each owned kind decides when our controllers act: see `owned.endpoints`, `owned.slices` and `owned.shared`.
+Each owned kind decides when our controllers act: see `owned.replayed_endpoints`, `owned.replayed_slices` and
+`owned.replayed_workloads`.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from ctrlmgr.controllers.namespace.controller import CONTROLLER_NAME as NAMESPAC
 from ctrlmgr.errors import RecordingError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.interpreter import collector_paused
+from ctrlmgr.recording.autoscaler_replay.autoscalers import JudgedAutoscalers
 from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.every_write import Moments, Plan, WriteTracker
 from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
 from ctrlmgr.recording.format import Change, Checkpoint, RecordingReader
 from ctrlmgr.recording.initial_entries import Placed, placed
-from ctrlmgr.recording.judged.autoscalers import JudgedAutoscalers
 from ctrlmgr.recording.owned.ownership import Owned, divergence_at
 from ctrlmgr.recording.owned.replayed_endpoints import OwnedEndpoints
 from ctrlmgr.recording.owned.replayed_namespaces import OwnedNamespaces
 from ctrlmgr.recording.owned.replayed_slices import MANAGERS, OwnedSlices
-from ctrlmgr.recording.owned.shared import SHARED, SharedKinds
+from ctrlmgr.recording.owned.replayed_workloads import SHARED, SharedKinds
 from ctrlmgr.recording.replay_stage import Restless, Stage
 from ctrlmgr.recording.replayed_controllers import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.report import Findings, Report, Unjudged

@@ -15,7 +15,6 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.node_selection import NodeAffinity
 from ctrlmgr.scheduling.resource_amounts import Amounts, amounts, pod_requests
-from ctrlmgr.scheduling.restrictions import Disk, disks_of
 from ctrlmgr.scheduling.scheduling_view import (
     AffinityTerm,
     NodeView,
@@ -26,6 +25,7 @@ from ctrlmgr.scheduling.scheduling_view import (
     decode_pod,
 )
 from ctrlmgr.scheduling.taints import Taint, Toleration
+from ctrlmgr.scheduling.volume_restrictions import Disk, disks_of
 
 ANY_ADDRESS: Final = "0.0.0.0"
 _ENDED: Final = ("Succeeded", "Failed")

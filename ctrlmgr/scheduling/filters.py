@@ -15,10 +15,10 @@ from ctrlmgr.scheduling.dynamic_resources import NO_DEVICES, PLUGIN, Devices
 from ctrlmgr.scheduling.node_selection import NodeSelector, selects
 from ctrlmgr.scheduling.pod_affinity import NO_AFFINITY, HardAffinity, Namespaces
 from ctrlmgr.scheduling.resource_amounts import PODS, shortages
-from ctrlmgr.scheduling.restrictions import IN_USE, NO_DISK, NO_ZONE, Zones, is_in_zones
 from ctrlmgr.scheduling.spread import MISSING_LABEL, HardSpread
 from ctrlmgr.scheduling.taints import UNSCHEDULABLE, Taint, first_untolerated, is_tolerated
 from ctrlmgr.scheduling.volume_binding import Delayed, allotted
+from ctrlmgr.scheduling.volume_restrictions import IN_USE, NO_DISK, NO_ZONE, Zones, is_in_zones
 
 UNSCHEDULABLE_NODE: Final = "node(s) were unschedulable"
 OTHER_NAME: Final = "node(s) didn't match the requested node name"

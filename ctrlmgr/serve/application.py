@@ -34,7 +34,7 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.controllers.flow_control.producer import HOOK, ConfigurationProducer
 from ctrlmgr.engine.features.chosen_gates import chosen_gates, report_gates
 from ctrlmgr.engine.kind_registry import Kinds
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App
 from ctrlmgr.informer import Informers, Quarantine, WatchCache
@@ -63,15 +63,15 @@ from ctrlmgr.serve.front import Front, advertised_address, default_route_address
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.kubelets import kubelets_of
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
-from ctrlmgr.serve.limiting import new_limiting
 from ctrlmgr.serve.notify import ServiceManager
 from ctrlmgr.serve.readiness import Readiness
+from ctrlmgr.serve.request_limits import new_limiting
 from ctrlmgr.serve.serving_front_proxy import with_front_proxy
 from ctrlmgr.serve.signing_keys import cluster_authentication, identity_of
 from ctrlmgr.serve.simulation.simulated_runtime import simulated_runtime, with_nodes
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
-from ctrlmgr.server.aggregating.passing_on import Aggregator
+from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.authn.issuer_pages import KEYS
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.pages.debug import debug_pages

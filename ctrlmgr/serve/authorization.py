@@ -31,11 +31,11 @@ from ctrlmgr.authorization.authorizer import (
 from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
 from ctrlmgr.authorization.node.node_authorizer import NodeAuthorizer
 from ctrlmgr.authorization.node.node_graph import NodeGraph
-from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
+from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 from ctrlmgr.client.controller_rights import UserRights
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.server import Backend
 from ctrlmgr.server.authz.authorization_webhook import WebhookAuthorizer

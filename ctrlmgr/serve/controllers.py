@@ -29,12 +29,12 @@ from ctrlmgr.controllers.flow_control.producer import MANAGER as PRODUCER
 from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
 from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.engine.request_options import Requester
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller, Periodic, Runnable
-from ctrlmgr.serve.throttled import Throttled
+from ctrlmgr.serve.client_rate_limit import Throttled
 from ctrlmgr.settings import Settings
 from ctrlmgr.workqueue import TokenBucket
 

@@ -23,17 +23,17 @@ from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.front_proxy import FrontProxyCertificate
-from ctrlmgr.http.serving_context import LOOPBACK, ServingContext
+from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.http.tls import CertificateFiles, ensure_certificates
+from ctrlmgr.http.tls_context import LOOPBACK, ServingContext
 from ctrlmgr.serve.authentication import ServingAuthentication
 from ctrlmgr.serve.serving_front_proxy import front_proxy_certificate
 from ctrlmgr.serve.shared_identity import making, shared_token
 from ctrlmgr.serve.tls_options import tls_options
 from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig
-from ctrlmgr.server.aggregating.passing_on import Aggregator
+from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.in_flight_limits import InFlightLimits
 from ctrlmgr.server.request_chain import Behind, Limits

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.http.serving_context import CIPHERS, OF_TLS_13, NamedPair, Pair, TlsOptions
+from ctrlmgr.http.tls_context import CIPHERS, OF_TLS_13, NamedPair, Pair, TlsOptions
 from ctrlmgr.settings import Settings
 
 _VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}

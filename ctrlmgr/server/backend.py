@@ -12,13 +12,13 @@ from random import Random
 from typing import Any, TypeVar
 
 from ctrlmgr.authorization.authorizer import AlwaysAllow
-from ctrlmgr.authorization.rbac.index import RbacIndex
+from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
@@ -28,8 +28,8 @@ from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.connect_subresources import Runtime
 from ctrlmgr.server.connector import Make
-from ctrlmgr.server.driver import Driver, Round
-from ctrlmgr.server.large.large_body_jobs import LargeBodyJobs
+from ctrlmgr.server.event_loop_driver import Driver, Round
+from ctrlmgr.server.largebodies.large_body_jobs import LargeBodyJobs
 from ctrlmgr.server.outbound_calls import Caller
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender

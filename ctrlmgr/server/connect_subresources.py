@@ -16,13 +16,13 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINTS, Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.cacher import Index
+from ctrlmgr.engine.api_errors import not_found
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.log_options import LogOptions
 from ctrlmgr.engine.operations import Target
-from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.engine.request_options import Query
 from ctrlmgr.engine.strategy import View
+from ctrlmgr.engine.watch_cache.cacher import Index
 from ctrlmgr.errors import ApiError, BadRequest, ServiceUnavailable
 
 _NODES = Resource("", "nodes")

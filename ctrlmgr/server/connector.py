@@ -14,8 +14,8 @@ from typing import Protocol, TypeAlias
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.log_options import LogOptions, parse_log
 from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.pod_log_options import LogOptions, parse_log
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.metrics import LONG_RUNNING
 from ctrlmgr.server.connect_subresources import Runtime, has_no_log, node_of, unreachable

@@ -36,16 +36,16 @@ from ctrlmgr.authentication.user import CredentialsRefused
 from ctrlmgr.authorization.attributes import Attributes, refusal
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.authorization.impersonation import PREFIX, Impersonation, wanted_user
+from ctrlmgr.engine.api_errors import forbidden, not_found
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Target
-from ctrlmgr.engine.refusals import forbidden, not_found
-from ctrlmgr.server.aggregating.passing_on import Aggregator
+from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
 from ctrlmgr.server.authz.lasting_rights import LastingRights
-from ctrlmgr.server.driver import Round
+from ctrlmgr.server.event_loop_driver import Round
 from ctrlmgr.server.in_flight_limits import Seat
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.responses import Response, text, warnings

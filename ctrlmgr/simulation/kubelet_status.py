@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.simulation.container_state import Memory, digest
-from ctrlmgr.simulation.life import ContainerLife, Life, is_sidecar, live
 from ctrlmgr.simulation.network import OPEN, Network
+from ctrlmgr.simulation.pod_lifecycle import ContainerLife, Life, is_sidecar, live
 from ctrlmgr.simulation.programs import image_name
 from ctrlmgr.simulation.runs import End, Span
 from ctrlmgr.simulation.simulated_files import Shared

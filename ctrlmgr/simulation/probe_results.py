@@ -1,8 +1,8 @@
 """Probes: compute when a container is started, ready, or killed by a probe.
 
 Guarantees: a probe runs after its initial delay and then once per period. A network probe passes, unless the container
-runs a known server and the port is wrong (`servers`). An exec probe is computed on the container's files at that time;
-an unknown command passes. Seconds count from the container's start.
+runs a known server and the port is wrong (`agnhost_servers`). The result of an exec probe follows from
+the container's files at that time; an unknown command passes. Seconds count from the container's start.
 """
 
 from __future__ import annotations

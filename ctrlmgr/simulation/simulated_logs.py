@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.simulation.life import ContainerLife, live
 from ctrlmgr.simulation.network import OPEN, Network
+from ctrlmgr.simulation.pod_lifecycle import ContainerLife, live
 from ctrlmgr.simulation.runs import End, Span
 from ctrlmgr.simulation.shell import Line
 

@@ -22,7 +22,7 @@ from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.customresourcedefinitions.controller import new_definition_controller
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
-from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Answer, Operation, Target
 from ctrlmgr.engine.request_options import Body, DeleteOptions, Requester, WriteOptions

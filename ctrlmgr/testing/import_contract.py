@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from ctrlmgr.api.resource import PODS, Key
-from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt
 from ctrlmgr.eventlog import Author, Event, EventLog, EventType, Imported, Proposal, verify
 from ctrlmgr.eventlog.imports import Stretch

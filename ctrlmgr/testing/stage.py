@@ -18,19 +18,19 @@ from ctrlmgr.api import status_responses
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine import request_options
 from ctrlmgr.engine.admission_attributes import Admission
-from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.calls.call import Call, Reply
-from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Answer, Listing, Target
 from ctrlmgr.engine.request_options import Body, Requester
-from ctrlmgr.engine.watch import Selection
+from ctrlmgr.engine.watch_cache.cacher import Cacher
+from ctrlmgr.engine.watch_cache.watch import Selection
 from ctrlmgr.errors import ApiError, Expired, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer.watchcache import WatchCache
+from ctrlmgr.informer.event_window import WatchCache
 from ctrlmgr.kinds import builtin
 from ctrlmgr.testing.fake_clock import FakeClock
 

@@ -17,8 +17,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.cli.output import trees
 from ctrlmgr.client import EngineClient, LogClient, ReconcileClient
+from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.calls.call import Call, Reply
-from ctrlmgr.engine.drive import Driver
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import Forbidden

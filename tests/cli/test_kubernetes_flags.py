@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from ctrlmgr import cli
 from ctrlmgr.cli import ctrlmgr
-from ctrlmgr.http.serving_context import LOOPBACK
 from ctrlmgr.http.tls import ensure_certificates
+from ctrlmgr.http.tls_context import LOOPBACK
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.served import ServerProcess
 from tests.cli.test_serve import serving, until

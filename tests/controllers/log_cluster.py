@@ -10,7 +10,7 @@ from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.authentication.user_names import service_account_of
 from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.engine.request_options import Requester
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache

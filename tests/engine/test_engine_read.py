@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource
-from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.operations import Append, Await, Operation, Read, Refresh, Target
 from ctrlmgr.engine.request_options import Body, WriteOptions
 from ctrlmgr.errors import LogUnavailable

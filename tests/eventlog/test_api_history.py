@@ -8,9 +8,9 @@ import pytest
 
 from ctrlmgr.client import LogClient
 from ctrlmgr.controllers.compaction.api_compaction import compact_api
-from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.generated_names import new_uid
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.eventlog import Author
 from tests.engine.stage import Stage
 

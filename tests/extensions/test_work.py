@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from ctrlmgr.api.field import supported_values
 from ctrlmgr.errors import RequestEntityTooLarge
 from ctrlmgr.extensions.compiled_schema import Schema
-from ctrlmgr.extensions.cost import relative_cost
 from ctrlmgr.extensions.custom import custom_codec
 from ctrlmgr.extensions.custom.custom_codec import CustomCodec
-from ctrlmgr.extensions.values import accept
-from ctrlmgr.extensions.values.go import equals_converted
-from ctrlmgr.extensions.values.listed import Listed
-from ctrlmgr.extensions.values.result import MOST_ERRORS, not_listed
+from ctrlmgr.extensions.schema_validation import accept
+from ctrlmgr.extensions.schema_validation.go import equals_converted
+from ctrlmgr.extensions.schema_validation.listed import Listed
+from ctrlmgr.extensions.schema_validation.result import MOST_ERRORS, not_listed
+from ctrlmgr.extensions.validation_cost import relative_cost
 from ctrlmgr.work_budget import bounded
 
 
@@ -28,8 +28,8 @@ def items(**schema: Any) -> dict[str, Any]:
 
 def test_an_enumeration_is_written_once_and_only_as_many_errors_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     written, found = Mock(wraps=supported_values), Mock(wraps=not_listed)
-    monkeypatch.setattr("ctrlmgr.extensions.values.listed.supported_values", written)
-    monkeypatch.setattr("ctrlmgr.extensions.values.explain.not_listed", found)
+    monkeypatch.setattr("ctrlmgr.extensions.schema_validation.listed.supported_values", written)
+    monkeypatch.setattr("ctrlmgr.extensions.schema_validation.explain.not_listed", found)
     errors = Schema(items(type="integer", enum=list(range(3000)))).validate([-1] * 10_000)
     assert len(errors) == found.call_count == MOST_ERRORS
     assert written.call_count == 1

@@ -32,7 +32,7 @@ from ctrlmgr.errors import (
     StatusDetails,
     TooManyRequests,
 )
-from ctrlmgr.framework.remote.list_and_watch import Changed, Listed, Message, Progressed, Stream
+from ctrlmgr.framework.remote.reflector import Changed, Listed, Message, Progressed, Stream
 from ctrlmgr.framework.remote.remote_api import Api, error_of, path_of
 from ctrlmgr.framework.remote.throttle import Throttle
 from ctrlmgr.recording.capture.cluster_client import Page, Served

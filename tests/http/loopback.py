@@ -10,12 +10,12 @@ from typing import Any
 
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.http.base_connection import BaseConnection
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import chunk
 from ctrlmgr.http.http1_connection import Connection
 from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.http.server_context import ServerContext
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 
 PRESENTED = [b"jane's", b"her authority's"]
 CERTIFICATE = {"subject": ((("commonName", "jane"),),)}

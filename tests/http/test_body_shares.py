@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.server_context import ServerContext
+from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.testing.fake_clock import FakeClock
 
 BOUNDS = replace(DEFAULT, bodies_bytes=400, peer_bodies_bytes=100)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from ctrlmgr.authentication.header_lines import HeaderLines
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.http.framing import CONTINUE, Header, chunk
 from ctrlmgr.http.head import Head
 from ctrlmgr.http.line_answers import LineAnswers
 from ctrlmgr.http.response_stream import Disconnected
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 
 LIMIT = 100_000
 CERTIFICATES = (b"jane's",)

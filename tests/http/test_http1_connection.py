@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.http.bounds import DEFAULT, Bounds
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 from ctrlmgr.testing.fake_clock import FakeClock
 from tests.http.loopback import CERTIFICATE, PRESENTED, Client
 

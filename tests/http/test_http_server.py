@@ -18,11 +18,11 @@ from ctrlmgr import threads
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http import http_server as serving_http
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.framing import chunk
 from ctrlmgr.http.http1_connection import Connection
 from ctrlmgr.http.lazy_timer import LazyTimer
 from ctrlmgr.http.response_stream import Stream
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 from ctrlmgr.server import Check, Health, HttpServer
 from ctrlmgr.server.presenting import sending
 from ctrlmgr.server.watch.hub import Hub

@@ -12,12 +12,12 @@ from cryptography import x509
 from ctrlmgr.authentication.x509_verification import certificate_user, vouch
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.http.client_certificates import presented_certificates
-from ctrlmgr.http.serving_context import ServingContext
 from ctrlmgr.http.tls import (
     CertificateFiles,
     ensure_certificates,
     issue_client_certificate,
 )
+from ctrlmgr.http.tls_context import ServingContext
 from ctrlmgr.testing import FakeClock
 from tests.authentication.authorities import NOW, SERVER, authority, make, subject
 from tests.server.authn.asked import failures

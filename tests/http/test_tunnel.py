@@ -16,15 +16,15 @@ import uvloop
 
 from ctrlmgr import threads
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http1_connection import Connection
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed
 from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.http.server_context import ServerContext
-from ctrlmgr.http.serving_context import ServingContext, TlsOptions
+from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.http.tls import ensure_certificates
+from ctrlmgr.http.tls_context import ServingContext, TlsOptions
 from ctrlmgr.http.tunnel import Receiver, Side, Tunnel
 
 

@@ -13,7 +13,7 @@ from ctrlmgr.controllers.node_lifecycle import Options as LifecycleOptions
 from ctrlmgr.controllers.scheduler import Options as SchedulerOptions
 from ctrlmgr.controllers.simulated_nodes import Options as NodesOptions
 from ctrlmgr.engine.request_options import Requester
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
 from tests.controllers.stage_context import StageContext

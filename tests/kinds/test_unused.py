@@ -13,7 +13,7 @@ from ctrlmgr.kinds.builtin import builtin_kinds, declared
 
 PACKAGE = Path(ctrlmgr.__file__).parent
 USED_BY = {
-    "bindings": "engine/writing.py",
+    "bindings": "engine/write_engine.py",
     "componentstatuses": "kinds/core/printers.py",  # a page about the control plane itself
     "events": "controllers/events/expiry.py",
     "limitranges": "admission/plugins/limit_ranger.py",

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from ctrlmgr.authorization.authorizer import AlwaysAllow
-from ctrlmgr.authorization.rbac.index import RbacIndex
+from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.largebodies.blueprint import DEFAULT, Rights
 from ctrlmgr.largebodies.worker import MOST_MEMORY
-from ctrlmgr.server.large.large_body_jobs import LargeBodyJobs
+from ctrlmgr.server.largebodies.large_body_jobs import LargeBodyJobs
 from tests.largebodies import hostile
 
 

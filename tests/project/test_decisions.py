@@ -12,8 +12,8 @@ from ctrlmgr.authentication import jwt
 from ctrlmgr.eventlog import hash_chain
 from ctrlmgr.eventlog.appending import committer
 from ctrlmgr.eventlog.sqlite import sqlite_log, sqlite_writer
-from ctrlmgr.http.bounds import DEFAULT as BOUNDS
 from ctrlmgr.http.response_stream import ONE_WRITE
+from ctrlmgr.http.size_limits import DEFAULT as BOUNDS
 from ctrlmgr.regexp import automaton
 from ctrlmgr.server.request import BODY_PATIENCE
 from ctrlmgr.server.watch import watching

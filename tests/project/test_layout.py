@@ -36,10 +36,10 @@ TESTED_ELSEWHERE = {
     "kinds/autoscaling": "kinds/refusals",
     "kinds/core/pod/volumes": "kinds/core/pod",  # a volume is tested in its pod
     "kinds/events": "kinds/core/test_core_event.py",  # one kind in two groups
-    "kinds/node": "kinds/test_immutable_classes.py",  # one test for all kinds of classes
+    "kinds/node": "kinds/test_class_kinds.py",  # one test for all kinds of classes
     "kinds/policy": "kinds/refusals",
     "kinds/rbac": "kinds/refusals",
-    "kinds/scheduling": "kinds/test_immutable_classes.py",
+    "kinds/scheduling": "kinds/test_class_kinds.py",
 }
 """Folders of the package without tests of their own, and what tests them instead."""
 

@@ -183,7 +183,15 @@ def test_a_name_that_does_not_exist_is_found(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["ctrlmgr/engine", "cacher.py", "ctrlmgr.engine.cacher", "engine.cacher", "cacher.Cacher", "ResourceStore"]
+    "name",
+    [
+        "ctrlmgr/engine",
+        "cacher.py",
+        "ctrlmgr.engine.watch_cache.cacher",
+        "engine.cacher",
+        "cacher.Cacher",
+        "ResourceStore",
+    ],
 )
 def test_a_name_that_exists_is_accepted(name: str) -> None:
     assert unresolved(f"See `{name}`.", is_code=True) == []

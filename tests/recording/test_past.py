@@ -17,7 +17,7 @@ from ctrlmgr.errors import RecordingError
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.recording.format import Change, Checkpoint, Entry
 from ctrlmgr.recording.initial_entries import placed
-from ctrlmgr.recording.owned.admitted import with_account
+from ctrlmgr.recording.owned.admission_fields import with_account
 from ctrlmgr.testing.replays import Replayer
 from tests.recording.samples import WORKLOADS, write_lines
 

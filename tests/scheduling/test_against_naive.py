@@ -13,8 +13,8 @@ from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.cycle import decide
 from ctrlmgr.scheduling.filters import Filters, Refusal, Volumes
 from ctrlmgr.scheduling.preemption import Budget, victims_on
-from ctrlmgr.scheduling.restrictions import IN_USE, NO_DISK, NO_ZONE
 from ctrlmgr.scheduling.scheduling_view import NodeView, PodView, Selector
+from ctrlmgr.scheduling.volume_restrictions import IN_USE, NO_DISK, NO_ZONE
 from tests.scheduling import naive
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ctrlmgr.scheduling.fit import Fit, FitNode, FitSpec, fit
+from ctrlmgr.scheduling.daemon_pod_fit import Fit, FitNode, FitSpec, fit
 from ctrlmgr.scheduling.node_selection import NodeSelector
 from ctrlmgr.scheduling.taints import Taint, Toleration, first_untolerated
 

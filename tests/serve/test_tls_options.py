@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.http.serving_context import NamedPair, Pair
+from ctrlmgr.http.tls_context import NamedPair, Pair
 from ctrlmgr.serve.tls_options import tls_options
 from ctrlmgr.settings import load
 

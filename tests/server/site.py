@@ -18,14 +18,14 @@ from ctrlmgr import threads
 from ctrlmgr.api.object import Object
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock, SystemClock
-from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.eventlog import Author, EventLog, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.http.bounds import DEFAULT, Bounds
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
-from ctrlmgr.server.aggregating.passing_on import Aggregator
+from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.step import Auditing
 from ctrlmgr.server.authn.access import AllowEverything, Authenticator
 from ctrlmgr.server.authn.reviews import Reviews

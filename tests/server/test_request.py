@@ -11,10 +11,10 @@ import pytest
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import User
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, UnsupportedMediaType
-from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.head import Head
 from ctrlmgr.http.response_stream import ONE_WRITE
+from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.server import request as requests
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import AGENT_LENGTH, BODY_LIMIT, MOST_PARAMETERS, Request, parse_query

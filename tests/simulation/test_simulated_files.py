@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.simulation.behaviour import read
-from ctrlmgr.simulation.life import Life, live
+from ctrlmgr.simulation.pod_lifecycle import Life, live
 from ctrlmgr.simulation.simulated_files import Shared, is_sharing
 
 MOUNT = [{"name": "v", "mountPath": "/v"}]

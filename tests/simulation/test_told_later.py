@@ -12,7 +12,7 @@ from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.simulation.behaviour import read
 from ctrlmgr.simulation.container_state import Memory, digest, remembered
 from ctrlmgr.simulation.kubelet_status import Desired, Place, desired_status
-from tests.simulation.test_life import clock, container, pod
+from tests.simulation.test_pod_lifecycle import clock, container, pod
 
 PLACE = Place(("192.0.2.1",), ("10.0.0.2",))
 

@@ -18,7 +18,7 @@ from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Check, Health, Pages
-from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
+from ctrlmgr.server.authn.known_users_authorizer import KnownUsersAuthorizer
 from ctrlmgr.server.authn.reviews import Reviews
 from ctrlmgr.server.authn.token_file import Tokens
 from ctrlmgr.server.authn.union import Authentication

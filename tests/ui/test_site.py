@@ -15,7 +15,7 @@ import pytest
 from ctrlmgr.authentication.user import ANONYMOUS, User
 from ctrlmgr.authorization.attributes import path_attributes
 from ctrlmgr.errors import Unauthorized
-from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
+from ctrlmgr.server.authn.known_users_authorizer import KnownUsersAuthorizer
 from tests.server.site import TIMEOUT
 from tests.ui.site import TOKEN, Served
 

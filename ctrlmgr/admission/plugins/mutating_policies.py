@@ -26,9 +26,9 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.engine.admission_attributes import Attributes, Changer, Verb
+from ctrlmgr.engine.api_errors import forbidden
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.refusals import forbidden
 from ctrlmgr.errors import ApiError, Forbidden, InternalError, StatusCause, StatusDetails
 from ctrlmgr.expressions.costs import MATCH_LIMIT
 from ctrlmgr.expressions.environment import NoValue

@@ -18,7 +18,7 @@ from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
-from ctrlmgr.engine.refusals import not_found, terminating
+from ctrlmgr.engine.api_errors import not_found, terminating
 
 IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))
 """Namespaces that cannot be deleted."""

@@ -11,9 +11,9 @@ from ctrlmgr.admission.expressions.inputs import input_of
 from ctrlmgr.admission.webhooks.webhook_selection import Invocation
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.engine.admission_attributes import Attributes
+from ctrlmgr.engine.api_errors import forbidden
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.refusals import forbidden
 from ctrlmgr.expressions.costs import MATCH_LIMIT
 from ctrlmgr.expressions.library.authorizing import Ask
 

@@ -15,9 +15,9 @@ from typing import NamedTuple, Protocol
 from ctrlmgr.admission.webhooks.hooks import Hook, Rule
 from ctrlmgr.api.resource import NAMESPACES
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.api_errors import not_found
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kind_registry import Kinds
-from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.errors import InternalError
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.authorization.rbac.index import GROUP
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
+from ctrlmgr.authorization.rbac.rule_resolver import GROUP
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _API_VERSION = f"{GROUP}/v1"

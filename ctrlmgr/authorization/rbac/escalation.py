@@ -12,8 +12,8 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
-from ctrlmgr.authorization.rbac.index import CLUSTER_ROLES, GROUP, ROLES, RbacIndex, role_key
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, compacted, covers, quoted
+from ctrlmgr.authorization.rbac.rule_resolver import CLUSTER_ROLES, GROUP, ROLES, RbacIndex, role_key
 from ctrlmgr.errors import ApiError, InternalError, NotFound, StatusDetails
 from ctrlmgr.golang.go_text import quote
 

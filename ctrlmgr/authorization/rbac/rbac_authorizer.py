@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, length
 from ctrlmgr.authorization.authorizer import NO_OPINION, Decision, Immediate, RuleListing, Verdict, aggregate
-from ctrlmgr.authorization.rbac.index import RbacIndex
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, first_allowing
+from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 from ctrlmgr.caches import BoundedCache
 
 _ENTRIES: Final = 8192

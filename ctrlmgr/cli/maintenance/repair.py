@@ -96,7 +96,7 @@ def _client(log: EventLog) -> EngineClient:
     from ctrlmgr.client import ControllerRunner, EngineClient, LogState
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.engine.request_options import Requester
-    from ctrlmgr.engine.writing import WriteEngine
+    from ctrlmgr.engine.write_engine import WriteEngine
     from ctrlmgr.kinds.builtin import builtin_kinds
 
     clock, state = SystemClock(), LogState(log)

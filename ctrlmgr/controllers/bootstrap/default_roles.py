@@ -23,7 +23,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.bootstrap import default_bindings as declared
 from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, service_account
 from ctrlmgr.authorization.bootstrap.reconciling import Operation, Step, reconcile_binding, reconcile_role
-from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from ctrlmgr.authorization.rbac.rule_resolver import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.descriptor import ControllerDescriptor

@@ -16,7 +16,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.errors import AlreadyExists, CtrlmgrError
-from ctrlmgr.kinds.immutable_classes import SYSTEM_PRIORITIES
+from ctrlmgr.kinds.scheduling.priority_class import SYSTEM_PRIORITIES
 
 log = structlog.get_logger(__name__)
 

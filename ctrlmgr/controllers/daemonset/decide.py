@@ -2,7 +2,8 @@
 
 Guarantees, Kubernetes' (`pkg/controller/daemon/daemon_controller.go` and `update.go`):
 - Every node that the template fits has one pod. If the node no longer fits, the pod stays only while it may continue
-  there (`scheduling.fit`). A pod that has ended is deleted and replaced; a failed one only after its backoff.
+  there (`scheduling.daemon_pod_fit`). A pod that has ended is deleted and replaced. A failed pod is replaced only after
+  its backoff.
 - Of several pods on a node the oldest stays. With a surge both an old and a new pod stay while the old one is ready and
   the new one is not available yet.
 - An update without surge never exceeds the maximum of unavailable pods; unavailable old pods are deleted first. With a
@@ -20,7 +21,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.daemonset.daemon_pods import HASH_LABEL, is_updated, oldest_first
 from ctrlmgr.controllers.daemonset.view import DaemonSet, Pods
 from ctrlmgr.controllers.workloads.controlled_pods import is_available, is_ready
-from ctrlmgr.scheduling.fit import Fit, FitNode, fit
+from ctrlmgr.scheduling.daemon_pod_fit import Fit, FitNode, fit
 
 Backoff = Callable[[str], float]
 """Returns the seconds that the failed pod on a node must stay; called once for each failed pod."""

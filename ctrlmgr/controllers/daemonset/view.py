@@ -19,7 +19,7 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.controllers.workloads.int_or_percent import RollingUpdate, scaled
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.kinds.label_selectors import selector_of
-from ctrlmgr.scheduling.fit import FitSpec
+from ctrlmgr.scheduling.daemon_pod_fit import FitSpec
 
 DAEMON_SETS: Final = Resource("apps", "daemonsets")
 API_VERSION: Final = "apps/v1"

@@ -5,8 +5,8 @@ Guarantees:
 - Recording only appends to a queue: it never waits and never fails. If 1,000 occurrences are queued already, further
   ones are dropped. Their number is logged at once and then at most every ten seconds.
 - There are two recorders, as in client-go. Most controllers' (`tools/record`) combines similar occurrences, counts
-  equal ones and limits the rate of a component (`correlation`). The other (`tools/events`, the API `events.k8s.io/v1`)
-  turns repeated occurrences into a series (`series`); the scheduler and the repairs use it.
+  equal ones and limits the rate of a component (`event_correlation`). The other (`tools/events`, the API
+  `events.k8s.io/v1`) turns repeated occurrences into a series (`series`); the scheduler and the repairs use it.
 - If the log is unavailable, the queue waits, for up to 12 tries. An Event that the log refuses is dropped; a
   terminating namespace accepts no Events.
 - After `close` each queued occurrence is tried once more.

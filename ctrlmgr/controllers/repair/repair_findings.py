@@ -6,7 +6,7 @@ Guarantees:
   listing. There is never a finding against that one.
 - An unused claim is a finding each time; `controllers.repair` counts how often it was found.
 
-`addresses` and `ports` read the values of a Service, and format findings with Kubernetes' messages.
+`address_findings` and `port_findings` read the values of a Service, and format findings with Kubernetes' messages.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
 from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from ctrlmgr.controllers.scheduler.scheduler_cache import World
+from ctrlmgr.controllers.scheduler.scheduling_queue import ClusterEvent, Entry, Waiting
 from ctrlmgr.controllers.workloads.status_conditions import condition_of, with_condition
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
@@ -40,7 +41,6 @@ from ctrlmgr.manager import Controller, Result, Watch
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.cycle import Decision, decide
 from ctrlmgr.scheduling.preemption import Candidate
-from ctrlmgr.scheduling.scheduling_queue import ClusterEvent, Entry, Waiting
 from ctrlmgr.scheduling.structured.pools import NodePlace
 from ctrlmgr.scheduling.volume_binding import allotted
 

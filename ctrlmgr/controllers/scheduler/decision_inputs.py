@@ -21,9 +21,9 @@ from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
 from ctrlmgr.scheduling.node_selection import NodeSelector
 from ctrlmgr.scheduling.preemption import Budget
-from ctrlmgr.scheduling.restrictions import Zones, zones_of
 from ctrlmgr.scheduling.scheduling_view import Selector
 from ctrlmgr.scheduling.volume_binding import Candidate, Delayed
+from ctrlmgr.scheduling.volume_restrictions import Zones, zones_of
 
 BUDGETS: Final = Resource("policy", "poddisruptionbudgets")
 CLAIMS: Final = Resource("", "persistentvolumeclaims")

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
 from ctrlmgr.controllers.scheduler.scheduled_claims import RESOURCE_CLAIMS
+from ctrlmgr.controllers.scheduler.scheduling_queue import ClusterEvent
 from ctrlmgr.informer import Change
 from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
-from ctrlmgr.scheduling.scheduling_queue import ClusterEvent
 from ctrlmgr.scheduling.scheduling_view import decode_node
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.simulation.behaviour import Behaviour, Subject, told
-from ctrlmgr.simulation.life import PULL_TAKES
 from ctrlmgr.simulation.nodes import slowness
+from ctrlmgr.simulation.pod_lifecycle import PULL_TAKES
 from ctrlmgr.simulation.programs import is_task
 from ctrlmgr.simulation.runs import End
 

@@ -44,7 +44,7 @@ class _Version(NamedTuple):
 
 
 class Services:
-    """All Services: an index that a cacher fills (`engine.cacher.Index`), and the handler of informers."""
+    """All Services: an index that a cacher fills (`engine.watch_cache.cacher.Index`), and the handler of informers."""
 
     resources: Sequence[Resource] = (SERVICES, ENDPOINT_SLICES)
 

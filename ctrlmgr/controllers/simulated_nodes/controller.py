@@ -33,8 +33,8 @@ from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules, read_beha
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips_of, misunderstood, taken_at
 from ctrlmgr.controllers.simulated_nodes.cluster_services import SeenServices, Services
 from ctrlmgr.controllers.simulated_nodes.kubelet_events import kubelet_events, unknown_commands
+from ctrlmgr.controllers.simulated_nodes.node_leases import Renewals
 from ctrlmgr.controllers.simulated_nodes.published_slices import RESOURCE_SLICES, ResourceSlices, slice_keys
-from ctrlmgr.controllers.simulated_nodes.renewals import Renewals
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
 from ctrlmgr.errors import AlreadyExists, NotFound
 from ctrlmgr.informer import Change, Lister
@@ -43,7 +43,6 @@ from ctrlmgr.scheduling.cluster_model import NodeInfo, PodInfo
 from ctrlmgr.scheduling.filters import PORTS_TAKEN
 from ctrlmgr.scheduling.resource_amounts import shortages
 from ctrlmgr.simulation.kubelet_status import Place, desired_status, rejected
-from ctrlmgr.simulation.life import live
 from ctrlmgr.simulation.nodes import (
     ADDRESSES,
     MARK,
@@ -55,6 +54,7 @@ from ctrlmgr.simulation.nodes import (
     problems,
     templates,
 )
+from ctrlmgr.simulation.pod_lifecycle import live
 from ctrlmgr.simulation.simulated_files import is_sharing
 
 log = structlog.get_logger(__name__)

@@ -19,7 +19,7 @@ from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips
 from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.simulation.agnhost_servers import server_of
-from ctrlmgr.simulation.life import ContainerLife, live
+from ctrlmgr.simulation.pod_lifecycle import ContainerLife, live
 from ctrlmgr.simulation.programs import variables_of, words_of
 from ctrlmgr.simulation.shell.archive_tools import COMMAND_LINE
 from ctrlmgr.simulation.shell.console import Chunk, Command, Setting, Terminal, command

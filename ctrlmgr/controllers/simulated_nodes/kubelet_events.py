@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.simulation.life import Life
+from ctrlmgr.simulation.pod_lifecycle import Life
 
 _NORMAL: Final = "Normal"
 _WARNING: Final = "Warning"

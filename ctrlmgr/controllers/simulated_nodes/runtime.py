@@ -17,7 +17,7 @@ from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips
 from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
 from ctrlmgr.controllers.simulated_nodes.execution import Executions
-from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.simulation.runs import Span
 from ctrlmgr.simulation.shell import Line

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from ctrlmgr.api import status_responses
+from ctrlmgr.engine.api_errors import not_found
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.operations import Answer, Await, Operation, Target
-from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.request_options import Body, Requester, WriteOptions, check_delete, delete_options
 from ctrlmgr.engine.subresources.handler import Handler, admit_body, decode
 from ctrlmgr.engine.verbs.delete import decide_delete

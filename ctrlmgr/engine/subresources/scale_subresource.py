@@ -17,11 +17,11 @@ from ctrlmgr.api.field import Path, errors_of, invalid, refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.api_errors import conflict, internal
 from ctrlmgr.engine.kind import GroupVersionKind, Kind, Replicas, Scaling
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.managedfields.scale_handler import SCALE_VERSION, from_scale, to_scale
 from ctrlmgr.engine.operations import Answer, Operation, Target
-from ctrlmgr.engine.refusals import conflict, internal
 from ctrlmgr.engine.request_options import Body, GetOptions, Requester, WriteOptions
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.subresources.handler import Handler, decode

@@ -6,8 +6,8 @@ from typing import Any
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.api_errors import conflict
 from ctrlmgr.engine.operations import Answer, Operation
-from ctrlmgr.engine.refusals import conflict
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.change import decide_change
 from ctrlmgr.engine.writes.attempts import RETRIES, decide_and_append

@@ -18,10 +18,10 @@ from typing import Any
 
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.engine.admission_attributes import Verb
+from ctrlmgr.engine.api_errors import already_exists, conflict, not_found
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.managedfields.controller_entries import FieldMarks
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.refusals import already_exists, conflict, not_found
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.verbs.change import decide_change, is_released
 from ctrlmgr.engine.verbs.create import decide_create

@@ -17,11 +17,11 @@ from ctrlmgr.api.field import FieldError, errors_of, invalid, refuse
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.api_errors import conflict, not_found
 from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.managedfields import keep_timestamps
 from ctrlmgr.engine.operations import Operation
-from ctrlmgr.engine.refusals import conflict, not_found
 from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.object_meta import update_errors

@@ -14,10 +14,10 @@ from ctrlmgr.api.field import FieldError, errors_of, refuse
 from ctrlmgr.api.resource import Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.api_errors import already_exists, no_free_name
 from ctrlmgr.engine.features.dropping import drop_disabled
 from ctrlmgr.engine.generated_names import generate_name, new_uid
 from ctrlmgr.engine.operations import Answer, Operation
-from ctrlmgr.engine.refusals import already_exists, no_free_name
 from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.name_formats import any_name, path_segment_name

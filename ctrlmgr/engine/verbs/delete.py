@@ -11,8 +11,8 @@ from ctrlmgr.api import status_responses
 from ctrlmgr.api.object import Object
 from ctrlmgr.engine import deletion
 from ctrlmgr.engine.admission_attributes import Verb
+from ctrlmgr.engine.api_errors import not_found
 from ctrlmgr.engine.operations import Answer, Operation
-from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.request_options import DeleteOptions
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.writes.attempts import RETRIES, Decision, decide_and_append

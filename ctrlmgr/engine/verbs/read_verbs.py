@@ -18,18 +18,18 @@ from typing import NamedTuple, Protocol
 from ctrlmgr.api.field import invalid
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Revision
-from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.api_errors import list_expired, not_found, too_large_version
 from ctrlmgr.engine.calls.call import CallInputs
 from ctrlmgr.engine.conversion import converting, shown, shown_all
 from ctrlmgr.engine.kind import Kind
-from ctrlmgr.engine.log_history import History, read_history
 from ctrlmgr.engine.operations import REFRESH, Await, Listing, Operation, Read, Target
 from ctrlmgr.engine.paging import NEWEST, Place, decode_continue, encode_continue
-from ctrlmgr.engine.refusals import list_expired, not_found, too_large_version
 from ctrlmgr.engine.request_options import EXACT, GetOptions, ListOptions
-from ctrlmgr.engine.resource_store import EVERYWHERE, Span, path_of
 from ctrlmgr.engine.strategy import State
-from ctrlmgr.engine.watch import Selection, Start
+from ctrlmgr.engine.watch_cache.cacher import Cacher
+from ctrlmgr.engine.watch_cache.log_history import History, read_history
+from ctrlmgr.engine.watch_cache.resource_store import EVERYWHERE, Span, path_of
+from ctrlmgr.engine.watch_cache.watch import Selection, Start
 from ctrlmgr.errors import BadRequest, Expired, UnknownError
 from ctrlmgr.eventlog.event import EventType, Snapshot
 from ctrlmgr.eventlog.log import EventLog

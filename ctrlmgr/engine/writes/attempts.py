@@ -19,9 +19,9 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import parse_time
 from ctrlmgr.engine.admission_attributes import Changer
+from ctrlmgr.engine.api_errors import already_exists, conflict
 from ctrlmgr.engine.deferred_proposals import DeferredProposals
 from ctrlmgr.engine.operations import REFRESH, Answer, Append, Operation
-from ctrlmgr.engine.refusals import already_exists, conflict
 from ctrlmgr.engine.writes.object_size import refuse_large
 from ctrlmgr.engine.writes.write_context import Request
 from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound

@@ -1,12 +1,12 @@
 """The event log in a PostgreSQL database: any number of processes on any hosts append to it and follow it.
 
 Guarantees beyond the protocol's:
-- An append is one round trip (`postgres.writer`), so a stopped client never blocks other appends. Compaction needs
+- An append is one round trip (`postgres_writer`), so a stopped client never blocks other appends. Compaction needs
   several; if it stops for a second, the server aborts it.
 - A dropped connection or a restarted server delays calls but fails none: reads and appends are retried for `patience`
   seconds. The log looks up whether an interrupted append was committed.
 - The primary may change. Reads, appends and waits continue with the new one, after a check that it has the same log
-  (`postgres.servers`). A replaced primary acknowledges no append and serves no new read.
+  (`postgres_servers`). A replaced primary acknowledges no append and serves no new read.
 - Readers have at most `pool_size` connections. If all are busy with a hanging server, a read fails within seconds.
 - Following other processes does not depend on notifications. LISTEN is only a hint, and the head is polled too. If a
   self-test shows that hints do not arrive (a pooler in transaction mode), the head is polled more often.

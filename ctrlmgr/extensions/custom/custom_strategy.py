@@ -16,11 +16,11 @@ from ctrlmgr.api.field import FieldError, invalid
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import DEFINITIONS, Key
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.engine.refusals import forbidden
+from ctrlmgr.engine.api_errors import forbidden
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.name_formats import qualified_name
-from ctrlmgr.extensions.cost import relative_cost
 from ctrlmgr.extensions.definition import Version
+from ctrlmgr.extensions.validation_cost import relative_cost
 from ctrlmgr.golang.go_text import quote
 
 _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")

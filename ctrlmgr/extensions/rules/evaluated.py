@@ -17,8 +17,8 @@ from ctrlmgr.expressions.costs import MOST_STEPS, PER_CALL_LIMIT, TOTAL_LIMIT
 from ctrlmgr.expressions.values import NONE, CostExceeded, EvalError, Optional
 from ctrlmgr.extensions.rules.compiled_rules import Node, Rule
 from ctrlmgr.extensions.rules.typing import visible
+from ctrlmgr.extensions.schema_validation.go import identity, same, told
 from ctrlmgr.extensions.structural import MISSING
-from ctrlmgr.extensions.values.go import identity, same, told
 from ctrlmgr.work_budget import bounded
 
 _LONGEST_MESSAGE: Final = 5 * 1024

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ctrlmgr.expressions.cost_estimation.cost_ranges import Range
+from ctrlmgr.expressions.cost_estimation.operands import Place
 from ctrlmgr.expressions.escapes import escaped
-from ctrlmgr.expressions.estimating.cost_ranges import Range
-from ctrlmgr.expressions.estimating.operands import Place
 from ctrlmgr.extensions.rules.typing import fields_of, is_embedded
 from ctrlmgr.extensions.structural import INT_OR_STRING, Raw, single_items
 

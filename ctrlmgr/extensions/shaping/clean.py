@@ -1,7 +1,7 @@
 """Checks that a value has no undeclared fields and no nulls that its schema forbids.
 
 This is the fast path for the usual case: one walk, which changes nothing and tracks no paths. Values that it refuses
-are pruned by `prune` and `nulls`.
+are pruned by `structural_pruning` and `nulls`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, duplicate, invalid
+from ctrlmgr.extensions.schema_validation.go import identity, told
 from ctrlmgr.extensions.structural import Structural
-from ctrlmgr.extensions.values.go import identity, told
 
 Check: TypeAlias = Callable[[Any], bool]
 

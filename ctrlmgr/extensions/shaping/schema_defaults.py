@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+from ctrlmgr.extensions.schema_validation.go import same
 from ctrlmgr.extensions.shaping.defaulting import copied
 from ctrlmgr.extensions.shaping.embedded_metadata import coerce
 from ctrlmgr.extensions.shaping.structural_pruning import prune
 from ctrlmgr.extensions.structural import MISSING, Structural
-from ctrlmgr.extensions.values.go import same
 
 Steps: TypeAlias = tuple[str | None, ...]
 """The path from the root to a node: names of fields, `*` for a map's values, None for a list's items."""

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.extensions.rules.compiled_rules import compile_rules
 from ctrlmgr.extensions.rules.evaluated import evaluate_rules
+from ctrlmgr.extensions.schema_validation.explain import explain
+from ctrlmgr.extensions.schema_validation.go import same, told
+from ctrlmgr.extensions.schema_validation.schema_node import Node
 from ctrlmgr.extensions.shaping.defaulting import copied
 from ctrlmgr.extensions.shaping.embedded_metadata import coerce, validate_embedded
 from ctrlmgr.extensions.shaping.schema_defaults import Steps, surround
 from ctrlmgr.extensions.shaping.structural_pruning import prune
 from ctrlmgr.extensions.structural import META, MISSING, Structural
-from ctrlmgr.extensions.values.explain import explain
-from ctrlmgr.extensions.values.go import same, told
-from ctrlmgr.extensions.values.schema_node import Node
 
 _TYPE_META = {"kind": "Validation", "apiVersion": "validation/v1"}
 

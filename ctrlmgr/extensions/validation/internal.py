@@ -15,8 +15,8 @@ from itertools import count, repeat
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import Path
+from ctrlmgr.extensions.schema_validation.go import same
 from ctrlmgr.extensions.structural import Raw
-from ctrlmgr.extensions.values.go import same
 
 SPEC = Path("spec")
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ctrlmgr.api.field import ROOT
 from ctrlmgr.engine.validation.webhook_validation import validate_ca_bundle
+from ctrlmgr.extensions.schema_validation.go import same
 from ctrlmgr.extensions.shaping.schema_defaults import pruned_defaults
 from ctrlmgr.extensions.structural import (
     EMBEDDED,
@@ -28,7 +29,6 @@ from ctrlmgr.extensions.validation.internal import InternalSpec, internal_spec, 
 from ctrlmgr.extensions.validation.schema_validation import TYPES, set_item_errors, strict_list_errors
 from ctrlmgr.extensions.validation.structural_violations import is_structural
 from ctrlmgr.extensions.validation.version_validation import MOST_SELECTABLE_FIELDS
-from ctrlmgr.extensions.values.go import same
 
 
 class Requirements(NamedTuple):

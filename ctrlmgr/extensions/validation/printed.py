@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ctrlmgr.extensions.schema_validation.go import shown
 from ctrlmgr.extensions.structural import Raw
 from ctrlmgr.extensions.validation.internal import InternalSpec, Part
-from ctrlmgr.extensions.values.go import shown
 
 
 class _Field(NamedTuple):

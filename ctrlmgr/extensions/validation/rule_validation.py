@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, internal_error, invalid
+from ctrlmgr.expressions.cost_estimation.cost_ranges import LARGEST
+from ctrlmgr.expressions.cost_estimation.walking import estimate_cost
 from ctrlmgr.expressions.environment import Expression
-from ctrlmgr.expressions.estimating.cost_ranges import LARGEST
-from ctrlmgr.expressions.estimating.walking import estimate_cost
 from ctrlmgr.extensions.rules.compiled_rules import UNTYPED, Place, Rule, compile_rules, rules_with_places
 from ctrlmgr.extensions.rules.max_sizes import Sizes, sizes_of
 from ctrlmgr.extensions.structural import RULES, Raw

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
+from ctrlmgr.extensions.schema_validation.go import same
 from ctrlmgr.extensions.structural import (
     EMBEDDED,
     INT_OR_STRING,
@@ -26,7 +27,6 @@ from ctrlmgr.extensions.structural import (
     refuse_unsupported,
     single_items,
 )
-from ctrlmgr.extensions.values.go import same
 from ctrlmgr.regexp import PatternError, compiled
 
 Level: TypeAlias = Literal["root", "item", "field"]

@@ -30,7 +30,7 @@ from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import NORMAL, EventBroadcaster, Recorder
 from ctrlmgr.engine.generated_names import new_uid
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, SettingsError
 from ctrlmgr.eventlog import Author
 from ctrlmgr.eventlog.opening import open_sessions

@@ -18,7 +18,7 @@ from ctrlmgr.client.engine_client import binding
 from ctrlmgr.client.fencing import pinned
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.request_options import Requester
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import NotFound, OutcomeUnknown, RequestTimeout
 from ctrlmgr.eventlog.event import Cause
 from ctrlmgr.framework.remote.api_server_log import RemoteLog

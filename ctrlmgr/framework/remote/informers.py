@@ -21,7 +21,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog.event import EventType, Snapshot
 from ctrlmgr.framework.remote.api_server_log import NoFeed, RemoteLog
-from ctrlmgr.framework.remote.list_and_watch import Changed, Listed, Message, Progressed, Stream
+from ctrlmgr.framework.remote.reflector import Changed, Listed, Message, Progressed, Stream
 from ctrlmgr.framework.remote.remote_api import Api
 from ctrlmgr.informer import Change, Informer, Informers, Quarantine
 

@@ -23,7 +23,6 @@ from hpack import Decoder, HPACKError
 from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.caches.memoized import memoized
-from ctrlmgr.http.bounds import Bounds
 from ctrlmgr.http.head import (
     BAD_REQUEST,
     EXPECTATION_FAILED,
@@ -35,6 +34,7 @@ from ctrlmgr.http.head import (
 )
 from ctrlmgr.http.http2.frames import Code, ConnectionFault, StreamFault
 from ctrlmgr.http.http2.huffman import decoded
+from ctrlmgr.http.size_limits import Bounds
 
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"(?![\t ])[\t\x20-\x7e\x80-\xff]*(?<![\t ])")

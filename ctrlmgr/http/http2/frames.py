@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.http.bounds import Bounds
+from ctrlmgr.http.size_limits import Bounds
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """The first bytes of a client."""

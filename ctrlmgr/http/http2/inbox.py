@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from ctrlmgr.http.bounds import Bounds
 from ctrlmgr.http.http2.frames import ACK, SETTINGS, Code, ConnectionFault, Frame, FrameReader
+from ctrlmgr.http.size_limits import Bounds
 
 
 class Inbox:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ctrlmgr.kinds.apps import printers
-from ctrlmgr.kinds.apps.deployments import DaemonSetStrategy, DeploymentStrategy, ReplicaSetStrategy
+from ctrlmgr.kinds.apps.daemon_set import DaemonSetStrategy
+from ctrlmgr.kinds.apps.deployment import DeploymentStrategy
+from ctrlmgr.kinds.apps.replica_set import ReplicaSetStrategy
 from ctrlmgr.kinds.apps.stateful_set import ControllerRevisionStrategy, StatefulSetStrategy
 from ctrlmgr.kinds.kind_declaration import Declaration
 

@@ -6,7 +6,7 @@ from ctrlmgr.engine.managedfields.field_set import EVERY
 from ctrlmgr.engine.managedfields.reset_fields import STATUS, USUAL, all_but, only
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.apps import printers as apps_printers
-from ctrlmgr.kinds.apps.deployments import PodTemplateStrategy, ReplicationControllerStrategy
+from ctrlmgr.kinds.apps.replica_set import ReplicationControllerStrategy
 from ctrlmgr.kinds.core import printers
 from ctrlmgr.kinds.core.config_map import ConfigMapStrategy
 from ctrlmgr.kinds.core.core_event import EventStrategy
@@ -18,6 +18,7 @@ from ctrlmgr.kinds.core.persistent_volume import PersistentVolumeStrategy
 from ctrlmgr.kinds.core.persistent_volume_claim import PersistentVolumeClaimStrategy
 from ctrlmgr.kinds.core.pod.pod_printer import PODS
 from ctrlmgr.kinds.core.pod.strategy import PodStrategy
+from ctrlmgr.kinds.core.pod_template import PodTemplateStrategy
 from ctrlmgr.kinds.core.resource_quota import ResourceQuotaStrategy
 from ctrlmgr.kinds.core.secret import SecretStrategy
 from ctrlmgr.kinds.core.service.strategy import ServiceStrategy

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.immutable_classes import IngressClassStrategy
 from ctrlmgr.kinds.kind_declaration import Declaration
 from ctrlmgr.kinds.networking import printers
 from ctrlmgr.kinds.networking.ingress import IngressStrategy
+from ctrlmgr.kinds.networking.ingress_class import IngressClassStrategy
 from ctrlmgr.kinds.networking.ip_address import IPAddressStrategy
 from ctrlmgr.kinds.networking.network_policy import NetworkPolicyStrategy
 from ctrlmgr.kinds.networking.service_cidr import ServiceCIDRStrategy

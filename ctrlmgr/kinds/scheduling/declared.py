@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ctrlmgr.kinds.immutable_classes import PriorityClassStrategy
 from ctrlmgr.kinds.kind_declaration import Declaration
 from ctrlmgr.kinds.scheduling import printers
+from ctrlmgr.kinds.scheduling.priority_class import PriorityClassStrategy
 
 KINDS = (
     Declaration(

@@ -16,7 +16,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.eventlog import EventType, Proposal
-from ctrlmgr.recording.owned.admitted import with_account
+from ctrlmgr.recording.owned.admission_fields import with_account
 
 
 class _Owner(msgspec.Struct):

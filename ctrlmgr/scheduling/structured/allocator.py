@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from ctrlmgr.api.quantity import parse
 from ctrlmgr.scheduling.structured.constraints import Constraint
+from ctrlmgr.scheduling.structured.consumable_capacity import consumed, fits
 from ctrlmgr.scheduling.structured.device_selectors import AllocationError, selects
 from ctrlmgr.scheduling.structured.pools import Counters, Device, DeviceID, Fields, Pool
-from ctrlmgr.scheduling.structured.portions import consumed, fits
 
 MOST_RESULTS: Final = 32
 """Maximum number of devices of a claim (`AllocationResultsMaxSize`)."""

@@ -29,8 +29,8 @@ from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.calls.endpoint import SIMULATED
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.http.front_proxy import NAME as FRONT_PROXY
-from ctrlmgr.http.serving_context import ServingContext
 from ctrlmgr.http.tls import ensure_certificates
+from ctrlmgr.http.tls_context import ServingContext
 from ctrlmgr.informer import Lister
 from ctrlmgr.serve.controllers import Parts
 from ctrlmgr.serve.front import Front

@@ -16,9 +16,9 @@ from typing import Final
 
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
-from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.endpoint import Unresolved, resolve_cluster, resolve_endpoint
 from ctrlmgr.engine.calls.remote_services import RemoteService, remote_services
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.http.proxying.upstream_address import Upstream
 from ctrlmgr.settings.kubeconfig import trusting

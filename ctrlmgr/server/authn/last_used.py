@@ -21,7 +21,7 @@ from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.request_options import MERGE_PATCH, Body, Requester, WriteOptions
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.server.driver import Driver
+from ctrlmgr.server.event_loop_driver import Driver
 
 log = structlog.get_logger(__name__)
 

@@ -29,8 +29,8 @@ from ctrlmgr.authentication.service_account_claims import (
     credential_id,
 )
 from ctrlmgr.clock import Clock, format_time_seconds
+from ctrlmgr.engine.api_errors import conflict, not_found, terminating
 from ctrlmgr.engine.kind import GroupVersionKind
-from ctrlmgr.engine.refusals import conflict, not_found, terminating
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.server.authn.service_account_tokens import TokenIssuer

@@ -21,7 +21,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.metrics import in_flight
 from ctrlmgr.server.fairness.fair_queuing import Ticket

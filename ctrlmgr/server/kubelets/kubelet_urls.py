@@ -15,7 +15,7 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import format_time_seconds
-from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, UnknownError
 
 WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"

@@ -18,7 +18,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authorization.impersonation import PREFIX as IMPERSONATION
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, UnknownError
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.proxying.reverse_proxy import copy_body, unless_lost

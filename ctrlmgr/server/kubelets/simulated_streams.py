@@ -16,7 +16,7 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, Forbidden
 from ctrlmgr.http.tunnel import Side
 from ctrlmgr.http.websocket import WebSocketSide, accepting, offered_protocols

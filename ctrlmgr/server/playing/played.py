@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.server.backend import Backend
-from ctrlmgr.server.driver import Round
+from ctrlmgr.server.event_loop_driver import Round
 from ctrlmgr.server.resource_handler import Call
 from ctrlmgr.server.watch.watcher import LeaveReason
 from ctrlmgr.server.workers import Workers

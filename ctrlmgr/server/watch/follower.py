@@ -23,7 +23,7 @@ import structlog
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import LogError, LogUnavailable
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.informer.watchcache import Feed
+from ctrlmgr.informer.event_window import Feed
 from ctrlmgr.server.workers import Workers
 
 log = structlog.get_logger(__name__)

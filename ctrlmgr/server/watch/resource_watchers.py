@@ -1,4 +1,4 @@
-"""A board: the watchers of one resource, in groups that receive the same bytes.
+"""The watchers of one resource, in groups that receive the same bytes.
 
 Guarantees: a change is matched only against groups whose namespace and name allow it. A frame that two groups share is
 encoded once. The pieces for a group are in order, and each carries its last revision. Within a group, the watcher whose
@@ -15,7 +15,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
-from ctrlmgr.engine.watch import Selection
+from ctrlmgr.engine.watch_cache.watch import Selection
 from ctrlmgr.http.framing import chunk
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.server.presenting.presentation import Presentation
@@ -25,7 +25,7 @@ _PIECE = 256 * 1024
 """Size in bytes from which the following frames go into the next piece."""
 
 _FRAMES: Final = 2_000
-"""Maximum number of frames that a board caches while watchers have pending events."""
+"""Maximum number of frames that a resource's watchers cache while watchers have pending events."""
 _FRAME_BYTES: Final = 32 * 1024 * 1024
 """Maximum total size of these frames, in bytes."""
 
@@ -85,7 +85,7 @@ class Group:
         return first
 
     def reached(self, watcher: Watcher, revision: Revision) -> Revision:
-        """Return the revision up to which a watcher has received all events, on a board at `revision`."""
+        """Return the revision up to which a watcher has received all events, if the newest event has `revision`."""
         return watcher.cursor if watcher.cursor < self.newest else revision
 
     def pieces(self, cursor: Revision, made: _Made) -> Sequence[Piece]:

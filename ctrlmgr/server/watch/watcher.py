@@ -6,7 +6,7 @@ import asyncio
 from enum import Enum
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.engine.watch import Selection
+from ctrlmgr.engine.watch_cache.watch import Selection
 from ctrlmgr.http.response_stream import Stream
 from ctrlmgr.metrics import WatchMetrics
 from ctrlmgr.server.presenting.presentation import Presentation

@@ -23,18 +23,18 @@ from ctrlmgr.api import status_responses
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.calls.call import CallInputs
-from ctrlmgr.engine.log_history import read_history
 from ctrlmgr.engine.request_options import ListOptions
-from ctrlmgr.engine.watch import ADDED, Selection, Start, converted_transitions
+from ctrlmgr.engine.watch_cache.cacher import Cacher
+from ctrlmgr.engine.watch_cache.log_history import read_history
+from ctrlmgr.engine.watch_cache.watch import ADDED, Selection, Start, converted_transitions
 from ctrlmgr.errors import ApiError, ConversionFailed, CtrlmgrError, Expired, InternalError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.http.framing import chunk
 from ctrlmgr.http.response_stream import Disconnected, Stream
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
-from ctrlmgr.server.driver import Driver
+from ctrlmgr.server.event_loop_driver import Driver
 from ctrlmgr.server.presenting import encoding
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.hub import Hub

@@ -15,8 +15,14 @@ from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
 from ctrlmgr.authorization.bootstrap.declaring import Binding, Role
 from ctrlmgr.authorization.node.node_authorizer import NodeAuthorizer
 from ctrlmgr.authorization.node.node_graph import NodeGraph
-from ctrlmgr.authorization.rbac.index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, RbacIndex
 from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
+from ctrlmgr.authorization.rbac.rule_resolver import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    ROLE_BINDINGS,
+    ROLES,
+    RbacIndex,
+)
 from ctrlmgr.client.controller_rights import UserRights
 from ctrlmgr.controllers import registry
 from ctrlmgr.engine.operations import Target

@@ -10,7 +10,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.bootstrap import default_bindings as declared
 from ctrlmgr.authorization.node.node_graph import NodeGraph
-from ctrlmgr.authorization.rbac.index import RbacIndex
+from ctrlmgr.authorization.rbac.rule_resolver import RbacIndex
 from ctrlmgr.client.controller_rights import UserRights
 from ctrlmgr.controllers import registry
 from ctrlmgr.controllers.descriptor import ControllerDescriptor

@@ -18,7 +18,7 @@ from ctrlmgr.controllers.bootstrap.bootstrap_tasks import Parts, new_bootstrap
 from ctrlmgr.controllers.bootstrap.controller import Bootstrap
 from ctrlmgr.controllers.bootstrap.leases import MASTER_LEASES
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
-from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.request_options import Requester

@@ -18,7 +18,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers import endpoints, endpointslice, endpointslice_mirroring
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.engine.request_options import Requester
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.informer import Informers, WatchCache

@@ -12,7 +12,7 @@ from ctrlmgr.api.resource import EVENTS, NAMESPACES, SERVICES, Key, Resource
 from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
 from ctrlmgr.controllers.repair.controller import Handled, Repair, cluster_ip_repair, node_port_repair
-from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog import Author, Cause, EventLog, EventType, Fence, Proposal

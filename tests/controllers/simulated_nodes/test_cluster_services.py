@@ -12,7 +12,7 @@ from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
 from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
 from ctrlmgr.controllers.simulated_nodes.runtime import SimulatedRuntime
-from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change
 from ctrlmgr.simulation.network import REFUSED, UNKNOWN_HOST

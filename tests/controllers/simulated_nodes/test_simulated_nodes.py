@@ -11,7 +11,7 @@ from ctrlmgr.controllers.simulated_load_balancer import Options as BalancerOptio
 from ctrlmgr.controllers.simulated_load_balancer.controller import build as build_balancer
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.controllers.simulated_nodes.runtime import Reading, SimulatedRuntime
-from ctrlmgr.engine.log_options import LogOptions
+from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, SettingsError, UnknownError
 from tests.controllers.simulated_nodes.scene import PLACE, Scene
 from tests.controllers.stage_context import StageContext

@@ -10,7 +10,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.client import CONTROLLER_MANAGER, EngineClient, FieldMarks
-from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.request_options import Requester
 from tests.engine.stage import Stage, builtin_kinds
 

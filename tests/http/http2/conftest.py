@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ctrlmgr.http.bounds import DEFAULT
+from ctrlmgr.http.size_limits import DEFAULT
 from tests.http.http2.loopback import Http2Client
 
 

@@ -18,10 +18,10 @@ from h2.events import (
 from h2.settings import SettingCodes
 from hyperframe.frame import Frame
 
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.http2.frames import Code
 from ctrlmgr.http.http2.http2_connection import Http2Connection
 from ctrlmgr.http.response_stream import Stream
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 from tests.http.loopback import Client
 
 

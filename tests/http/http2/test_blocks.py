@@ -7,10 +7,10 @@ from hpack import Decoder, Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.head import BAD_REQUEST, EXPECTATION_FAILED, TOO_LARGE, Head, Malformed
 from ctrlmgr.http.http2.blocks import BlockReader, written
 from ctrlmgr.http.http2.frames import Code, ConnectionFault, StreamFault
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 
 Fields = list[tuple[bytes, bytes]]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from hyperframe.frame import GoAwayFrame, PingFrame
 
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.http2 import frames
-from ctrlmgr.http.http2.channel import Channel
 from ctrlmgr.http.http2.frames import PREFACE, Code, Setting
 from ctrlmgr.http.http2.http2_connection import Http2Connection
+from ctrlmgr.http.http2.http2_stream import Channel
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 from tests.http.http2.loopback import Http2Client, asking
 from tests.http.http2.test_frames import framed
 

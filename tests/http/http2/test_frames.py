@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.http2 import frames
 from ctrlmgr.http.http2.frames import PREFACE, Code, ConnectionFault, Frame, FrameReader
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 
 BOUNDS = Bounds(head_bytes=100, header_count=5)
 

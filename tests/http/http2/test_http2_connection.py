@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import pytest
 from hyperframe.frame import DataFrame, GoAwayFrame, RstStreamFrame
 
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http2 import frames
-from ctrlmgr.http.http2.channel import Channel
 from ctrlmgr.http.http2.frames import Code
 from ctrlmgr.http.http2.http2_connection import Http2Connection
+from ctrlmgr.http.http2.http2_stream import Channel
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 from ctrlmgr.testing.fake_clock import FakeClock
 from tests.http.http2.loopback import Http2Client, asking, begun, code_of
 from tests.http.http2.test_frames import framed

@@ -18,8 +18,8 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http2.frames import Code
 from ctrlmgr.http.http_server import HttpServer
-from ctrlmgr.http.serving_context import ServingContext, TlsOptions
 from ctrlmgr.http.tls import ensure_certificates
+from ctrlmgr.http.tls_context import ServingContext, TlsOptions
 from tests.http.http2.caller import TIMEOUT, Caller
 
 LONG = b"0123456789abcdef" * 50_000

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from ctrlmgr.clock import SystemClock
-from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.http1_connection import Connection
@@ -16,6 +15,7 @@ from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.http.response_stream import Disconnected, Stream
 from ctrlmgr.http.server_context import ServerContext
+from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.http.tunnel import Side
 
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

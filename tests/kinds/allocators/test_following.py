@@ -10,11 +10,11 @@ import pytest
 
 from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.api.resource import Key, Resource, Revision
-from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
+from ctrlmgr.informer.event_window import WatchCache
 from ctrlmgr.informer.informer import Change
-from ctrlmgr.informer.watchcache import WatchCache
 from ctrlmgr.kinds.allocators import search
 from ctrlmgr.kinds.allocators.search import LARGEST_INDEX, PROBES, Range, Searcher
 from ctrlmgr.kinds.allocators.service_ranges import AddressRange, PortRange

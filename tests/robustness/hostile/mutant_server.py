@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from ctrlmgr import cli
 from ctrlmgr.api.object import Object
-from ctrlmgr.engine.cacher import Cacher
-from ctrlmgr.engine.resource_store import ResourceStore
 from ctrlmgr.engine.verbs import read_verbs
-from ctrlmgr.engine.watch import MODIFIED, Selection
+from ctrlmgr.engine.watch_cache.cacher import Cacher
+from ctrlmgr.engine.watch_cache.resource_store import ResourceStore
+from ctrlmgr.engine.watch_cache.watch import MODIFIED, Selection
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog import sqllog
 from ctrlmgr.informer.informer import Change
-from ctrlmgr.server.driver import Driver
+from ctrlmgr.server.event_loop_driver import Driver
 from ctrlmgr.server.presenting.presentation import Plain
 from ctrlmgr.server.watch.follower import Follower
 from ctrlmgr.server.watch.hub import Hub

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from ctrlmgr.http.bounds import DEFAULT
+from ctrlmgr.http.size_limits import DEFAULT
 from tests.robustness.conftest import HOSTILE
 from tests.robustness.hostile.raw import PATIENCE, Reply, ask, connect, exchange, head, receive
 from tests.robustness.serving import Served

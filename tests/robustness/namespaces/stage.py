@@ -18,7 +18,7 @@ from ctrlmgr.controllers import namespace as namespaces
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.garbage_collector import controller as garbage_collector_controller
 from ctrlmgr.controllers.namespace import controller as namespace_controller
-from ctrlmgr.engine.drive import Driver
+from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import LogClosed

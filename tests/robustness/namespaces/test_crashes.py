@@ -18,7 +18,7 @@ from ctrlmgr.api.resource import ENDPOINTS, NAMESPACES, PODS, Resource
 from ctrlmgr.client import ControllerRunner, EngineClient, InformerState
 from ctrlmgr.engine.operations import Answer, Command, Operation, Target
 from ctrlmgr.engine.request_options import Body, Requester, WriteOptions
-from ctrlmgr.engine.writing import WriteEngine
+from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, Forbidden, LogClosed, NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import Event, EventType
 from ctrlmgr.informer import Informers, WatchCache

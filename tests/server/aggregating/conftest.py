@@ -11,7 +11,7 @@ import pytest
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.front_proxy import FrontProxyCertificate, own_front_proxy
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
-from ctrlmgr.server.aggregating.passing_on import Aggregator
+from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from tests.server.aggregating.extension import Extension, extension
 from tests.server.aggregating.registering import register
 from tests.server.site import Site, make, serving

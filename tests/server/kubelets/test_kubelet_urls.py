@@ -8,7 +8,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.engine.log_options import parse_log
+from ctrlmgr.engine.pod_log_options import parse_log
 from ctrlmgr.errors import ApiError
 from ctrlmgr.server.kubelets.kubelet_urls import container_of, log_url, stream_url
 from ctrlmgr.settings.kubelet_settings import ADDRESS_TYPES

@@ -8,9 +8,9 @@ import pytest
 
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.http.bounds import DEFAULT
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.head import Head
+from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.server.pages.debug import debug_pages, profile
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.request_ids import RequestIds

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from ctrlmgr.api.resource import LEASES, Resource
-from ctrlmgr.engine.cacher import Cacher
+from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory_log import MemoryEventLog

@@ -11,7 +11,7 @@ from ctrlmgr.authorization.attributes import Attributes, path_attributes, refusa
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Decision, Verdict
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.server.authn.access import AllowEverything
-from ctrlmgr.server.authn.authenticators import KnownUsersAuthorizer
+from ctrlmgr.server.authn.known_users_authorizer import KnownUsersAuthorizer
 from ctrlmgr.server.authn.reviews import Question, Reviews
 from ctrlmgr.server.playing.read_only import ReadOnly
 from tests.engine.stage import builtin_kinds

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.engine.cacher import Cacher
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.selectors import FieldSelector, LabelSelector
 from ctrlmgr.engine.tables.table_printer import Column
-from ctrlmgr.engine.watch import Selection
+from ctrlmgr.engine.watch_cache.cacher import Cacher
+from ctrlmgr.engine.watch_cache.watch import Selection
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory_log import MemoryEventLog

@@ -12,10 +12,10 @@ from ctrlmgr.admission.admission_plugin import Decision, Plugin
 from ctrlmgr.api.resource import NAMESPACES, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
+from ctrlmgr.engine.api_errors import not_found
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import REFRESH, Append, Operation
-from ctrlmgr.engine.refusals import not_found
 from ctrlmgr.engine.writes.plan import Plan
 from ctrlmgr.errors import AlreadyExists
 from ctrlmgr.eventlog.event import EventType, Proposal

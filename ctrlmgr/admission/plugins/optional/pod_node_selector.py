@@ -16,7 +16,7 @@ import msgspec
 from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.api.resource import NAMESPACES, PODS, Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
-from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.api_errors import not_found
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.settings.configuration_files import Document
 

@@ -14,7 +14,7 @@ from ctrlmgr.admission.admission_plugin import Plugin
 from ctrlmgr.admission.tolerations import are_allowed, merged_tolerations
 from ctrlmgr.api.resource import NAMESPACES, PODS, Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
-from ctrlmgr.engine.refusals import not_found
+from ctrlmgr.engine.api_errors import not_found
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.kinds.core.pod.pod_resources import quality_of_service
 from ctrlmgr.settings.configuration_files import Document

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
-from ctrlmgr.engine.refusals import conflict, forbidden
+from ctrlmgr.engine.api_errors import conflict, forbidden
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.errors import BadRequest, InternalError, StatusCause, StatusDetails, TooManyRequests, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal

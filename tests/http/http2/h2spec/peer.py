@@ -17,10 +17,10 @@ from hyperframe.frame import (
     SettingsFrame,
 )
 
-from ctrlmgr.http.bounds import DEFAULT, Bounds
 from ctrlmgr.http.http2 import frames
 from ctrlmgr.http.http2.frames import Code, Setting
 from ctrlmgr.http.http2.http2_connection import Http2Connection
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
 from tests.http.http2.test_frames import framed
 from tests.http.loopback import Client
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ctrlmgr.http.bounds import Bounds
 from ctrlmgr.http.http2 import frames
 from ctrlmgr.http.http2.frames import LARGEST, Code
 from ctrlmgr.http.http2.http2_connection import Http2Connection
+from ctrlmgr.http.size_limits import Bounds
 from tests.http.http2.h2spec.peer import (
     END_HEADERS,
     END_STREAM,

@@ -1,0 +1,220 @@
+"""The cacher: the current state of every resource, built from the log's feed, and the recent changes.
+
+Guarantees:
+- **Consistent.** After `step` the state of every resource is exactly the state at `revision`.
+- **Single-threaded.** One thread owns the cacher (the server's event loop, or a test). Nothing here locks or copies.
+- **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. Then any
+  thread can call `read_missing`, and the owner passes the result to `take`.
+- **Cheap reads.** Reading an object is one look-up, and a list is one slice. The cost of reading one resource's changes
+  does not depend on other resources. `step` costs time only for new events.
+- **Bounded.** At least the newest `window` events are kept as changes, at most a quarter more. The log serves older
+  changes (`engine.watch_cache.log_history`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import Key, Resource, Revision
+from ctrlmgr.engine.watch_cache.resource_store import Past, ResourceStore, Span
+from ctrlmgr.errors import Expired
+from ctrlmgr.eventlog.api_history import oldest_for_clients
+from ctrlmgr.eventlog.event import Event, EventType, Snapshot
+from ctrlmgr.eventlog.log import EventLog
+from ctrlmgr.informer.event_window import Feed
+from ctrlmgr.informer.informer import Change
+from ctrlmgr.interpreter import collector_paused
+
+_BATCH = 500
+_EMPTY = ResourceStore()
+
+
+class State(NamedTuple):
+    """The objects of a log at a revision, by resource."""
+
+    revision: Revision
+    stores: Mapping[Resource, ResourceStore]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> State:
+        """Sort a snapshot by resource; the caller owns the result's stores."""
+        with collector_paused():
+            by_resource: dict[Resource, list[Object]] = {}
+            for obj in snapshot.objects:
+                by_resource.setdefault(obj.resource, []).append(obj)
+            stores = {resource: ResourceStore(objects, snapshot.revision) for resource, objects in by_resource.items()}
+            for obj in snapshot.objects:
+                obj.forget_decoded()  # most objects are only ever sent as bytes
+        return cls(snapshot.revision, stores)
+
+
+class Index(Protocol):
+    """An index over some resources, updated object by object."""
+
+    @property
+    def resources(self) -> Sequence[Resource]:
+        """The resources whose objects the index needs."""
+
+    def reset(self, resource: Resource, objects: Sequence[Object]) -> None:
+        """Replace all indexed objects of a resource by `objects`."""
+
+    def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
+        """Record the new state of an object; None if it was deleted."""
+
+
+class _Following:
+    """A listener for the changes of a resource, and the newest revision that it has been called for."""
+
+    __slots__ = ("listener", "seen")
+
+    def __init__(self, listener: Callable[[], None]) -> None:
+        self.listener = listener
+        self.seen: Revision = 0
+
+
+class Cacher:
+    """The state that requests are decided on; a `strategy.View`."""
+
+    def __init__(self, log: EventLog, feed: Feed, *, window: int = 10_000, is_past: bool = False) -> None:
+        """Load the log's snapshot; `feed` must belong to that log.
+
+        With `is_past` clients may read every revision of the log, also those that its servers did not serve any more.
+        """
+        self._log = log
+        self._feed = feed
+        self._is_past = is_past
+        self._window = window
+        self._trim_at = window + window // 4 + 1
+        self._stores: dict[Resource, ResourceStore] = {}
+        self._followed: list[tuple[Resource, _Following]] = []
+        self._indices: dict[Resource, Index] = {}
+        self.revision: Revision = 0
+        """The state contains exactly the events up to this revision."""
+        self.oldest: Revision = 0
+        """The cacher holds the changes after this revision; only the log holds older ones."""
+        self.is_behind = False
+        """Whether the feed has lost the next events. Then `step` makes no progress until `take` is called."""
+        self.take(State.of(log.snapshot()))
+
+    def step(self) -> int:
+        """Apply all events that the feed holds, and return by how much the revision has grown.
+
+        Set `is_behind` if the feed has lost events.
+        """
+        before = self.revision
+        while events := self._feed.held_after(self.revision, limit=_BATCH):
+            self._apply(events)
+            if len(events) < _BATCH:
+                break
+        self.is_behind = events is None
+        return self.revision - before
+
+    def read_missing(self) -> Sequence[Event] | State:
+        """Read from the log the events that the feed has lost, for `take`.
+
+        If the log was compacted, read the whole state.
+
+        This blocks on the log and changes nothing, so it may run on another thread. Raises the log's errors.
+        """
+        with suppress(Expired):
+            if events := self._log.events_after(self.revision, limit=_BATCH):
+                return events
+        return State.of(self._log.snapshot())
+
+    def take(self, missing: Sequence[Event] | State) -> None:
+        """Apply the result of `read_missing`; the next `step` tells whether that was enough.
+
+        A whole state replaces the recent changes. `changes_after` then sends its callers to the log, which raises
+        `Expired`.
+        """
+        if not isinstance(missing, State):
+            self._apply(missing)
+        elif missing.revision >= self.revision:
+            self._stores = dict(missing.stores)
+            self.revision = self.oldest = missing.revision
+            for resource, index in self._indices.items():
+                index.reset(resource, self.list(resource))
+            for resource, following in self._followed:
+                self._tell(resource, following)
+
+    def feed(self, index: Index) -> None:
+        """Keep an index up to date with the state from now on, on this thread; a resource has at most one index."""
+        for resource in index.resources:
+            self._indices[resource] = index
+            index.reset(resource, self.list(resource))
+
+    def follow(self, resource: Resource, listener: Callable[[], None]) -> None:
+        """Call `listener` now, and on this thread whenever objects of a resource may have changed."""
+        following = _Following(listener)
+        self._followed.append((resource, following))
+        self._tell(resource, following)
+
+    def _tell(self, resource: Resource, following: _Following) -> None:
+        following.seen = self._stores.get(resource, _EMPTY).newest
+        following.listener()
+
+    def _apply(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.revision > self.revision:
+                obj = event.object
+                resource = obj.resource
+                self._store_of(resource).apply(event)
+                if (index := self._indices.get(resource)) is not None:
+                    index.apply(resource, obj.key, None if event.type is EventType.DELETED else obj)
+                self.revision = event.revision
+        for resource, following in self._followed:
+            if self._stores.get(resource, _EMPTY).newest != following.seen:
+                self._tell(resource, following)
+        if self.revision - self.oldest >= self._trim_at:
+            self._trim()
+
+    def _store_of(self, resource: Resource) -> ResourceStore:
+        store = self._stores.get(resource)
+        if store is None:
+            store = self._stores[resource] = ResourceStore()
+        return store
+
+    def _trim(self) -> None:
+        self.oldest = self.revision - self._window
+        for store in self._stores.values():
+            store.forget(self.oldest)
+
+    def oldest_for_clients(self) -> Revision:
+        """Return the oldest revision that clients may read, 0 if they may read each that the log has."""
+        return 0 if self._is_past else oldest_for_clients(self)
+
+    def get(self, resource: Resource, key: Key) -> Object | None:
+        """Return one object, or None if it does not exist."""
+        store = self._stores.get(resource)
+        return store.get(key) if store is not None else None
+
+    def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
+        """Return the objects of one namespace, or of all if it is None, in etcd's order."""
+        store = self._stores.get(resource)  # admission lists many kinds of which no object exists
+        return store.list(Span.of(namespace)) if store else []
+
+    def changed_at(self, resources: Iterable[Resource]) -> Revision:
+        """Return the revision of the last change of any of these resources, 0 if none has changed."""
+        stores = self._stores
+        if stores.keys().isdisjoint(resources):  # usual for webhook configurations
+            return 0
+        return max(store.newest for each in resources if (store := stores.get(each)) is not None)
+
+    def span(self, resource: Resource, span: Span) -> Sequence[Object]:
+        """Return the objects whose paths are in a span, in etcd's order."""
+        return self._stores.get(resource, _EMPTY).list(span)
+
+    def at(self, revision: Revision, resource: Resource, span: Span) -> Past | None:
+        """Return the state of a span at a revision up to `self.revision`; None if only the log holds it."""
+        if revision < self.oldest:
+            return None
+        return self._stores.get(resource, _EMPTY).at(revision, span)
+
+    def changes_after(self, revision: Revision, resource: Resource, limit: int = _BATCH) -> Sequence[Change] | None:
+        """Return up to `limit` changes of one resource after a revision; None if only the log holds some of them."""
+        if revision < self.oldest:
+            return None
+        return self._stores.get(resource, _EMPTY).changes_after(revision, limit)

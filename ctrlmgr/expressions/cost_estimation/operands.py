@@ -1,0 +1,41 @@
+"""The operands of a call, with the properties that determine its cost: type, path in the variables, and size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from ctrlmgr.expressions.cost_estimation.cost_ranges import UNKNOWN, Range
+from ctrlmgr.expressions.expression_tree import Node
+from ctrlmgr.expressions.types import Type
+
+Place: TypeAlias = tuple[str, ...]
+"""A path from a variable: field names, `@items`, `@keys` and `@values`; empty if the value is not in a variable."""
+
+SizeAt: TypeAlias = Callable[[Place], Range | None]
+"""Returns the maximum size of the value at a path, None if it is unknown."""
+
+
+class Operand(NamedTuple):
+    """One operand (`checker.AstNode`)."""
+
+    type: Type
+    place: Place = ()
+    node: Node | None = None
+    size: Range | None = None
+
+    @property
+    def known(self) -> Range:
+        """The size as determined by the expression."""
+        return UNKNOWN if self.size is None else self.size
+
+    def sized(self, size_at: SizeAt) -> Range:
+        """Return the size as determined by the expression or the schema."""
+        return self.size or (size_at(self.place) if self.place else None) or UNKNOWN
+
+
+class Estimate(NamedTuple):
+    """The cost of a call without its operands, and the size of its result."""
+
+    cost: Range
+    size: Range | None = None

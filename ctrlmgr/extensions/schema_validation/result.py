@@ -1,0 +1,119 @@
+"""The result of validation: errors in the form of Kubernetes' validator, before they become causes.
+
+Guarantees: an error with the same text as an earlier one is dropped, as in Kubernetes. `matches` counts valid parts,
+and the best of several alternatives is chosen by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from ctrlmgr.api.field import FieldError, Path, invalid, required, too_long, too_many, unsupported
+from ctrlmgr.extensions.schema_validation.go import told
+from ctrlmgr.golang.go_numbers import write_float
+from ctrlmgr.golang.go_text import quote
+
+MOST_ERRORS = 1000
+"""The maximum number of errors; more would not be useful."""
+
+NOWHERE = "<nil>"
+"""Kubernetes' text for the path of an error without a path."""
+
+
+class Found(NamedTuple):
+    """An error: its identity, and a function that creates the cause for the actual path."""
+
+    key: Hashable
+    """The text, or the part of it that identifies the error."""
+    at: str | None
+    """The path within the validated value, "" for the value itself; None for errors without a path."""
+    cause: Callable[[str], FieldError]
+
+
+class Result:
+    """The errors and the number of matches of one schema and one value."""
+
+    __slots__ = ("errors", "matches")
+
+    def __init__(self) -> None:
+        """Start without errors."""
+        self.errors: dict[Hashable, Found] = {}
+        self.matches = 0
+
+    @property
+    def is_valid(self) -> bool:
+        """Return whether there are no errors."""
+        return not self.errors
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the result holds `MOST_ERRORS` errors; the validator then stops."""
+        return len(self.errors) >= MOST_ERRORS
+
+    def add(self, found: Found) -> None:
+        """Add an error."""
+        if not self.is_full:
+            self.errors.setdefault(found.key, found)
+
+    def merge(self, other: Result) -> None:
+        """Add all errors and matches of another result."""
+        for found in other.errors.values():
+            self.add(found)
+        self.matches += other.matches
+
+    def field_errors(self, path: str) -> list[FieldError]:
+        """Return the errors as causes for a value at `path`."""
+        return [found.cause(_place(path, found.at)) for found in self.errors.values()]
+
+
+def _place(path: str, at: str | None) -> str:
+    below = (at or "").removeprefix(".")
+    if path and below:
+        return Path(path).child(below)
+    return path or below or NOWHERE
+
+
+def wrong_type(path: str, types: str, found: str) -> Found:
+    """Return the error for a value of another type, or a string that does not match its format."""
+    words = f"{path} in body must be of type {types}: {quote(found)}"
+    return Found(words, path, lambda at: FieldError("FieldValueTypeInvalid", str(at), _invalid(found, words)))
+
+
+def _invalid(value: Any, words: str) -> str:
+    return invalid("", value, words).body
+
+
+def faulty(path: str, words: str, value: Any) -> Found:
+    """Return the error for a value that violates a rule."""
+    if type(value) is float:
+        body = f"Invalid value: {write_float(value)}: {words}"
+        return Found(words, path, lambda at: FieldError("FieldValueInvalid", str(at), body))
+    return Found(words, path, lambda at: invalid(at, told(value), words))
+
+
+def placeless(words: str) -> Found:
+    """Return an error without a path."""
+    return Found(words, None, lambda at: invalid(at, "", words))
+
+
+def missing(path: str) -> Found:
+    """Return the error for a missing required field."""
+    return Found(f"{path} in body is required", path, required)
+
+
+def not_listed(path: str, value: Any, supported: str) -> Found:
+    """Return the error for a value outside an enumeration; `supported` lists its values."""
+    return Found((path, supported), path, lambda at: unsupported(at, told(value), supported))
+
+
+def over_long(path: str, limit: int) -> Found:
+    """Return the error for a string with too many characters."""
+    words = f"{path} in body should be at most {limit} chars long"
+    return Found(words, path, lambda at: too_long(at, limit))
+
+
+def over_many(path: str, what: str, count: int, limit: int) -> Found:
+    """Return the error for a list with too many items, or an object with too many properties."""
+    words = f"{path} in body should have at most {limit} {what}"
+    return Found(words, path, lambda at: too_many(at, count, limit))

@@ -1,0 +1,162 @@
+"""The server's TLS context: which certificate a client receives, and with which versions and ciphers.
+
+Guarantees:
+- A client receives the certificate for the name that it asks for (SNI), else the default one. Clients that ask for
+  `LOOPBACK` always receive the server's own certificate, so the administrator's kubeconfig works with any default one.
+- A certificate that is replaced on disk is used for the next handshake. If one of the files cannot be read, the error
+  is reported and the old ones stay in use.
+- Clients are asked for a certificate. The handshake also accepts a client without one, or with one of another
+  authority. Each request decides whether it counts (`authn.client_certificate_authenticator`).
+- Only TLS 1.2 and newer are allowed, and with TLS 1.2 only forward-secret AEAD ciphers.
+
+Rules: apiserver `pkg/server/dynamiccertificates/named_certificates.go` and `pkg/server/options/serving.go`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from ctrlmgr.authentication.followed_files import FollowedFiles
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.http.client_certificates import take_any_certificate
+from ctrlmgr.http.tls import CertificateFiles
+from ctrlmgr.metrics import FILE_RELOADS
+
+HTTP1: Final = "http/1.1"
+HTTP2: Final = "h2"
+"""The ALPN names of both protocols (RFC 7301, section 6; RFC 9113, section 3.1)."""
+
+LOOPBACK: Final = "apiserver-loopback-client"
+"""The name for which the server uses its own certificate (apiserver `pkg/server/config_selfclient.go`)."""
+
+CIPHERS: Final[Mapping[str, str]] = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+}
+"""OpenSSL's names of the TLS 1.2 ciphers that can be chosen, by Go's names."""
+
+OF_TLS_13: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
+"""The ciphers of TLS 1.3, which are always on, as in Go."""
+
+_DEFAULT_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+
+class Pair(NamedTuple):
+    """A certificate (PEM, with its chain) and its key."""
+
+    certificate: Path
+    key: Path
+
+
+class NamedPair(NamedTuple):
+    """A pair for some names; without names, for those in the certificate. A name can begin with `*.`."""
+
+    pair: Pair
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TlsOptions:
+    """The choices of the administrator."""
+
+    http2: bool = True
+    """Whether HTTP/2 is offered."""
+    default: Pair | None = None
+    """The certificate for clients that ask for no name or an unknown one; None: the server's own."""
+    named: Sequence[NamedPair] = ()
+    """Certificates for names; the first of a name applies."""
+    minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    ciphers: Sequence[str] = ()
+    """The ciphers for TLS 1.2 by Go's names; empty: all that are forward-secret and authenticated."""
+
+
+class ServingContext:
+    """The server's `ssl.SSLContext`; `reload` applies changed files."""
+
+    def __init__(self, files: CertificateFiles, options: TlsOptions | None = None) -> None:
+        """Read the files; raises `SettingsError` if a certificate and its key do not match."""
+        self._files = files
+        self._options = options or TlsOptions()
+        self._own = Pair(files.serving, files.serving_key)
+        self.context = self._new_context()
+        self.context.sni_callback = self._choose
+        self._by_name: Mapping[str, ssl.SSLContext] = {}
+        pairs = (self._own, *filter(None, (self._options.default,)), *(each.pair for each in self._options.named))
+        followed = [*(path for pair in pairs for path in pair), files.authority]
+        self._followed = FollowedFiles(
+            "certificates", followed, lambda status: FILE_RELOADS.labels("data_dir", status).inc()
+        )
+        self._load()
+
+    def reload(self) -> bool:
+        """Reload the files if they have changed; return whether they were reloaded."""
+        return self._followed.reload(self._load)
+
+    def _new_context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = self._options.minimum
+        chosen = [CIPHERS[name] for name in self._options.ciphers if name in CIPHERS]
+        context.set_ciphers(":".join(chosen) or _DEFAULT_CIPHERS)
+        context.set_alpn_protocols([HTTP2, HTTP1] if self._options.http2 else [HTTP1])
+        take_any_certificate(context)
+        return context
+
+    def _load(self) -> bool:
+        """Load the files; raises `SettingsError` if they do not match."""
+        by_name: dict[str, ssl.SSLContext] = {}
+        if self._options.default is not None:
+            by_name[LOOPBACK] = self._filled(self._new_context(), self._own)
+        for pair, names in self._options.named:
+            context = self._filled(self._new_context(), pair)
+            for name in names or _names_in(pair.certificate):
+                by_name.setdefault(name.lower(), context)
+        default = self._options.default or self._own
+        self._filled(self._new_context(), default)  # a failed load would leave half of a pair in the context in use
+        self._filled(self.context, default)
+        self._by_name = by_name
+        return True
+
+    def _filled(self, context: ssl.SSLContext, pair: Pair) -> ssl.SSLContext:
+        """Return the context, with the pair loaded."""
+        try:
+            context.load_cert_chain(pair.certificate, pair.key)
+            context.load_verify_locations(self._files.authority)
+        except (OSError, ssl.SSLError) as error:
+            files = f"{pair.certificate} and {pair.key}"
+            raise SettingsError(f"the certificate and key in {files} cannot be used: {error}") from error
+        return context
+
+    def _choose(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        """Use the context of the name that a client asks for."""
+        name = (name or "").lower().rstrip(".")
+        _, _, parent = name.partition(".")
+        chosen = self._by_name.get(name) or self._by_name.get(f"*.{parent}")
+        if chosen is not None:
+            connection.context = chosen
+
+
+def _names_in(path: Path) -> Iterator[str]:
+    """Yield the common name and the DNS names of a certificate."""
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"the certificate {path} cannot be read: {error}") from error
+    yield from (str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME))
+    try:
+        alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return
+    yield from alternatives.get_values_for_type(x509.DNSName)

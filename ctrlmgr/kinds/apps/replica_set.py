@@ -1,0 +1,107 @@
+"""ReplicaSets and ReplicationControllers: the hooks of their writes.
+
+Rules come from Kubernetes' `pkg/apis/{apps,core}/v1/defaults.go`, `pkg/apis/{apps,core}/validation/validation.go` and
+`pkg/registry/{apps/replicaset,core/replicationcontroller}/strategy.go`.
+"""
+
+from __future__ import annotations
+
+from ctrlmgr.api.field import FieldError, invalid, required
+from ctrlmgr.api.unstructured import Unstructured, metadata_of
+from ctrlmgr.engine.strategy import Context
+from ctrlmgr.engine.validation.name_formats import subdomain_name
+from ctrlmgr.kinds.apps.status import (
+    REPLICA_SET_COUNTS,
+    validate_replicas,
+)
+from ctrlmgr.kinds.apps.templates import (
+    NO_MATCH,
+    SPEC,
+    TEMPLATE,
+    TemplateStrategy,
+    fill,
+    validate_eternal_template,
+    validate_same_selector,
+    validate_selected_template,
+)
+from ctrlmgr.kinds.common_rules import (
+    nonnegative_fields,
+    sorted_map,
+)
+from ctrlmgr.kinds.core.pod.defaults import default_template
+
+_PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+
+
+class ReplicaSetStrategy(TemplateStrategy):
+    """apps/v1 ReplicaSet."""
+
+    def default(self, obj: Unstructured) -> None:
+        """Set the defaults of the template, and of replicas to 1."""
+        super().default(obj)
+        fill(obj["spec"], {"replicas": 1})
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec."""
+        if ctx.subresource == "status":
+            return []
+        spec = obj.get("spec") or {}
+        errors = nonnegative_fields(spec, ("replicas", "minReadySeconds"), SPEC)
+        return errors + validate_selected_template(spec, "deployment")
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check that the selector is unchanged, or validate the status."""
+        if ctx.subresource != "status":
+            return validate_same_selector(new, old)
+        return validate_replicas(new.get("status") or {}, (*REPLICA_SET_COUNTS, "terminatingReplicas"), _PARTS)
+
+
+def _long_name(name: str, is_prefix: bool) -> list[str]:
+    """Return the errors of a name in the wording of declarative validation."""
+    return [each.replace("253 characters", "253 bytes") for each in subdomain_name(name, is_prefix)]
+
+
+class ReplicationControllerStrategy(TemplateStrategy):
+    """v1 ReplicationController; without a selector it selects the pods of its template."""
+
+    default_propagation = "Orphan"
+    revalidates = 0
+    name_check = staticmethod(_long_name)
+
+    def default(self, obj: Unstructured) -> None:
+        """Copy missing labels and selector from the template."""
+        spec = obj.setdefault("spec", {})
+        fill(spec, {"replicas": 1})
+        if (template := spec.get("template")) is None:
+            return
+        default_template(template)
+        if labels := (template.get("metadata") or {}).get("labels"):
+            metadata = metadata_of(obj)
+            metadata["labels"] = metadata.get("labels") or dict(labels)
+            spec["selector"] = spec.get("selector") or dict(labels)
+
+    def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
+        """Check the spec."""
+        if ctx.subresource == "status":
+            return []
+        spec = obj.get("spec") or {}
+        selector, template = spec.get("selector") or {}, spec.get("template")
+        errors = nonnegative_fields(spec, ("minReadySeconds", "replicas"), SPEC)
+        if not selector:
+            errors.append(required(SPEC.child("selector")))
+        if template is None:
+            return [*errors, required(TEMPLATE)]
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        if not selector.items() <= labels.items():
+            errors.append(invalid(TEMPLATE.child("metadata", "labels"), sorted_map(labels), NO_MATCH))
+        return errors + validate_eternal_template(spec, "ReplicationController")
+
+    def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
+        """Check the status."""
+        if ctx.subresource != "status":
+            return []
+        return validate_replicas(new.get("status") or {}, REPLICA_SET_COUNTS, _PARTS)
+
+    def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
+        """Return the warnings for the template; on an update Kubernetes checks the old template."""
+        return super().template_warnings(obj if old is None else old, old)

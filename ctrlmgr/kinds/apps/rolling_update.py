@@ -1,0 +1,38 @@
+"""The update strategy that Deployments and DaemonSets share: its defaults, its bounds and its form in messages.
+
+Rules come from Kubernetes' `pkg/apis/apps/v1/defaults.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctrlmgr.kinds.apps.templates import (
+    fill_nil,
+)
+
+ROLLING = "RollingUpdate"
+
+
+def default_rolling_update(strategy: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Set the defaults of an update strategy: a rolling update with `values`."""
+    if not strategy.get("type"):
+        strategy["type"] = ROLLING
+    if strategy["type"] == ROLLING:
+        if strategy.get("rollingUpdate") is None:
+            strategy["rollingUpdate"] = {}
+        fill_nil(strategy["rollingUpdate"], values)
+
+
+def shown_strategy(strategy: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an update strategy in the form of Go's struct, for messages."""
+    rolling = strategy.get("rollingUpdate")
+    shown = rolling and {"MaxUnavailable": rolling.get("maxUnavailable"), "MaxSurge": rolling.get("maxSurge")}
+    return {"Type": strategy.get("type") or "", "RollingUpdate": shown}
+
+
+def bounds(rolling: Mapping[str, Any]) -> tuple[int | str, int | str]:
+    """Return maxUnavailable and maxSurge; an empty text is not the same as absent."""
+    unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    return 0 if unavailable is None else unavailable, 0 if surge is None else surge

@@ -1,0 +1,392 @@
+"""Kinds that controllers and clients both write, in a replay: workloads and their pods.
+
+For each recorded change the author is determined. Writes of the replayed controllers' counterparts are expected. Writes
+of others (users, kubelets, the garbage collector) are inputs. If a controller has written the object too, only the
+client's changes are applied: see `edits`. Our objects get the names and uids of their recorded counterparts: see
+`expected_creations`.
+
+A recording of our log contains the author. A watch does not; then the author is read from `managedFields`. They do not
+show the author of a deletion: it counts as the controllers' if ours, which act first, make it too.
+
+Our controllers act in every pause of the recording, each at its time, because the recorded ones were quiescent then;
+before an input, if the recorded ones have written since ours acted; and at checkpoints. Virtual time does not run ahead
+of the recording for them, except briefly at checkpoints. So clock-based actions (deadlines, schedules) happen at the
+recorded times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from ctrlmgr.api.core import Pod
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import PODS, Key, Resource, Revision
+from ctrlmgr.client import CONTROLLER_MANAGER
+from ctrlmgr.controllers import registry
+from ctrlmgr.controllers.workloads.controlled_pods import controller_of
+from ctrlmgr.eventlog import Event, EventType, Proposal
+from ctrlmgr.recording.attribution import Managed, writer_of
+from ctrlmgr.recording.divergence import comparable
+from ctrlmgr.recording.every_write import WriteTracker, Written, whole
+from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.owned.client_changes import carried_over
+from ctrlmgr.recording.owned.expected_creations import ExpectedCreations
+from ctrlmgr.recording.owned.usage import QUOTAS, Usage
+from ctrlmgr.recording.replay_stage import RECORDING, Stage
+from ctrlmgr.recording.replayed_controllers import user_of
+from ctrlmgr.recording.report import Unjudged
+
+SHARED: Final[Mapping[str, Sequence[Resource]]] = {
+    each.name: each.shared_kinds for each in registry.ALL if each.replays and each.shared_kinds
+}
+"""The kinds that each controller shares with others, by the controller's name."""
+
+_CLAIMS = Resource("", "persistentvolumeclaims")
+_OTHERS_TOO = frozenset({PODS, _CLAIMS, QUOTAS})
+"""Kinds that can exist without workloads."""
+
+_PAUSE = 20_000
+"""Microseconds without a change after which the recorded controllers were quiescent."""
+
+_INSTANT = 0.05
+"""Virtual seconds that our controllers get whenever they act, for immediate requeues."""
+
+_AT_REST = 1.5
+"""Virtual seconds that they get at a checkpoint, for batching and retries."""
+
+_LAG = 3_000
+"""Microseconds that a cache may be behind the log. A reconcile lists the revisions of its key that its cache had."""
+
+_SECOND = 1_000_000
+
+_RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+"""The random suffix of a generated name. Messages contain names of refused pods, which are recorded nowhere else."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_ITEMS_BY = ("type", "uid", "name")
+_VERSION = "resourceVersion"
+"""Objects refer to each other's resource versions, which each side counts separately."""
+
+
+class SharedKinds:
+    """The recorded and our objects of the kinds that some controllers share."""
+
+    def __init__(self, stage: Stage, shared: Mapping[str, Sequence[Resource]]) -> None:
+        """Expect the recorded writes of controllers to their `shared` kinds; call it before `stage` starts."""
+        names = [*shared]
+        self._stage = stage
+        self._users = {user_of(name) for name in names}
+        self._managers: dict[Resource, set[str]] = {QUOTAS: {CONTROLLER_MANAGER}}  # the field managers of their writes
+        for name, kinds in shared.items():
+            for resource in kinds:
+                self._managers.setdefault(resource, set()).add(CONTROLLER_MANAGER if name in SHARED else name)
+        resources = dict.fromkeys([*(resource for kinds in shared.values() for resource in kinds), QUOTAS])
+        self.kinds = [SharedKind(self, stage, resource) for resource in resources]
+        self._by_resource = {kind.resource: kind for kind in self.kinds}
+        self._expected = ExpectedCreations()
+        self._usage = Usage()
+        self._is_there = False  # whether the recording has any workload so far
+        self._foreseen: set[str] = set()  # uids of workloads
+        self._decisions: list[tuple[int, Revision]] = []  # a heap of reconciles whose writes are later
+        self._is_behind = False  # whether the recorded controllers have written since ours acted
+        stage.in_time = names
+        stage.writings.append(self)
+
+    def recorded(self, resource: Resource, namespace: str) -> list[Object] | None:
+        """Return the recorded objects of a shared kind in a namespace; None for another kind."""
+        kind = self._by_resource.get(resource)
+        return None if kind is None else kind.recorded(namespace)
+
+    def foresee(self, change: Change, *, is_past: bool) -> None:
+        """Process a later change in advance, because ours may create an object before the recorded controllers do.
+
+        Our controllers create no objects of the past.
+        """
+        kind = self._by_resource.get(change.object.resource)
+        if kind is None:
+            return
+        if kind.resource not in _OTHERS_TOO:
+            self._is_there = True
+            self._foreseen.add(change.object.uid)
+        if not self._is_there or is_past:
+            return
+        if change.made.decided_at and change.made.actor in self._users:
+            heappush(self._decisions, (change.made.decided_at, change.made.seen))
+        if change.type is EventType.ADDED:
+            is_theirs = self._is_theirs(change, None)
+            self._usage.created(change.object, is_theirs=is_theirs)
+            if is_theirs:
+                self._expected.expect(change.object)
+
+    def before(self, moment: int, revision: Revision) -> None:
+        """Let our controllers act in the pause before the next change, or at the recorded ones' decisions."""
+        if not self._is_there:
+            return
+        is_due = False
+        while self._decisions and self._is_before(self._decisions[0], moment, revision):
+            is_due = heappop(self._decisions)[0] + _LAG >= self._stage.clock.now() or is_due
+        if is_due:
+            self.act()
+        pause = moment - self._stage.clock.now()
+        if pause > _PAUSE:
+            self.act((pause - _PAUSE) / _SECOND)
+
+    def _is_before(self, decision: tuple[int, Revision], moment: int, revision: Revision) -> bool:
+        """Return whether a recorded reconcile did not see a change: it began earlier, or its cache lagged."""
+        began, seen = decision
+        return began <= moment + (_LAG if seen and revision > seen else 0)
+
+    def act(self, patience: float = _INSTANT, *, again: bool = False) -> None:
+        """Let our controllers act now; retry failures with `again`, or if the recorded controllers have written."""
+        again, self._is_behind = again or self._is_behind, False
+        self._stage.catch_up(patience, again=again)
+
+    def at_checkpoint(self) -> None:
+        """Let our controllers act until they are quiescent."""
+        if self._is_there:
+            self.act(_AT_REST, again=True)
+
+    def named(self, proposal: Proposal) -> Proposal:
+        """Return our proposal, with the identity of its recorded counterpart if it is a creation."""
+        return self._expected.named(proposal) if proposal.object.resource in self._by_resource else proposal
+
+    def written(self, events: Sequence[Event]) -> None:
+        """Record our controllers' writes."""
+        for event in events:
+            kind = self._by_resource.get(event.resource)
+            if kind is not None and self._is_there:
+                kind.note(event.key)
+                self._expected.forget(event.object)
+
+    def take(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
+        """Process a change; return False if it can be appended unchanged."""
+        if not self._is_there:
+            return False
+        if self._is_expected(kind, change, old):
+            self._is_behind = True
+            kind.note(change.object.key)
+            kind.tracked(change)
+            if change.type is EventType.DELETED:
+                self._expected.forget(change.object)
+            return True
+        if self._is_behind:
+            self.act()
+        return change.object.key in kind.written and self._edit(kind, change, old)
+
+    def _is_expected(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
+        if self._is_of_unknown(change, old):
+            return False
+        if _tells(change):
+            return change.made.actor in self._users
+        going = change.type is EventType.DELETED or (
+            change.object.is_terminating and old is not None and not old.is_terminating
+        )
+        return self._came_to_it(kind, change) if going else self._is_theirs(change, old)
+
+    def _is_theirs(self, change: Change, old: Object | None) -> bool:
+        """Return whether a recorded controller created or changed an object."""
+        if self._is_of_unknown(change, old):
+            return False
+        if _tells(change):
+            return change.made.actor in self._users
+        if change.object.resource == QUOTAS and old is not None:
+            return self._usage.is_of_theirs(old, change.object)
+        if change.object.resource == _CLAIMS and old is not None:
+            return False  # other controllers write them with the same field manager
+        if change.object.resource == PODS and old is not None and _node(old) != _node(change.object):
+            return False  # a binding, which managedFields do not contain
+        if old is not None and self._is_orphaned(old, change.object):
+            return False
+        writer = writer_of(None if old is None else Managed(old), Managed(change.object))
+        return writer.manager in self._managers[change.object.resource] and (writer.certain or old is not None)
+
+    def _is_of_unknown(self, change: Change, old: Object | None) -> bool:
+        """Return whether an object is new and its owner is not recorded: none of our controllers can create it."""
+        owner = controller_of(change.object) if old is None and change.type is EventType.ADDED else None
+        return owner is not None and owner.uid not in self._foreseen
+
+    def _is_orphaned(self, old: Object, new: Object) -> bool:
+        """Return whether an object has lost a deleted or terminating owner, which is the garbage collector's write."""
+        kept = {each.uid for each in new.metadata.owner_references or ()}
+        lost = {each.uid for each in old.metadata.owner_references or ()} - kept
+        if not lost:
+            return False
+        staying = (kind.staying(new.namespace) for kind in self.kinds)
+        return not any(uid in lost for uids in staying for uid in uids)
+
+    def _came_to_it(self, kind: SharedKind, change: Change) -> bool:
+        """Return whether our controllers have made a recorded deletion too."""
+        key = change.object.key
+        if key not in kind.written:
+            return False
+        self.act()
+        ours = kind.lister.get(key)
+        return ours is None or (ours.is_terminating and change.type is not EventType.DELETED)
+
+    def _edit(self, kind: SharedKind, change: Change, old: Object | None) -> bool:
+        """Append a client's change of an object that controllers have written."""
+        self._stage.follow()
+        ours = kind.lister.get(change.object.key)
+        if change.type is EventType.DELETED:
+            if ours is not None:
+                self._stage.append(EventType.DELETED, ours)
+        elif ours is None:
+            if old is None:
+                self._stage.append(EventType.ADDED, change.object)
+        elif old is None:
+            self._stage.append(EventType.MODIFIED, change.object)
+        else:
+            self._stage.append(EventType.MODIFIED, _edited(old, change.object, ours))
+        return True
+
+
+class SharedKind:
+    """One of the shared kinds; an `Owned`."""
+
+    is_shared = True
+    expects_others = False
+
+    def __init__(self, shared: SharedKinds, stage: Stage, resource: Resource) -> None:
+        """Follow our controllers' writes on `stage`."""
+        informer = stage.informer(resource)
+        informer.add_handler(lambda change: self._note_change(change.object.key))
+        self.resource = resource
+        self.lister = informer.lister
+        self.written: set[Key] = set()
+        """The keys of all objects that a recorded controller or ours has ever written."""
+        self._shared = shared
+        self._tracker: WriteTracker | None = None
+        self._recorded: dict[Key, Object] = {}
+        self._changed: set[Key] = set()
+        self._old: Object | None = None  # before the current change
+
+    def note(self, key: Key) -> None:
+        """Record that a controller wrote an object."""
+        self.written.add(key)
+        self._changed.add(key)
+
+    def recorded(self, namespace: str) -> list[Object]:
+        """Return the recorded objects in a namespace."""
+        return [obj for obj in self._recorded.values() if obj.namespace == namespace]
+
+    def staying(self, namespace: str) -> Iterator[str]:
+        """Yield the uids of the recorded objects in a namespace that are not terminating."""
+        yield from (obj.uid for obj in self.recorded(namespace) if not obj.is_terminating)
+
+    def _note_change(self, key: Key) -> None:
+        if key in self.written:
+            self._changed.add(key)
+
+    @property
+    def subjects(self) -> Collection[Key]:
+        """The objects that controllers have written and that exist, on either side."""
+        return [key for key in self.written if key in self._recorded or self.lister.get(key) is not None]
+
+    @property
+    def changed(self) -> Iterable[Key]:
+        """The objects that have changed since the last checkpoint."""
+        return self._changed
+
+    def compare(self, subject: Key) -> tuple[Any, Any]:
+        """Return both objects, without times, counts of writes, and the order of unordered lists."""
+        recorded, ours = self._recorded.get(subject), self.lister.get(subject)
+        return recorded and _comparable(recorded), ours and _comparable(ours)
+
+    def observe(self, change: Change) -> None:
+        """Record the object's previous and new state."""
+        key = change.object.key
+        if change.type is EventType.DELETED:
+            self._old = self._recorded.pop(key, None)
+        else:
+            self._old, self._recorded[key] = self._recorded.get(key), change.object
+        self._note_change(key)
+
+    def expects(self, change: Change) -> bool:
+        """Return False: changes of other kinds are inputs."""
+        return False
+
+    def take(self, change: Change) -> bool:
+        """Process a change of this kind."""
+        return self._shared.take(self, change, self._old)
+
+    def take_past(self, change: Change) -> bool:
+        """Record an object of the past, as written by a controller if it may have been."""
+        obj = change.object
+        if self.resource not in _OTHERS_TOO or any(each.controller for each in obj.metadata.owner_references or ()):
+            self.note(obj.key)
+        return False
+
+    def prepare(self) -> None:
+        """Let our controllers act until they are quiescent."""
+        self._shared.at_checkpoint()
+
+    def passed(self, revision: Revision) -> None:
+        """Reset the state after a checkpoint."""
+        self._changed.clear()
+
+    def track(self, tracker: WriteTracker) -> Collection[str]:
+        """Report each write from now on; its controllers act at the recorded moments anyway."""
+        if self.resource == QUOTAS:
+            return ()  # admission writes their usage, together with the object that uses it
+        self._tracker = tracker
+        tracker.follow(self.resource, whole(_comparable))
+        return ()
+
+    def act_on(self, subject: Key) -> None:
+        """Do nothing: its controllers act at the recorded moments anyway."""
+
+    def tracked(self, change: Change) -> None:
+        """Report a write of a recorded controller."""
+        if self._tracker is not None:
+            obj = change.object
+            state = None if change.type is EventType.DELETED else _comparable(obj)
+            self._tracker.recorded((self.resource, obj.key), Written(obj.revision, change.line, state, is_late=True))
+
+    def unjudged(self) -> Iterable[Unjudged]:
+        """Return nothing: everything can be compared."""
+        return ()
+
+
+def _node(pod: Object) -> str:
+    return pod.view(Pod).spec.node_name
+
+
+def _tells(change: Change) -> bool:
+    """Return whether the recording contains the author of a change."""
+    return bool(change.made.actor) and change.made.actor != RECORDING.actor
+
+
+def _edited(old: Object, new: Object, ours: Object) -> Object:
+    return Object.from_dict(carried_over(old.to_dict(), new.to_dict(), ours.to_dict()))
+
+
+def _comparable(obj: Object) -> dict[str, Any]:
+    fields = comparable(obj)
+    status = fields.get("status")
+    if isinstance(status, dict) and "observedGeneration" in status:
+        behind = (obj.metadata.generation or 0) - status["observedGeneration"]
+        fields["status"] = {**status, "observedGeneration": f"{behind} behind"}
+    compared: dict[str, Any] = _likened(fields)
+    return compared
+
+
+def _likened(value: Any, field: str = "") -> Any:
+    if isinstance(value, str):
+        text = _TIME.sub("<time>", value)
+        return _RANDOM.sub("<random>", text) if field == "message" else text
+    if isinstance(value, dict):
+        return {name: _likened(each, name) for name, each in value.items() if name != _VERSION}
+    if isinstance(value, list):
+        return _ordered([_likened(each) for each in value])
+    return value
+
+
+def _ordered(items: list[Any]) -> list[Any]:
+    """Return items with an identity in its order, because conditions are in the order in which they were set."""
+    for field in _ITEMS_BY:
+        if items and all(isinstance(item, dict) and field in item for item in items):
+            return sorted(items, key=lambda item: str(item[field]))
+    return items

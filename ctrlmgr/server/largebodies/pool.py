@@ -1,0 +1,245 @@
+"""Schedules jobs on the worker processes of a server.
+
+Guarantees:
+- Jobs are scheduled fairly. A user has at most one running job, so that a process is free for another user's job. At
+  most `WAITING` jobs of a user wait; a further job is refused with 429.
+- A job that runs for more than `DEADLINE` seconds ends with 504, and one that exceeds the memory limit with 413. Its
+  process ends too. Time in which the job waits for the log or a webhook does not count.
+- Processes start with the first job, and end after `IDLE` seconds without jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from signal import SIGKILL
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from ctrlmgr.clock import Clock
+from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, RequestTimeout, StatusDetails, TooManyRequests
+from ctrlmgr.largebodies.messages import Answer, Ask, Done, Job
+from ctrlmgr.server.largebodies.worker_process import Ended, Process
+
+log = structlog.get_logger(__name__)
+
+DEADLINE: Final = 10.0
+"""Maximum running time of a job in seconds, three times what the largest body needs on a slow and busy machine."""
+PROCESSES: Final = 2
+WAITING: Final = 32
+"""Maximum number of waiting jobs of a user."""
+IDLE: Final = 120.0
+"""Seconds without a job after which the processes end."""
+
+Start = Callable[[], Awaitable[Process]]
+Answering = Callable[[Ask], Awaitable[Any]]
+
+
+class _Waiting(NamedTuple):
+    """A job that waits for a process."""
+
+    job: Job
+    answer: Answering
+    outcome: asyncio.Future[Any]
+
+
+class Pool:
+    """Schedules jobs on worker processes. Used on the event loop only."""
+
+    def __init__(self, start: Start, clock: Clock, *, deadline: float = DEADLINE, idle: float = IDLE) -> None:
+        """Start processes with `start`."""
+        self._start = start
+        self._clock = clock
+        self._deadline = deadline
+        self._idle = idle
+        self._free: list[Process] = []
+        self._alive = 0  # number of processes that are starting, free or busy
+        self._waiting: dict[str, deque[_Waiting]] = {}  # by user, in the order of their turns
+        self._at_work: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._resting: asyncio.TimerHandle | None = None
+        self._is_stopped = False
+
+    async def run(self, user: str, job: Job, answer: Answering) -> Any:
+        """Run a user's job in a process and return its result; `answer` answers the process's questions.
+
+        Raises the job's error, `RequestTimeout`, `RequestEntityTooLarge` or `TooManyRequests`.
+        """
+        own = self._waiting.setdefault(user, deque())
+        if len(own) >= WAITING:
+            raise TooManyRequests(
+                "too many requests, please try again later", details=StatusDetails(retry_after_seconds=1)
+            )
+        outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        own.append(_Waiting(job, answer, outcome))
+        self._go_on()
+        return await outcome
+
+    async def stop(self) -> None:
+        """End all processes and their jobs."""
+        self._is_stopped = True
+        if self._resting is not None:
+            self._resting.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for own in self._waiting.values():
+            for each in own:
+                each.outcome.cancel()
+        await asyncio.gather(*(process.ended() for process in self._free))
+        self._free.clear()
+
+    def _go_on(self) -> None:
+        """Assign waiting jobs to free processes, and start a further process if none is free."""
+        if self._is_stopped:
+            return
+        while self._free and (found := self._next()) is not None:
+            self._begin(self._work(self._free.pop(), *found))
+        wanted = bool(self._waiting) or bool(self._at_work)
+        if wanted and not self._free and self._alive < PROCESSES:
+            self._alive += 1
+            self._begin(self._add())
+        self._rest(wanted=wanted)
+
+    def _next(self) -> tuple[str, _Waiting] | None:
+        """Return the next job and its user. Users take turns; a user with a running job is skipped."""
+        for user, own in self._waiting.items():
+            if user not in self._at_work:
+                waiting = own.popleft()
+                del self._waiting[user]
+                if own:
+                    self._waiting[user] = own  # this user moves behind the others
+                self._at_work.add(user)
+                return user, waiting
+        return None
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _add(self) -> None:
+        """Start a process."""
+        try:
+            self._free.append(await self._start())
+        except Ended:
+            self._alive -= 1
+            log.exception("a process for large bodies could not be started")
+            if not self._alive:
+                self._fail_all()
+            return
+        self._go_on()
+
+    def _fail_all(self) -> None:
+        """Fail all waiting jobs because no process can be started."""
+        waiting, self._waiting = self._waiting, {}
+        for own in waiting.values():
+            for each in own:
+                if not each.outcome.done():
+                    words = "the process for large bodies could not be started"
+                    each.outcome.set_exception(RequestTimeout(words, details=StatusDetails()))
+
+    async def _work(self, process: Process, user: str, waiting: _Waiting) -> None:
+        outcome = waiting.outcome
+        try:
+            if not outcome.done():
+                await _Doing(process, self._clock, self._deadline).do(waiting)
+        except Ended:
+            self._alive -= 1
+            await process.ended()
+        except BaseException:
+            process.kill()
+            outcome.cancel()
+            raise
+        else:
+            self._free.append(process)
+        finally:
+            self._at_work.discard(user)
+        self._go_on()
+
+    def _rest(self, *, wanted: bool) -> None:
+        """Schedule the end of free processes if there is no work."""
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
+        if not wanted and self._free:
+            self._resting = asyncio.get_running_loop().call_later(self._idle, self._end_free)
+
+    def _end_free(self) -> None:
+        self._alive -= len(self._free)
+        for process in self._free:
+            process.kill()
+        self._free.clear()
+
+
+class _Doing:
+    """Runs one job in one process."""
+
+    def __init__(self, process: Process, clock: Clock, deadline: float) -> None:
+        self._process = process
+        self._clock = clock
+        self._left = deadline
+        self._is_overdue = False
+
+    async def do(self, waiting: _Waiting) -> None:
+        """Run the job and set its outcome; raises `Ended` if the process has ended or must end."""
+        try:
+            done = await self._done(waiting)
+        except Ended:
+            self._tell(waiting.outcome, await self._reason())
+            raise
+        if done.failure:
+            log.error("a large body could not be processed", traceback=done.failure)
+        failure = RuntimeError("a large body could not be processed") if done.failure else None
+        self._tell(waiting.outcome, done.error or failure, done.value)
+        if done.out_of_memory:
+            raise Ended
+
+    async def _done(self, waiting: _Waiting) -> Done:
+        process = self._process
+        await process.send(waiting.job)
+        while True:
+            message = await self._received()
+            if isinstance(message, Done):
+                return message
+            try:
+                answer = Answer(await waiting.answer(message))
+            except CtrlmgrError as error:
+                answer = Answer(error=error)
+            await process.send(answer)
+
+    async def _received(self) -> Any:
+        """Return the next message. If the job's time runs out, kill the process."""
+        began = self._clock.monotonic()
+        timer = asyncio.get_running_loop().call_later(self._left, self._end)
+        try:
+            return await self._process.receive()
+        finally:
+            timer.cancel()
+            self._left -= self._clock.monotonic() - began
+
+    def _end(self) -> None:
+        self._is_overdue = True
+        self._process.kill()
+
+    async def _reason(self) -> Exception:
+        """Return the error of a job whose process has ended."""
+        code = await self._process.ended()
+        if self._is_overdue:
+            log.warning("a large body took too long, its process was ended")
+            words = "Timeout: request did not complete within the allotted timeout"
+            return RequestTimeout(words, details=StatusDetails())
+        log.warning("a process for large bodies has ended", code=code)
+        if code == -SIGKILL:  # out of memory: either the process or the kernel killed it
+            return RequestEntityTooLarge("Request entity is too large", details=StatusDetails())
+        return RuntimeError(f"a process for large bodies ended with {code}")
+
+    def _tell(self, outcome: asyncio.Future[Any], error: Exception | None, value: Any = None) -> None:
+        with suppress(asyncio.InvalidStateError):
+            if error is not None:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(value)

@@ -1,0 +1,261 @@
+"""Tests of one request and response over HTTP/2: flow control, and independent streams.
+
+The client is hyper-h2, the time is ours.
+"""
+
+from __future__ import annotations
+
+import pytest
+from h2.events import WindowUpdated
+from h2.settings import SettingCodes
+from hyperframe.frame import RstStreamFrame
+
+from ctrlmgr.http.http2 import frames
+from ctrlmgr.http.http2.frames import Code
+from ctrlmgr.http.response_stream import Stream
+from ctrlmgr.http.size_limits import DEFAULT, Bounds
+from tests.http.http2.loopback import Http2Client, asking, begun, code_of
+from tests.http.http2.test_frames import framed
+
+LINGER = DEFAULT.linger
+
+
+# Bodies.
+
+
+def test_a_body_that_comes_with_its_head_is_there_when_the_request_begins(client: Http2Client) -> None:
+    stream = client.ask(*asking("/a", method="POST"), ends=False)
+    client.h2.send_data(stream, b"body", end_stream=True)
+    client.exchange()
+    assert client.exchanges[0].has_come
+
+
+@pytest.mark.parametrize("ends", [0, frames.END_STREAM])
+def test_after_the_end_of_a_request_there_is_no_more_of_it(client: Http2Client, ends: int) -> None:
+    stream = client.get("/slow")
+    client.say(framed(frames.DATA, ends, stream, b"more"))
+    other = client.get("/slow")
+    client.say(framed(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, other, b""))
+    assert client.resets == {stream: Code.STREAM_CLOSED, other: Code.STREAM_CLOSED}
+
+
+def test_a_body_that_nobody_asks_for_has_little_room(client: Http2Client) -> None:
+    stream = client.ask(*asking("/slow", method="POST"), ends=False)
+    client.exchange()
+    for _ in range(DEFAULT.unread_bytes // 16_384):
+        client.h2.send_data(stream, b"a" * 16_384)
+        client.exchange()
+    assert client.h2.local_flow_control_window(stream) == 0
+    client.say(framed(frames.DATA, 0, stream, b"more"))
+    assert client.resets == {stream: Code.FLOW_CONTROL_ERROR}
+
+
+def test_room_on_the_connection_comes_back_as_it_is_used() -> None:
+    client = Http2Client(Bounds(streams=2))
+    for _ in range(10):
+        stream = client.ask(*asking("/a", method="POST"), ends=False)
+        client.h2.send_data(stream, b"a" * 15_000)
+        client.h2.send_data(stream, b"a" * 15_000, end_stream=True)
+        client.exchange()
+    assert len(client.paths) == 10
+    assert client.h2.outbound_flow_control_window > DEFAULT.unread_bytes
+
+
+def test_a_body_has_room_as_long_as_it_is_wanted(client: Http2Client) -> None:
+    half = DEFAULT.unread_bytes // 2
+    stream = client.ask(*asking("/slow", method="POST"), ends=False)
+    client.exchange()
+    wanted = client.exchanges[0].body(10 * half, 60)
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        wanted.send(None)  # it has asked for it, and would wait
+    for _ in range(2):
+        client.say(framed(frames.DATA, 0, stream, b"a" * 16_384) * 2)
+        assert window_updates(client, stream) == half
+    client.exchanges[0].receive(b"a" * (10 * half))  # more than is wanted, while nobody waits
+    client.say(framed(frames.DATA, 0, stream, b"a" * 16_384) * 2)
+    assert window_updates(client, stream) == 0
+
+
+def window_updates(client: Http2Client, stream: int) -> int:
+    """Return the room that a stream has been given since the last look."""
+    events, client.events = client.events, []
+    return sum(each.delta for each in events if isinstance(each, WindowUpdated) and each.stream_id == stream)
+
+
+def test_who_is_answered_while_still_sending_has_a_moment_to_read_that(client: Http2Client) -> None:
+    stream = client.ask(*asking("/early", method="POST"), ends=False)
+    client.exchange()
+    assert stream in client.ended
+    client.say(framed(frames.DATA, 0, stream, b"what nobody reads"))
+    client.loop.pass_time(LINGER - 0.1)
+    client.loop.run()
+    client.take()
+    assert not client.resets
+    client.loop.pass_time(0.2)
+    client.loop.run()
+    client.take()
+    assert client.resets == {stream: Code.NO_ERROR}
+    assert client.bodies[client.get("/next")] == b"/next"
+
+
+def test_who_ends_in_that_moment_is_left_alone(client: Http2Client) -> None:
+    stream = client.ask(*asking("/early", method="POST"), ends=False)
+    client.exchange()
+    client.say(framed(frames.DATA, frames.END_STREAM, stream, b"the rest"))
+    client.loop.pass_time(LINGER + 0.1)
+    client.loop.run()
+    client.take()
+    assert not client.resets
+
+
+@pytest.mark.parametrize("said", [3, 5])
+def test_a_body_is_as_long_as_was_announced(client: Http2Client, said: int) -> None:
+    stream = client.ask(*asking("/slow", ("content-length", str(said)), method="POST"), ends=False)
+    client.exchange()
+    client.say(framed(frames.DATA, frames.END_STREAM, stream, b"body"))
+    assert client.resets == {stream: Code.PROTOCOL_ERROR}
+
+
+# Room for answers.
+
+
+def test_no_more_is_sent_than_there_is_room_for() -> None:
+    client = Http2Client(window=10)
+    client.reads = False
+    stream = client.get("/" + "a" * 99)
+    assert len(client.bodies[stream]) == 10
+    client.h2.increment_flow_control_window(50, stream)
+    client.exchange()
+    assert len(client.bodies[stream]) == 60
+    assert stream not in client.ended
+    client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 50})
+    client.exchange()
+    assert (client.bodies[stream], stream in client.ended) == (b"/" + b"a" * 99, True)
+
+
+def test_what_waits_for_room_on_the_connection_goes_in_turn() -> None:
+    client = Http2Client(window=1_000_000)
+    client.reads = False
+    streams = [client.get("/" + letter * 40_000) for letter in "abc"]
+    assert sum(map(len, client.bodies.values())) == 65_535
+    for _ in range(6):
+        client.h2.increment_flow_control_window(10_000)
+        client.exchange()
+    assert [len(client.bodies[stream]) for stream in streams] == [40_001] * 3
+    assert client.ended == set(streams)
+
+
+def test_short_answers_share_the_room_on_the_connection() -> None:
+    client = Http2Client(window=1_000_000)
+    client.reads = False
+    for _ in range(8):
+        client.get("/" + "a" * 9_999)
+    assert sum(map(len, client.bodies.values())) == 65_535
+    client.h2.increment_flow_control_window(20_000)
+    client.exchange()
+    assert [len(body) for body in client.bodies.values()] == [10_000] * 8
+
+
+def test_a_stream_says_that_its_reader_is_behind_and_goes_on_when_it_is_not() -> None:
+    client = Http2Client(window=4)
+    client.reads = False
+    stream = client.get("/chunks")
+    assert client.bodies[stream] == b"onet"
+    body = client.exchanges[0].stream
+    assert body is not None
+    assert body.paused
+    client.h2.increment_flow_control_window(100, stream)
+    client.exchange()
+    assert (client.bodies[stream], body.paused) == (b"onetwothree", False)
+    assert stream in client.ended
+
+
+def test_a_client_that_takes_nothing_of_what_waits_loses_the_stream() -> None:
+    client = Http2Client(window=4)
+    client.reads = False
+    stream, other = client.get("/chunks"), client.get("/abcdef")
+    client.loop.pass_time(DEFAULT.write_timeout - 1)
+    client.h2.increment_flow_control_window(1, other)
+    client.exchange()
+    client.loop.pass_time(2)
+    client.loop.run()
+    client.take()
+    assert client.resets == {stream: Code.FLOW_CONTROL_ERROR}
+    client.h2.increment_flow_control_window(100, other)
+    client.exchange()
+    assert client.bodies[other] == b"/abcdef"
+
+
+def test_room_on_the_connection_alone_does_not_count_as_reading() -> None:
+    client = Http2Client(window=4)
+    client.reads = False
+    stream = client.get("/abcdef")
+    for _ in range(3):
+        client.loop.pass_time(DEFAULT.write_timeout / 3 + 1)
+        client.say(frames.window_update(0, 100))
+    client.loop.run()
+    client.take()
+    assert client.resets == {stream: Code.FLOW_CONTROL_ERROR}
+
+
+def test_who_has_read_all_may_take_any_time_before_there_is_more() -> None:
+    client = Http2Client(window=4)
+    client.reads = False
+    stream, body = 1, begun(client)
+    body.send(b"/sl")
+    body.send(b"ow")
+    client.loop.run()
+    client.take()
+    client.h2.increment_flow_control_window(100, stream)
+    client.exchange()
+    client.loop.pass_time(2 * DEFAULT.write_timeout)
+    client.loop.run()
+    client.take()
+    assert (client.bodies[stream], client.resets) == (b"/slow", {})
+
+
+def test_a_reader_is_not_called_back_while_the_connection_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    woken: list[Stream] = []
+    monkeypatch.setattr(Stream, "wake", lambda stream: woken.append(stream))
+    client = Http2Client(window=4)
+    client.reads = False
+    stream, body = 1, begun(client)
+    body.send(b"/slow")
+    client.connection.pause_writing()
+    client.h2.increment_flow_control_window(100, stream)
+    client.exchange()
+    assert (client.bodies[stream], body in woken) == (b"/slo", False)  # those of other tests' clients may be
+    client.connection.resume_writing()
+    client.loop.run()
+    client.take()
+    assert (client.bodies[stream], body in woken) == (b"/slow", True)
+
+
+def test_nothing_is_written_to_a_stream_that_was_reset(client: Http2Client) -> None:
+    stream, body = 1, begun(client)
+    body.abort()
+    body.send(b"/slow")
+    body.abort()
+    client.loop.run()
+    _, last = client.untold()
+    assert isinstance(last, RstStreamFrame)
+    assert (last.stream_id, last.error_code) == (stream, Code.INTERNAL_ERROR)
+
+
+def test_an_answer_that_is_over_is_not_cut_off(client: Http2Client) -> None:
+    client.get("/chunks")
+    body = client.exchanges[0].stream
+    assert body is not None
+    body.abort()
+    client.loop.run()
+    client.take()
+    assert not client.resets
+
+
+@pytest.mark.parametrize(("stream", "code"), [(0, Code.FLOW_CONTROL_ERROR), (1, Code.FLOW_CONTROL_ERROR)])
+def test_more_room_than_there_can_be(stream: int, code: Code) -> None:
+    client = Http2Client(window=1)
+    client.get("/slow")
+    for _ in range(2):
+        client.say(frames.window_update(stream, frames.WIDEST - 10))
+    assert (code_of(client) if stream == 0 else client.resets[1]) is code

@@ -1,0 +1,202 @@
+"""Autoscalers in a recording: ours decide as the recorded ones did, where the recording shows what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctrlmgr.controllers.horizontal_pod_autoscaler import DESCRIPTOR
+from ctrlmgr.recording.autoscaler_replay.repeated_decision import MEASURED, REMEMBERED, UNMEASURED
+from ctrlmgr.recording.capture.export import history, is_api_object
+from ctrlmgr.recording.format import RecordingWriter
+from ctrlmgr.recording.report import Report
+from ctrlmgr.testing.replays import Replayer
+from tests.controllers.horizontal_pod_autoscaler.measured import pod_body
+from tests.controllers.horizontal_pod_autoscaler.scaled import Scaled
+from tests.recording.samples import write_lines
+
+Line = dict[str, Any]
+
+
+@pytest.fixture
+def stage() -> Scaled:
+    return Scaled()
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Iterator[Callable[[list[Line]], Report]]:
+    with Replayer(tmp_path) as replayer:
+        # Nobody sees to the Deployments on the stage.
+        yield lambda lines: replayer(
+            write_lines(tmp_path / "played.jsonl", lines), ["endpoints-controller"], must_compare=False
+        )
+
+
+def recorded(stage: Scaled, path: Path) -> list[Line]:
+    """Return what a log's recording of the stage holds."""
+    with RecordingWriter(path / "stage.jsonl") as writer:
+        for change in history(stage.log, lambda obj: is_api_object(obj.resource)):
+            writer.change(*change)
+    text = (path / "stage.jsonl").read_text()
+    for name, real in (("system:controller:tested", DESCRIPTOR.user), ('"unknown"', '"kube-controller-manager"')):
+        text = text.replace(name, real)
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def is_status(line: Line) -> bool:
+    return (line["object"]["kind"], line["type"]) == ("HorizontalPodAutoscaler", "MODIFIED")
+
+
+def up_and_down(stage: Scaled) -> None:
+    stage.web(2)
+    stage.measures.cpu = [1000, 1000]
+    stage.autoscaler()
+    stage.next_period()  # twice the target: two become four
+    stage.measures.cpu = [100, 100]
+    for _ in range(25):
+        stage.next_period()  # stabilized, and five minutes later scaled down
+
+
+def test_what_was_decided_is_decided_again(
+    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+) -> None:
+    up_and_down(stage)
+    lines = recorded(stage, tmp_path)
+    report = replay(lines)
+    assert report.divergences == ()
+    written = sum(map(is_status, lines))
+    assert report.decisions_compared + sum(each.count for each in report.unjudged) == written
+    assert report.decisions_compared >= 3
+    # To the second it is not known whether the highest recommendation still counted when it was scaled down.
+    assert {each.reason for each in report.unjudged} <= {REMEMBERED}
+
+
+def test_a_watch_is_enough(stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path) -> None:
+    up_and_down(stage)
+    lines = recorded(stage, tmp_path)
+    for line in lines:
+        line.pop("actor", None)
+        line.pop("reconcile", None)
+    report = replay(lines)
+    assert report.divergences == ()
+    assert report.decisions_compared >= 3
+
+
+def number(status: dict[str, Any]) -> None:
+    status["desiredReplicas"] += 1
+
+
+def reason(status: dict[str, Any]) -> None:
+    status["conditions"][-1]["reason"] = "TooManyReplicas"
+
+
+def measurement(status: dict[str, Any]) -> None:
+    status["currentMetrics"][0]["resource"]["current"] = {"averageUtilization": 55, "averageValue": "550m"}
+
+
+@pytest.mark.parametrize("change", [number, reason, measurement])
+def test_another_decision_diverges(
+    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    stage.web(2)
+    stage.measures.cpu = [1000, 1000]
+    stage.autoscaler()
+    stage.next_period()
+    lines = recorded(stage, tmp_path)
+    change(next(line for line in lines if is_status(line))["object"]["status"])
+    (divergence,) = replay(lines).divergences
+    assert divergence.subject == "horizontalpodautoscalers.autoscaling a/hpa"
+    assert divergence.checkpoint.startswith("line ")
+
+
+def test_what_was_not_measured_is_counted(
+    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+) -> None:
+    stage.web(2)
+    stage.autoscaler()
+    stage.next_period()
+    report = replay(recorded(stage, tmp_path))
+    assert report.divergences == ()
+    assert report.decisions_compared == 0
+    assert [(each.name, each.reason, each.count) for each in report.unjudged] == [("hpa", UNMEASURED, 1)]
+
+
+def test_pods_that_have_just_started_may_not_have_been_measured(
+    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+) -> None:
+    stage.web(1)
+    body = pod_body("p1", age=1, ready_age=1)
+    status = {"status": body.pop("status")}
+    stage.create("/api/v1/namespaces/a/pods", body)
+    stage.patch("/api/v1/namespaces/a/pods/p1/status", status)
+    stage.measures.cpu = [1000, 1000]
+    stage.autoscaler()
+    stage.next_period()
+    report = replay(recorded(stage, tmp_path))
+    assert report.divergences == ()
+    assert [(each.reason, each.count) for each in report.unjudged] == [(MEASURED, 1)]
+
+
+def test_beyond_its_bounds_nothing_needs_to_be_measured(
+    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+) -> None:
+    stage.web(5)
+    stage.autoscaler(maxReplicas=3)
+    stage.next_period()
+    report = replay(recorded(stage, tmp_path))
+    assert (report.divergences, report.decisions_compared) == ((), 1)
+
+
+def test_what_was_before_the_recording_is_not_known(
+    stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
+) -> None:
+    """Less is wanted, but more may have been recommended a moment before the recording began."""
+    stage.web(4)
+    stage.measures.cpu = [100, 100, 100, 100]
+    stage.autoscaler()
+    stage.next_period()
+    lines = recorded(stage, tmp_path)
+    for line in lines:
+        if line["type"] == "ADDED" and line["object"]["kind"] == "HorizontalPodAutoscaler":
+            line["object"]["status"] = {"currentReplicas": 4, "desiredReplicas": 4, "conditions": [{"type": "Old"}]}
+    report = replay(lines)
+    assert report.divergences == ()
+    assert [each.reason for each in report.unjudged] == [REMEMBERED]
+
+
+@pytest.mark.parametrize(
+    ("metric", "measured"),
+    [
+        ({"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "5"}}},
+         {"rps": [8000, 9001]}),
+        ({"type": "External",
+          "external": {"metric": {"name": "q"}, "target": {"type": "AverageValue", "averageValue": "5"}}},
+         {"queue": [30_000]}),
+        ({"type": "External", "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "5"}}},
+         {"queue": [15_000]}),
+        ({"type": "Object", "object": {
+            "metric": {"name": "hits"}, "target": {"type": "Value", "value": "10"},
+            "describedObject": {"kind": "Service", "name": "s", "apiVersion": "v1"}}},
+         {"length": 25_000}),
+    ],
+    ids=["pods", "external-average", "external", "object"],
+)  # fmt: skip
+def test_all_kinds_of_metrics_are_told_of(
+    stage: Scaled,
+    replay: Callable[[list[Line]], Report],
+    tmp_path: Path,
+    metric: dict[str, Any],
+    measured: dict[str, Any],
+) -> None:
+    stage.web(2)
+    for name, value in measured.items():
+        setattr(stage.measures, name, value)
+    stage.autoscaler(metrics=[metric])
+    stage.next_period()
+    assert stage.replicas() > 2
+    report = replay(recorded(stage, tmp_path))
+    assert (report.divergences, report.unjudged, report.decisions_compared) == ((), (), 1)

@@ -1,0 +1,266 @@
+"""Tests of the pool with simulated processes: the order and the end of jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.errors import NotFound, RequestEntityTooLarge, RequestTimeout, TooManyRequests
+from ctrlmgr.largebodies.messages import Answer, Ask, Done, Job
+from ctrlmgr.server.largebodies.pool import PROCESSES, WAITING, Pool
+from ctrlmgr.server.largebodies.worker_process import Ended
+
+
+class Played:
+    """A process: each job is a list of messages; one that has none more works until it is killed."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.is_alive = True
+        self._messages: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def send(self, value: Any) -> None:
+        if isinstance(value, Answer):
+            self.stage.answers.append(value)
+            return
+        self.stage.began.append(value.work.decode())
+        for each in self.stage.plays.get(value.work.decode(), ()):
+            await self._messages.put(each)
+        self.stage.at_work.set()
+
+    async def receive(self) -> Any:
+        message = await self._messages.get()
+        if message is None:
+            raise Ended
+        return message
+
+    def end_job(self) -> None:
+        self._messages.put_nowait(Done("done"))
+
+    def kill(self) -> None:
+        self.is_alive = False
+        self._messages.put_nowait(None)
+
+    async def ended(self) -> int:
+        self.is_alive = False
+        return self.stage.code
+
+
+class Stage:
+    """A pool, and all that its processes were asked."""
+
+    def __init__(self) -> None:
+        self.plays: dict[str, list[Any]] = {}
+        self.began: list[str] = []
+        self.answers: list[Answer] = []
+        self.made: list[Played] = []
+        self.at_work = asyncio.Event()
+        self.code = -9
+        self.can_start = True
+
+    async def start(self) -> Any:
+        if not self.can_start:
+            raise Ended
+        process = Played(self)
+        self.made.append(process)
+        return process
+
+    def pool(self, **given: float) -> Pool:
+        return Pool(self.start, SystemClock(), **given)
+
+
+def job(name: str) -> Job:
+    return Job(0, 0, 0, name.encode())
+
+
+async def no_answer(ask: Ask) -> Any:
+    raise NotFound("nothing is there")
+
+
+def run(main: Callable[[Stage], Coroutine[Any, Any, Any]]) -> Any:
+    async def staged() -> Any:
+        return await main(Stage())
+
+    return asyncio.run(staged())
+
+
+async def begun(stage: Stage, count: int) -> None:
+    while len(stage.began) < count:
+        stage.at_work.clear()
+        await asyncio.wait_for(stage.at_work.wait(), 10)
+
+
+async def settled() -> None:
+    """Let all that can go on go on."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_a_job_is_done_and_its_questions_are_answered() -> None:
+    async def main(stage: Stage) -> None:
+        stage.plays["a"] = [Ask("get", (1,)), Done(5)]
+        stage.plays["b"] = [Ask("get", (1,)), Done(error=NotFound("gone"))]
+        pool = stage.pool()
+
+        async def answer(ask: Ask) -> Any:
+            return ask.arguments[0] + 1
+
+        assert await pool.run("x", job("a"), answer) == 5
+        with pytest.raises(NotFound, match="gone"):
+            await pool.run("x", job("b"), no_answer)
+        assert [each.value for each in stage.answers] == [2, None]
+        assert str(stage.answers[1].error) == "nothing is there"
+        assert len(stage.made) <= PROCESSES
+        await pool.stop()
+        assert not any(each.is_alive for each in stage.made)
+
+    run(main)
+
+
+def test_users_take_turns_and_one_user_leaves_a_process_free() -> None:
+    async def main(stage: Stage) -> None:
+        pool = stage.pool()
+        many = [asyncio.ensure_future(pool.run("many", job(f"m{number}"), no_answer)) for number in range(3)]
+        await begun(stage, 1)
+        await settled()
+        assert stage.began == ["m0"], "a process is left for others"
+        other = asyncio.ensure_future(pool.run("other", job("o0"), no_answer))
+        third = asyncio.ensure_future(pool.run("third", job("t0"), no_answer))
+        await begun(stage, 2)
+        assert stage.began == ["m0", "o0"]
+        stage.made[1].end_job()
+        stage.made[0].end_job()
+        await begun(stage, 3)
+        for process in stage.made:
+            process.end_job()
+        await begun(stage, 4)
+        assert set(stage.began[2:4]) == {"m1", "t0"}
+        for _ in range(3):
+            for process in stage.made:
+                process.end_job()
+            await settled()
+        assert await asyncio.gather(*many, other, third) == ["done"] * 5
+        await pool.stop()
+
+    run(main)
+
+
+def test_of_one_user_so_many_wait_and_another_is_refused_only_for_that_user() -> None:
+    async def main(stage: Stage) -> None:
+        pool = stage.pool()
+        first = asyncio.ensure_future(pool.run("many", job("m"), no_answer))
+        await begun(stage, 1)
+        waiting = [asyncio.ensure_future(pool.run("many", job(f"m{n}"), no_answer)) for n in range(WAITING)]
+        await settled()
+        with pytest.raises(TooManyRequests) as refused:
+            await pool.run("many", job("more"), no_answer)
+        assert refused.value.details is not None
+        assert refused.value.details.retry_after_seconds == 1
+        stage.plays["o"] = [Done("o")]
+        assert await pool.run("other", job("o"), no_answer) == "o"
+        await pool.stop()
+        await settled()
+        assert all(each.cancelled() for each in (first, *waiting))
+
+    run(main)
+
+
+def test_a_job_that_works_for_too_long_is_ended_with_its_process_and_the_next_has_another() -> None:
+    async def main(stage: Stage) -> None:
+        pool = stage.pool(deadline=0.02)
+        with pytest.raises(RequestTimeout):
+            await pool.run("x", job("endless"), no_answer)
+        assert not stage.made[0].is_alive
+        stage.plays["next"] = [Done("next")]
+        assert await pool.run("x", job("next"), no_answer) == "next"
+        await pool.stop()
+
+    run(main)
+
+
+def test_what_a_job_waits_for_does_not_count() -> None:
+    async def main(stage: Stage) -> None:
+        stage.plays["a"] = [Ask("command", ()), Done("a")]
+        pool = stage.pool(deadline=0.2)
+
+        async def slow(ask: Ask) -> None:
+            await asyncio.sleep(0.3)
+
+        assert await pool.run("x", job("a"), slow) == "a"
+        await pool.stop()
+
+    run(main)
+
+
+def test_a_job_that_takes_too_much_memory_is_refused_and_its_process_replaced() -> None:
+    async def main(stage: Stage) -> None:
+        stage.plays["a"] = [Done(error=RequestEntityTooLarge("too large"), out_of_memory=True)]
+        stage.plays["b"] = [None]
+        stage.plays["c"] = [Done("c")]
+        pool = stage.pool()
+        for each in ("a", "b"):
+            with pytest.raises(RequestEntityTooLarge):
+                await pool.run("x", job(each), no_answer)
+        assert await pool.run("x", job("c"), no_answer) == "c"
+        await settled()
+        assert sum(each.is_alive for each in stage.made) <= PROCESSES
+        await pool.stop()
+
+    run(main)
+
+
+@pytest.mark.parametrize(("code", "error"), [(-9, RequestEntityTooLarge), (1, RuntimeError)])
+def test_why_a_process_has_ended_by_itself_is_told(code: int, error: type[Exception]) -> None:
+    async def main(stage: Stage) -> None:
+        stage.code = code
+        stage.plays["a"] = [None]
+        pool = stage.pool()
+        with pytest.raises(error):
+            await pool.run("x", job("a"), no_answer)
+        await pool.stop()
+
+    run(main)
+
+
+def test_processes_end_when_there_is_nothing_to_do_and_start_again() -> None:
+    async def main(stage: Stage) -> None:
+        stage.plays["a"] = [Done("a")]
+        pool = stage.pool(idle=0.02)
+        assert await pool.run("x", job("a"), no_answer) == "a"
+        ends_at = asyncio.get_running_loop().time() + 10
+        while any(each.is_alive for each in stage.made):
+            assert asyncio.get_running_loop().time() < ends_at
+            await asyncio.sleep(0.01)
+        assert await pool.run("x", job("a"), no_answer) == "a"
+        await pool.stop()
+
+    run(main)
+
+
+def test_a_mistake_of_ours_is_raised_and_the_process_goes_on() -> None:
+    async def main(stage: Stage) -> None:
+        stage.plays["a"] = [Done(failure="Traceback: a mistake")]
+        stage.plays["b"] = [Done("b")]
+        pool = stage.pool()
+        with pytest.raises(RuntimeError, match="could not be processed"):
+            await pool.run("x", job("a"), no_answer)
+        assert await pool.run("x", job("b"), no_answer) == "b"
+        assert all(each.is_alive for each in stage.made)
+        await pool.stop()
+
+    run(main)
+
+
+def test_where_no_process_can_be_started_that_is_told() -> None:
+    async def main(stage: Stage) -> None:
+        stage.can_start = False
+        pool = stage.pool()
+        with pytest.raises(RequestTimeout, match="could not be started"):
+            await pool.run("x", job("a"), no_answer)
+        await pool.stop()
+
+    run(main)
