@@ -1,9 +1,9 @@
-"""Runs the engine's operations on a controller's own thread: the driver's side of `engine.operations`.
+"""Runs the engine's operations on a controller's own thread: a driver as `engine.operations` defines it.
 
 Guarantees:
-- It uses no event loop. Decisions run on the calling thread, and appends wait there.
-- It terminates: an append has the log's own deadlines, a catch-up has `PATIENCE` seconds.
-- After a refused append, the operation sees all events that caused the refusal.
+- The runner uses no event loop. Decisions run on the calling thread, and that thread waits for appends. - Every call
+  terminates: the log limits the time of an append, and `PATIENCE` limits the wait for the caches.
+- If an append was refused, the operation continues only when the state contains all events that caused the refusal.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ class ControllerRunner:
         call: Callable[[Sequence[Call]], Sequence[Reply]] | None = None,
         consult: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
     ) -> None:
-        """Append to `event_log`; `reach(revision, seconds)` waits for `state` and returns whether it has the revision.
+        """Create a runner that appends to `event_log` and reads `state`.
 
-        `call` calls other processes; without it every call fails. `consult` runs a coroutine on an event loop and waits
-        for it.
+        `reach(revision, seconds)` waits until `state` contains the revision, and returns whether it does. `call` sends
+        requests to other processes; if it is None, every such request fails. `consult` runs a coroutine on an event
+        loop and waits for its result.
         """
         self._consult = consult
         self._call = call or _unreachable
@@ -55,7 +56,7 @@ class ControllerRunner:
         self._reach = reach
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation to its end; raises its errors, `Fenced`, and `LogUnavailable`."""
+        """Run an operation until it has finished; raises the operation's errors, `Fenced`, and `LogUnavailable`."""
         try:
             command = next(operation)
             while True:

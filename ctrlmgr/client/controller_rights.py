@@ -1,10 +1,10 @@
-"""The rights of a controller, checked before each read and write, with a cache.
+"""Checks the rights of a controller before each read and write, and caches the decisions.
 
 Guarantees:
-- A controller reads and writes only what its user may. A refusal has the API's error text.
-- A right is decided once for a verb, resource and namespace, and again after roles or bindings have changed. A cached
-  decision costs less than a microsecond.
-- Before a refusal, the latest rights are loaded.
+- A controller can read and write only the objects that its user may. The error of a refused call has the API's text.
+- The authorizer decides once for each verb, resource and namespace, and again after roles or bindings have changed. A
+  cached decision costs less than a microsecond.
+- Before a call is refused, the latest roles and bindings are loaded.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Rights(Protocol):
     """Checks whether a request is allowed."""
 
     def check(self, verb: str, target: Target) -> None:
-        """Return if the request is allowed; raises `Forbidden`.
+        """Return normally if the request is allowed; raises `Forbidden` if not.
 
         The target has no name if the verb is create or list.
         """
 
 
 class _Known(NamedTuple):
-    """Cached rights, and the generation of the rules that they were decided on."""
+    """Cached decisions, and the generation of the roles and bindings from which they were derived."""
 
     generation: object
     allowed: set[tuple[str, Kind, str, str]]
@@ -47,10 +47,10 @@ class UserRights:
         generation: Callable[[], object | None] = lambda: 0,
         refresh: Callable[[], None] = lambda: None,
     ) -> None:
-        """Decide the rights of `user` with `decide`.
+        """Create the rights of `user`; `decide` authorizes one request.
 
-        Allowed requests are cached while `generation` returns the same value; None disables the cache. `refresh` loads
-        the latest rules.
+        Allowed requests are cached while `generation` returns the same value. If `generation` is None, nothing is
+        cached. `refresh` loads the latest roles and bindings.
         """
         self._user = user
         self._decide = decide
@@ -59,7 +59,7 @@ class UserRights:
         self._known = _Known(-1, set())
 
     def check(self, verb: str, target: Target) -> None:
-        """Return if the user may make this request; raises `Forbidden`."""
+        """Return normally if the user may make this request; raises `Forbidden` if not."""
         known, generation = self._known, self._generation()
         if generation is not None and known.generation != generation:
             known = self._known = _Known(generation, set())
@@ -69,13 +69,13 @@ class UserRights:
                 self._refuse(verb, target)
         elif right in known.allowed:
             return
-        elif self._allows(verb, target._replace(name="")):  # for any name
+        elif self._allows(verb, target._replace(name="")):  # allowed for every name
             known.allowed.add(right)
         elif not (target.name and self._allows(verb, target)):
             self._refuse(verb, target)
 
     def _refuse(self, verb: str, target: Target) -> None:
-        """Raise `Forbidden`, unless the latest rules allow the request."""
+        """Load the latest roles and bindings, and raise `Forbidden` if they do not allow the request."""
         self._refresh()
         verdict = self._decide(self._user, _attributes(verb, target))
         if not verdict.allows:

@@ -1,7 +1,7 @@
 """A client that writes as the API does: with defaults, validation, allocation, managedFields and finalizers.
 
-Guarantees: a write has the same result, or the same error, as the same request over HTTP. Every write carries its
-author, the current fence, and its reconcile.
+Guarantees: a write has the result, or the error, that the equivalent HTTP request has. Every write carries its author,
+the current fence, and its reconcile.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class Runner(Protocol):
-    """Runs operations of the engine."""
+    """Runs the engine's operations."""
 
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation to its end; its appends carry `cause` and `fence`.
+        """Run an operation until it has finished; its appends carry `cause` and `fence`.
 
-        Call it from any thread but the engine's. Raises the operation's errors, and `Fenced`.
+        Call it from any thread but the engine's. Raises the errors of the operation, and `Fenced`.
         """
 
 
 class EngineClient:
-    """A `ReconcileClient` over the engine. Threads may share one, or use one per reconcile."""
+    """A `ReconcileClient` that writes through the engine. Several threads may share a client."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class EngineClient:
         rights: Rights | None = None,
         rights_of: Callable[[User], Rights] | None = None,
     ) -> None:
-        """Write as `requester` through `run`, with the fence that `fence` returns at each write; see `LogClient`.
+        """Create a client that writes as `requester` through `run`; `fence` returns the fence of each write.
 
         `manager` is the field manager, by default the user agent's name. `canonical` promises that objects for `create`
-        and `update` are in their final form: see `engine.verbs.canonical_writes`. `rights` are the requester's rights,
-        and `rights_of` returns those of users that it acts as. Without them, everything is allowed.
+        and `update` are in their final form: see `engine.verbs.canonical_writes`. `rights` are the requester's rights.
+        `rights_of` returns the rights of a user as which the requester acts. If they are None, everything is allowed.
         """
         self._rights = rights
         self._rights_of = rights_of
@@ -90,12 +90,12 @@ class EngineClient:
 
     @property
     def changed_by(self) -> Collection[str]:
-        """The admission plugins that changed objects of this client, or of one that acts for it as another user."""
+        """The admission plugins that changed objects written by this client or by one derived with `acting_as`."""
         return self._changed_by.keys()
 
     @property
     def wrote(self) -> bool:
-        """Return whether this client, or one that acts for it as another user, appended anything or may have."""
+        """Return whether this client, or one derived from it for another user, appended anything or may have."""
         return self._wrote
 
     @wrote.setter
@@ -135,11 +135,11 @@ class EngineClient:
         return other
 
     def through(self, run: Runner) -> EngineClient:
-        """Return the same client with its operations run by `run`."""
+        """Return a copy of this client that runs its operations with `run`."""
         return self._with(run, canonical=self._canonical)
 
     def of_canonical_objects(self) -> EngineClient:
-        """Return the same client, with the promise that objects are in their final form."""
+        """Return a copy of this client; the caller promises that its objects are in their final form."""
         return self._with(self._run, canonical=True)
 
     def _with(self, run: Runner, *, canonical: bool) -> EngineClient:
@@ -164,7 +164,7 @@ class EngineClient:
         return self._run(self.engine.stored(resource), self._cause)
 
     def create(self, obj: Object) -> Object:
-        """Store a new object and return it as stored, as `Client` says; also raises `Invalid`."""
+        """Store a new object and return it as stored, as `Client.create` specifies; also raises `Invalid`."""
         named = self._target(obj)
         target = named._replace(name="")
         self._check("create", target)
@@ -173,14 +173,14 @@ class EngineClient:
         return self._write(self.engine.create(target, _body(obj), self._options, self._requester))
 
     def create_all(self, objects: Sequence[Object]) -> None:
-        """Store new objects with given names, all or none; raises `AlreadyExists` if one exists."""
+        """Store new objects that have names, all or none; raises `AlreadyExists` if one of the names exists."""
         bodies = [(self._target(obj)._replace(name=""), _body(obj)) for obj in objects]
         for target, _ in bodies:
             self._check("create", target)
         self._answer(self.engine.create_all(bodies, self._options, self._requester))
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Replace the object read at `obj.revision`, or a subresource (`status`, `finalize`), as `Client` says."""
+        """Replace the object read at `obj.revision`, or a subresource (`status`, `finalize`); see `Client.update`."""
         target = self._target(obj)._replace(subresource=subresource)
         self._check("update", target)
         return self._write(self._updating(target, obj))
@@ -191,9 +191,10 @@ class EngineClient:
         return self.engine.update(target, _body(obj), self._options, self._requester)
 
     def update_each(self, writes: Sequence[tuple[EngineClient, Object]]) -> list[Object | ApiError]:
-        """Replace objects concurrently, each as the client in its pair; return each as stored, or its error.
+        """Replace objects concurrently, each with the client in its pair; return each stored object, or its error.
 
-        They share this client's reconcile and fence. Raises the log's errors, such as `Fenced` and `OutcomeUnknown`.
+        All writes have this client's reconcile and fence. Raises the log's errors, such as `Fenced` and
+        `OutcomeUnknown`.
         """
         outcomes = self._answer(together([client._checked_update(obj) for client, obj in writes]))
         return [_object_or_refusal(each) for each in outcomes]
@@ -206,8 +207,8 @@ class EngineClient:
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
         """Apply `obj`, or its `status`, by server-side apply as `manager`; return the whole object as stored.
 
-        Fields that `manager` applied before and no longer has are removed. With `force` it takes over fields of other
-        managers. Raises `Invalid`, and `ApplyConflict` without `force`.
+        Fields that `manager` applied earlier, and that `obj` no longer has, are removed. With `force`, `manager` takes
+        over fields of other managers. Raises `Invalid`, and `ApplyConflict` without `force`.
         """
         options = WriteOptions(field_manager=manager, force=force)
         body = Body(APPLY_PATCH, obj.wire())
@@ -225,7 +226,7 @@ class EngineClient:
         return self._run(_called(call))
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Return the current Scale of an object; raises `NotFound`, also for a kind without Scale."""
+        """Return the current Scale of an object; raises `NotFound`, also if its kind has no Scale subresource."""
         target = Target(kind, namespace, name, "scale")
         self._check("get", target)
         return self._run(self.engine.get(target, GetOptions()))
@@ -247,19 +248,19 @@ class EngineClient:
         return self._write(self.engine.patch(target, body, self._options, self._requester))
 
     def bind(self, pod: Object, node: str) -> None:
-        """Bind the pod that was read to a node; raises `Conflict` if it has a node or was replaced by another pod."""
+        """Bind `pod` to a node; raises `Conflict` if the pod has a node or was replaced by another pod."""
         place = self._target(pod)._replace(subresource="binding")
         body = Body(_JSON, msgspec.json.encode(binding(pod, node)))
         self._check("create", place)
         self._answer(self.engine.create(place, body, self._options, self._requester))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
-        """Delete the object that was read, at any revision or only if it is unchanged.
+        """Delete `obj`, at any revision or only if it is unchanged since it was read.
 
-        It must be unchanged if `propagation` (`Background`, `Foreground`, `Orphan`) is given, and for a client of
-        canonical objects. Without `propagation`, the garbage collector deletes its dependents, as with Background. A
-        kind with graceful deletion uses `grace` seconds, by default its own value. Raises `NotFound`, and `Conflict` if
-        the object was replaced or has changed.
+        The object must be unchanged if `propagation` (`Background`, `Foreground`, `Orphan`) is given, or if this client
+        writes canonical objects. Without `propagation`, the garbage collector deletes the dependents, as with
+        Background. Kinds with graceful deletion use `grace` seconds; the default is the object's own value. Raises
+        `NotFound`, and `Conflict` if the object was replaced or has changed.
         """
         conditional = propagation is not None or self._canonical
         options = DeleteOptions(
@@ -275,8 +276,8 @@ class EngineClient:
     def recreate(self, read: Object, anew: Object) -> Object:
         """Delete the object `read` if it is unchanged, and create `anew` with the same name, in one append.
 
-        Return the new object as stored. Raises `NotFound`, `Conflict`, `Invalid`; `AlreadyExists` if the old one has
-        finalizers, which is then marked as terminating.
+        Return the new object as stored. Raises `NotFound`, `Conflict`, `Invalid`. If the old object has finalizers, it
+        is marked as terminating and `AlreadyExists` is raised.
         """
         target = self._target(anew)
         self._check("delete", target)
@@ -290,7 +291,7 @@ class EngineClient:
     def expire(self, objects: Sequence[Object]) -> None:
         """Delete expired objects in one append, even with finalizers.
 
-        Raises `NotFound` or `Conflict`, and deletes none, if one of them has changed since it was read.
+        Raises `NotFound` or `Conflict`, and deletes no object, if one of the objects has changed since it was read.
         """
         for obj in objects:
             self._check("delete", self._target(obj))
@@ -324,7 +325,7 @@ class EngineClient:
         kind = self.engine.kinds.stored(obj.resource)
         if kind is None:
             raise NotFound(f"{obj.resource} is not served")
-        if kind.is_custom:  # in the version of the stored object
+        if kind.is_custom:  # in the API version of the stored object
             group, _, version = obj.view(_TypeMeta).api_version.rpartition("/")
             return self.engine.kinds.by_gvk(GroupVersionKind(group, version, kind.name)) or kind
         return kind
@@ -348,7 +349,7 @@ def _called(call: Call) -> Calling[Reply]:
 
 
 def binding(pod: Object, node: str) -> dict[str, Any]:
-    """Return the Binding of the pod that was read to a node."""
+    """Return the Binding that assigns `pod` to a node."""
     metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}

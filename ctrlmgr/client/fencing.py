@@ -1,4 +1,4 @@
-"""Fences of a reconcile: all its writes belong to the term in which it began.
+"""Fences of a reconcile: all writes of the reconcile belong to the leader's term in which it began.
 
 Guarantees: if a term ends and another begins in the same process, a reconcile of the old term is refused here, before
 it reaches the log.
@@ -13,13 +13,13 @@ from ctrlmgr.errors import Fenced
 from ctrlmgr.eventlog.event import Fence
 
 Fencing: TypeAlias = Callable[[], Fence | None]
-"""Returns the fence of an append; raises `Fenced` if this process must not write."""
+"""Returns the fence for the next append; raises `Fenced` if this process must not write."""
 
 
 def pinned(fencing: Fencing | None) -> Fencing | None:
-    """Return a fencing for one reconcile, which raises `Fenced` once the fence has changed.
+    """Return the `Fencing` of one reconcile, which raises `Fenced` once the fence has changed.
 
-    May raise `Fenced` itself.
+    Raises `Fenced` if this process does not lead now.
     """
     if fencing is None:
         return None

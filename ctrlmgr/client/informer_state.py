@@ -1,7 +1,7 @@
-"""The state that controllers' writes are decided on: the informers' caches, or the log alone.
+"""The state that the engine uses to decide controllers' writes: either the informers' caches or the log alone.
 
-Guarantees: any thread may use it. A resource with an informer is as current as the informer; others are read from the
-log. If a write was decided on outdated state, the log refuses it and it is decided again.
+Guarantees: any thread may use it. Objects with an informer are as current as its cache; all other objects are read from
+the log. If a write was decided on outdated state, the log refuses the write, and the engine decides it again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class InformerState:
     """An `engine.strategy.State` over the informers of a process."""
 
     def __init__(self, informers: Informers, event_log: EventLog) -> None:
-        """Read from `informers`, which follow `event_log`."""
+        """Create a state that reads from `informers`, which follow `event_log`."""
         self.informers = informers
         self._log = event_log
 
@@ -28,7 +28,7 @@ class InformerState:
         return self.informers.revision
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return the revision of the last change of any of these; `revision` if one of them is not cached."""
+        """Return the revision of the last change of any of `resources`; `revision` if one resource has no informer."""
         changed = self.informers.changed_at(resources)
         return self.revision if changed is None else changed
 
@@ -46,19 +46,19 @@ class InformerState:
 
 
 class LogState:
-    """A state that reads the log itself, for tools that write few objects and have no caches."""
+    """A state that reads the log directly, for tools that write few objects and have no caches."""
 
     def __init__(self, event_log: EventLog) -> None:
-        """Read from `event_log` at each call."""
+        """Create a state that reads from `event_log` at each call."""
         self._log = event_log
 
     @property
     def revision(self) -> Revision:
-        """The log's newest revision."""
+        """The newest revision of the log."""
         return self._log.head().revision
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return `revision`: any resource may have changed up to it."""
+        """Return `revision`, because without caches any resource may have changed at the newest revision."""
         return self.revision
 
     def get(self, resource: Resource, key: Key) -> Object | None:

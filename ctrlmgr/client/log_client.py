@@ -1,14 +1,15 @@
-"""A client for the log's internal objects, the group `internal.ctrlmgr.io`.
+"""A client for ctrlmgr's internal objects in the log, which have the API group `internal.ctrlmgr.io`.
 
-API objects are written through the engine (`EngineClient`). This client has neither schemas nor admission.
+API objects are written through the engine (`EngineClient`). This client uses neither schemas nor admission.
 
 Guarantees:
-- Every write is conditional on the revision that the caller read (`obj.revision`), so it never overwrites an unseen
-  change. A refusal raises the log's own error and changes nothing.
-- A write carries its author, the current fence, and its reconcile. Without a fence, a reconcile cannot begin.
-- An update that changes no byte appends nothing.
-- The server owns uid, creationTimestamp and deletionTimestamp: an update cannot change them.
-- An object with finalizers is only marked as terminating. It is deleted with its last finalizer.
+- Every write is conditional on the revision that the caller read (`obj.revision`), so a write never overwrites a change
+  that the caller has not seen. A refused write raises the log's own error and changes nothing.
+- Each event stores the author, the current fence and the reconcile. A reconcile cannot begin without a fence.
+- An update that leaves the object's bytes unchanged appends nothing.
+- An update cannot change uid, creationTimestamp and deletionTimestamp, because the server owns these fields.
+- Deleting an object with finalizers only marks it as terminating. The update that removes the last finalizer deletes
+  the object.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ctrlmgr.eventlog.log import EventLog
 
 
 class LogClient:
-    """A `Client` that writes directly to an event log. Threads may share one, or use one per reconcile."""
+    """A `Client` that writes directly to an event log. Several threads may share a client."""
 
     def __init__(
         self,
@@ -39,7 +40,7 @@ class LogClient:
         fence: Fencing | None = None,
         cause: Cause | None = None,
     ) -> None:
-        """Write as `author`, with the fence that `fence` returns at each append (None: no fence).
+        """Create a client that writes as `author`; `fence` returns the fence of each append (None: no fence).
 
         `fence` raises `Fenced` if this process no longer leads.
         """
@@ -54,7 +55,7 @@ class LogClient:
 
     @property
     def changed_by(self) -> Collection[str]:
-        """Empty: these writes pass no admission."""
+        """The admission plugins that changed objects: always empty, because these writes pass no admission."""
         return ()
 
     def for_reconcile(self, cause: Cause) -> LogClient:
@@ -69,12 +70,15 @@ class LogClient:
         )
 
     def create(self, obj: Object) -> Object:
-        """Store a new object, as `Client` says. Its generation is not set."""
+        """Store a new object, as `Client.create` specifies. Its generation is not set."""
         created = obj.with_metadata(uid=self._new_uid(), creation_timestamp=self._now())
         return self._append(EventType.ADDED, created, 0)
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Replace an object, as `Client` says. The whole object is written, whatever the `subresource`."""
+        """Replace an object, as `Client.update` specifies.
+
+        The whole object is written, even if a `subresource` is given.
+        """
         current = self._current(obj)
         if current is None:
             return self._append(EventType.MODIFIED, obj, obj.revision)
@@ -94,7 +98,7 @@ class LogClient:
         return self.update(Object.from_dict(merged).at(current.revision), subresource)
 
     def delete(self, obj: Object) -> None:
-        """Delete an object, as `Client` says. Deleting a terminating object changes nothing."""
+        """Delete an object, as `Client.delete` specifies. Deleting a terminating object changes nothing."""
         current = self._current(obj)
         if current is None or not current.metadata.finalizers:
             self._append(EventType.DELETED, current or obj, obj.revision)
@@ -106,7 +110,10 @@ class LogClient:
         return format_time_seconds(self._clock.now())
 
     def _current(self, obj: Object) -> Object | None:
-        """Return the stored object if it has the caller's revision; None lets the log refuse the write."""
+        """Return the stored object if it has the caller's revision.
+
+        Otherwise return None; the log then refuses the write.
+        """
         current = self._log.get(obj.resource, obj.key)
         return current if current is not None and current.revision == obj.revision else None
 

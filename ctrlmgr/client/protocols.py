@@ -10,30 +10,32 @@ from ctrlmgr.eventlog.event import Cause
 
 
 class Client(Protocol):
-    """Writes objects for a reconciler, which reads from listers."""
+    """Writes objects for a reconciler, which reads objects from listers."""
 
     def create(self, obj: Object) -> Object:
         """Store a new object with a new uid and return it as stored.
 
-        Raises `AlreadyExists`, `NotFound` (for its namespace), `NamespaceTerminating`, and the errors of `append`.
+        Raises `AlreadyExists`, `NotFound` (its namespace does not exist), `NamespaceTerminating`, and the errors of the
+        log's `append`.
         """
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Replace the object read at `obj.revision`, or a subresource such as `status`, and return it as stored.
 
-        Without a difference nothing is written. If a terminating object loses its last finalizer, it is deleted. Raises
-        `NotFound`, `Conflict` (it has changed since), and the errors of `append`.
+        If nothing differs, nothing is written. If the update removes the last finalizer of a terminating object, the
+        object is deleted. Raises `NotFound`, `Conflict` (the object has changed since it was read), and the errors of
+        the log's `append`.
         """
 
     def delete(self, obj: Object) -> None:
         """Delete the object read at `obj.revision`, or mark it as terminating if it has finalizers.
 
-        Raises `NotFound`, `Conflict` (it has changed since), and the errors of `append`.
+        Raises `NotFound`, `Conflict` (the object has changed since it was read), and the errors of the log's `append`.
         """
 
 
 class PatchClient(Client, Protocol):
-    """A client that also patches."""
+    """A client that can also patch objects."""
 
     def patch(self, obj: Object, patch: Mapping[str, Any], subresource: str = "") -> Object:
         """Apply a strategic merge patch to the object with this name, and return it as stored; raises `NotFound`."""
@@ -48,7 +50,7 @@ class ReconcileClient(Client, Protocol):
 
     @property
     def changed_by(self) -> Collection[str]:
-        """The names of admission plugins that changed this client's objects."""
+        """The names of the admission plugins that changed objects while this client wrote them."""
 
     def for_reconcile(self, cause: Cause) -> Self:
         """Return the client for one reconcile: its appends carry `cause`, its `wrote` starts False.
