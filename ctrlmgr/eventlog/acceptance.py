@@ -1,7 +1,7 @@
 """Optimistic concurrency: pure functions that decide whether the log accepts a proposal.
 
-The memory and SQLite logs call them under their lock. PostgreSQL's append function implements the same rules in SQL.
-The contract suite tests that all three give the same answers.
+The memory and SQLite logs call these functions under their lock. PostgreSQL's append function implements the same rules
+in SQL. The contract suite tests that all three logs accept and refuse the same proposals.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.eventlog.event import EventType, Fence, Proposal
 
 
 class Slot(NamedTuple):
-    """The state of one resource, namespace and name: its newest event's revision, and whether the object exists."""
+    """The state of one object: the revision of its newest event, and whether the object exists."""
 
     head: Revision
     exists: bool

@@ -1,13 +1,16 @@
 """The anchor: a small file outside the database that stores the log's last known revision and its hash.
 
-A database alone cannot show that its newest writes are lost. A truncated SQLite WAL or a restored backup is a
-consistent, shorter log, and appending to it would issue revisions twice. With the anchor, the log detects both when it
-is opened, before it serves any request.
+A database alone cannot show that its newest writes are lost. After a truncated SQLite WAL or a restored backup, the log
+is consistent but shorter, and new appends would reuse revisions. With the anchor, the log detects both cases when it is
+opened, before the server handles any request.
 
 Guarantees:
-- The anchor is written at most once a second and when the log closes. It may be behind the log but is never ahead.
-- With a seal it is signed. A process without a seal does not overwrite a signed anchor.
-- If the log's history differs from the anchor's, the anchor is not moved to it. (`eventlog.sealing` ships copies.)
+- The anchor is written at most once a second and when the log closes. The anchor may be older than the log's head but
+  never newer.
+- If the process has a seal, it signs the anchor. A process without a seal does not overwrite a signed anchor.
+- If the log's history contradicts the anchor, the anchor keeps its last revision.
+
+`eventlog.sealing` ships copies of the anchor to another place.
 """
 
 from __future__ import annotations
@@ -31,7 +34,10 @@ _INTERVAL = 1.0
 
 
 class Content(msgspec.Struct, omit_defaults=True):
-    """The content of an anchor: log UUID, revision, its hash (hexadecimal), time (µs since 1970), and the signature."""
+    """The content of an anchor: a revision of the log and its hash, with the anchor's time and signature.
+
+    `hash` is hexadecimal; `time` is in microseconds since 1970.
+    """
 
     uuid: str
     revision: Revision
@@ -52,12 +58,12 @@ class Content(msgspec.Struct, omit_defaults=True):
         return b"ctrlmgr anchor\n" + msgspec.json.encode(msgspec.structs.replace(self, signature=""))
 
     def is_signed_by(self, public: str) -> bool:
-        """Return whether the anchor is signed with the private key of `public` (hexadecimal)."""
+        """Return whether the anchor has a valid signature by the key whose public part is `public` (hexadecimal)."""
         return self.key == public and is_signed(self.signed, self.signature, public)
 
 
 def parse(line: bytes, source: Path) -> Content:
-    """Decode one anchor; raises `LogCorrupt` if the line is not one."""
+    """Decode the line of an anchor file; raises `LogCorrupt` if the line is not an anchor."""
     try:
         content = msgspec.json.decode(line, type=Content)
         bytes.fromhex(content.hash)
@@ -69,8 +75,8 @@ def parse(line: bytes, source: Path) -> Content:
 def check(anchored: Head, head: Head, hash_at: Callable[[Revision], bytes | None], source: str) -> None:
     """Compare a log that ends at `head` with an anchor; `source` names the anchor in errors.
 
-    Raises `LogRolledBack` if the log ends earlier or is another log, `LogCorrupt` if its history differs. An event that
-    compaction has removed cannot be compared, so it is accepted.
+    Raises `LogRolledBack` if the log ends before the anchor's revision or has another UUID. Raises `LogCorrupt` if the
+    log has another hash at that revision. An event that compaction has removed cannot be compared, so it is accepted.
     """
     if anchored.uuid != head.uuid:
         raise LogRolledBack(
@@ -97,8 +103,8 @@ class Anchor:
         self._clock = clock
         self._uuid = ""
         self._written_at = float("-inf")
-        self._written: Head | None = None  # the head in the file
-        self._known: Head | None = None  # the head after this process's last append
+        self._written: Head | None = None  # the head that the file contains
+        self._known: Head | None = None  # the log's head after this process's last append
         self._seal: Seal | None = load_seal(sealing) if sealing else None
         self._shipper = Shipper(sealing, clock) if sealing and sealing.command else None
 
@@ -123,8 +129,8 @@ class Anchor:
         return content
 
     def check(self, read_head: Callable[[], Head], hash_at: Callable[[Revision], bytes | None]) -> Head:
-        """Compare the log with the anchor (see `check`) and return the log's head."""
-        anchored = self.read()  # before the log's head, because another process may be moving both forward
+        """Compare the log with the anchor file (see `check`) and return the log's head."""
+        anchored = self.read()  # read before the log's head, because another process may be moving both forward
         head = read_head()
         self._uuid = head.uuid
         if anchored is not None:
@@ -136,7 +142,7 @@ class Anchor:
         """Move the anchor to a new head, unless it was moved less than a second ago.
 
         Raises `LogCorrupt` if the log's history was rewritten. The anchor then keeps the last correct head, so the next
-        opening detects it too.
+        process that opens the log also detects the rewritten history.
         """
         head, now = Head(self._uuid, revision, chain_hash), self._clock.monotonic()
         if now - self._written_at >= _INTERVAL:
@@ -145,7 +151,7 @@ class Anchor:
         self._known = head
 
     def finish(self, head: Head, hash_at: Callable[[Revision], bytes | None]) -> None:
-        """Move the anchor to the last head, ship it, and close it; raises `LogCorrupt` as `remember` does."""
+        """Move the anchor to the last head, ship it, and close the file; raises `LogCorrupt` as `remember` does."""
         try:
             self._advance(head, hash_at)
         finally:

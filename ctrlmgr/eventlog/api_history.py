@@ -1,7 +1,8 @@
-"""The oldest revision that API clients may read, as an object of the log; etcd's counterpart is its compaction.
+"""The oldest revision that API clients may read, stored as an object in the log; it corresponds to etcd's compaction.
 
-Guarantees: the log keeps its history; only the API answers 410 for older revisions. The revision never decreases. All
-servers of a log and later ones use the same, because it is in the log (upstream's is the key `compact_rev_key`).
+Guarantees: the log keeps its events; only the API answers 410 (Expired) for older revisions. The oldest revision never
+decreases. All servers of a log use the same oldest revision, even after a restart, because the log stores it.
+(kube-apiserver stores it in etcd under `compact_rev_key`.)
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ctrlmgr.api.resource import INTERNAL_API_VERSION, INTERNAL_GROUP, Key, Reso
 
 API_COMPACTIONS: Final = Resource(INTERNAL_GROUP, "apicompactions")
 OLDEST: Final = Key("", "oldest")
-"""The only object of `API_COMPACTIONS`."""
+"""The key of the only object of the resource `API_COMPACTIONS`."""
 
 
 class _Objects(Protocol):
@@ -27,6 +28,6 @@ def oldest_for_clients(objects: _Objects) -> Revision:
 
 
 def compaction_object(revision: Revision, metadata: dict[str, Any]) -> Object:
-    """Return the object that makes `revision` the oldest one."""
+    """Return the object that makes `revision` the oldest revision that API clients may read."""
     head = {"kind": "ApiCompaction", "apiVersion": INTERNAL_API_VERSION, "metadata": metadata}
     return Object.from_dict({**head, "oldestRevision": revision})

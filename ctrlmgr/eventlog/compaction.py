@@ -1,11 +1,14 @@
 """Compaction and restore: the only code that removes history.
 
 Guarantees:
-- Compaction raises the floor in its own transaction before it deletes the first event. A reader that misses an event
-  finds the raised floor, and a crash half-way leaves the log consistent. Floors only grow.
-- Each object's current state is kept. The newest event of the log is kept too, because the chain continues from it.
-- The first event after a removed stretch stores its parent's hash, so the chain can still be verified.
-- Events are deleted in chunks. Each chunk is a transaction of about a tenth of a second, so appends do not wait long.
+- Compaction raises the floor (the oldest readable revision) in a transaction of its own before it deletes the first
+  event. Therefore a reader that misses an event finds the raised floor, and a crash half-way leaves the log consistent.
+  Floors never decrease.
+- Each object's current state is kept. The newest event of the log is also kept, because the next event's hash depends
+  on it.
+- The first event after a removed range stores the hash of the removed event before it, so the hash chain can still be
+  verified.
+- Events are deleted in chunks. Each chunk is a transaction that takes about 0.1 seconds, so appends do not wait long.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from ctrlmgr.eventlog.log_tables import (
 
 _FIRST_CHUNK, _LARGEST_CHUNK = 500, 8_000
 _BRIEF, _LONG = 0.06, 0.15
-"""Minimum and maximum seconds of a chunk.
+"""Minimum and maximum duration of a chunk, in seconds.
 
 A long chunk delays appends. Short chunks rewrite shared index pages more often.
 """
@@ -40,7 +43,7 @@ Write = Callable[[], AbstractContextManager[Connection]]
 
 
 class _Chunk:
-    """The number of events in one chunk, adapted to the time that chunks take."""
+    """The number of events in a chunk, adapted to the measured duration of chunks."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -48,7 +51,7 @@ class _Chunk:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Time this chunk and adapt the size of the next one."""
+        """Measure the duration of this chunk, and adapt the size of the next chunk."""
         began = self._clock.monotonic()
         yield
         took = self._clock.monotonic() - began
@@ -98,7 +101,7 @@ def count(connection: Connection, before: Revision, resource: Resource | None, k
 
 
 def raise_floor(connection: Connection, resource: str, floor: Revision) -> None:
-    """Raise the floor of `resource` (empty: of all resources) to `floor`; a higher floor stays."""
+    """Raise the floor of `resource` (empty: of all resources) to `floor`; keep a floor that is higher already."""
     known = connection.execute(select(compaction_floor.c.floor).where(compaction_floor.c.resource == resource)).scalar()
     if known is None:
         connection.execute(insert(compaction_floor).values(resource=resource, floor=floor))
@@ -133,7 +136,7 @@ def _superseded(after: Revision, before: Revision, resource: str, keep: int) -> 
 
 
 def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select[Any]:
-    """Select deletions at or below `before`; with `alone`, only those whose object has no older event."""
+    """Select deletions at or below `before`; with `alone`, only deletions whose object has no older event."""
     older = event.alias("older")
     query = (
         select(event.c.revision, event.c.object_id)
@@ -149,7 +152,7 @@ def _deletions(before: Revision, resource: str, *, alone: bool = True) -> Select
 
 
 def _remove(connection: Connection, doomed: Any) -> None:
-    """Delete events; the event after each removed stretch stores its parent's hash."""
+    """Delete events, and store the parent hash in the event after each removed range."""
     if not doomed:
         return
     _chain_on(connection, doomed)
@@ -165,9 +168,9 @@ def _remove(connection: Connection, doomed: Any) -> None:
 
 
 def _chain_on(connection: Connection, doomed: Any) -> None:
-    """Store the hashes of `doomed` events as the parent hash of the events after them, unless those have one."""
+    """Store the hash of each `doomed` event as the parent hash of the next event, unless that has one already."""
     parent, other = event.alias("parent"), event.alias("other")
-    # The next event is not always at the next revision: imported stretches have gaps.
+    # The next event is not always at the next revision, because imported ranges have gaps.
     after = select(func.min(other.c.revision)).where(other.c.revision > parent.c.revision).scalar_subquery()
     behind = set(connection.execute(select(after).where(parent.c.revision.in_(doomed))).scalars()) - {None}
     before = select(func.max(other.c.revision)).where(other.c.revision < event.c.revision).correlate(event)
@@ -180,7 +183,7 @@ def _chain_on(connection: Connection, doomed: Any) -> None:
 
 
 def _forget_reconciles(connection: Connection, candidates: Any) -> None:
-    """Delete those reconciles of `candidates` that no event refers to."""
+    """Delete the reconciles in `candidates` to which no event refers."""
     if not candidates:
         return
     left = select(event.c.reconcile_id).where(event.c.reconcile_id.in_(candidates), event.c.reconcile_id != 0)
@@ -190,7 +193,7 @@ def _forget_reconciles(connection: Connection, candidates: Any) -> None:
 
 
 def begin_epoch(connection: Connection, uuid: str, reason: str, *, above: Revision, started_at: int) -> Head:
-    """Start a new incarnation whose revisions are greater than both the head and `above`; return its head."""
+    """Start a new incarnation of the log, with revisions greater than the head and `above`; return the new head."""
     row = connection.execute(select(log_head.c.revision, log_head.c.hash)).one()
     head = Head(uuid, max(row.revision, above), row.hash)
     connection.execute(

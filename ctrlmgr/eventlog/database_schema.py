@@ -1,7 +1,8 @@
-"""The database schema: finds its migrations, checks a database's version, and applies missing migrations.
+"""Manages the database schema: finds the migrations, checks a database's version, and applies missing migrations.
 
-A new SQLite database is created from `migrations/sqlite.sql`, which has the same schema as all migrations together.
-This avoids loading Alembic, which would double the start time. Alembic upgrades a database with an older schema.
+A new SQLite database is created from `migrations/sqlite.sql`, which creates the schema that results from all
+migrations. Therefore ctrlmgr need not load Alembic, which would double the start time. Only a database with an older
+schema is upgraded by Alembic.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from ctrlmgr.eventlog.hash_chain import GENESIS
 from ctrlmgr.eventlog.log_tables import log_epoch, log_head
 
 LATEST = "0005"
-"""The newest migration; a test compares it with the folder."""
+"""The name of the newest migration; a test compares it with the migrations folder."""
 SQLITE_SCHEMA = "sqlite.sql"
 """The file in the migrations folder with the newest SQLite schema; scripts/generate writes it from the migrations."""
 BETWEEN_STATEMENTS = ";\n\n"
 
 
 def migrations_folder() -> Path:
-    """Return the folder of migrations: inside an installed package, beside the package in a source tree."""
+    """Return the folder of migrations, which is inside an installed package, or beside the package in a source tree."""
     package = Path(__file__).parents[1]
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
 def version(connection: Connection) -> str | None:
-    """Return the migration of the database, None for a database without our schema."""
+    """Return the newest migration that was applied to the database, None if the database has no event log."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -62,10 +63,10 @@ def require_version(found: str | None) -> None:
 
 
 def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
-    """Apply the missing migrations, and initialize a new log; return the version before.
+    """Apply the missing migrations, and initialize a new log; return the schema version before.
 
-    One transaction does all, so a process that dies half-way leaves the database unchanged. Several processes may call
-    it at once. Raises `SchemaOutdated` if the database is newer than this ctrlmgr.
+    All changes are in one transaction, so a process that dies half-way leaves the database unchanged. Several processes
+    may call this function at once. Raises `SchemaOutdated` if the database is newer than this ctrlmgr.
     """
     with engine.connect() as connection:
         found = version(connection)
@@ -84,11 +85,11 @@ def upgrade(engine: Engine, *, clock: Clock, random: Random) -> str | None:
 
 
 _BUSY_MILLISECONDS = 60_000
-"""How long to wait for another process that migrates the same file."""
+"""Milliseconds to wait for another process that migrates the same file."""
 
 
 def _lock(connection: Connection) -> None:
-    """Lock the database, so that only one process migrates it, until the commit."""
+    """Lock the database until the commit, so that only one process migrates it."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         connection.exec_driver_sql("BEGIN IMMEDIATE")

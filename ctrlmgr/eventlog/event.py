@@ -1,4 +1,4 @@
-"""The data types of the event log: proposals, events, authors, fences, causes and failures."""
+"""Defines the data types of the event log: proposals, events, authors, fences, causes and failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 
 
 class EventType(enum.IntEnum):
-    """The type of a change. The numbers are stored: never renumber them."""
+    """The type of a change. The log stores these numbers, so they must never change."""
 
     ADDED = 1
     MODIFIED = 2
@@ -30,11 +30,11 @@ class Author(msgspec.Struct, frozen=True):
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """The leadership term of an append, which is refused (`Fenced`) unless `term` is the lease's current term.
+    """The leader's term of an append; the log refuses the append (`Fenced`) unless `term` is the lease's current term.
 
-    With `takeover` the append *starts* the term instead: it is refused unless `term` is newer than the current one. The
-    log checks this under its head lock, so after a takeover no append of an older term can follow. A lease that never
-    had a term is at 0. Terms are never reused, even if the Lease object is deleted.
+    With `takeover`, the append *starts* a term: the log refuses it unless `term` is greater than the current term. The
+    log checks the term under its head lock, so no append of an older term can follow a takeover. The term of a new
+    lease is 0. Terms are never reused, even if the Lease object is deleted.
     """
 
     lease: str
@@ -43,10 +43,10 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """The reconcile that an append comes from.
+    """The reconcile that made an append.
 
-    `triggers` are *all* the revisions that the workqueue coalesced into this reconcile, ascending. `id` is random and
-    positive; `started_at` is in microseconds since 1970; `attempt` counts from 1.
+    `triggers` are the revisions of *all* changes that the workqueue merged into this reconcile, ascending. `id` is a
+    random positive number; `started_at` is in microseconds since 1970; `attempt` is 1 for the first attempt.
     """
 
     id: int
@@ -58,7 +58,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The result of a reconcile: `result` is `ok`, `requeued`, `error` or `terminal`; `duration` in microseconds."""
+    """The result of a reconcile: `result` is `ok`, `requeued`, `error` or `terminal`; `duration` is in microseconds."""
 
     duration: int
     result: str
@@ -68,9 +68,9 @@ class Outcome(msgspec.Struct, frozen=True):
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """The failed reconciles of one key by one controller, from the first failure to the next success.
 
-    Each retry updates the record. Times are in microseconds since 1970. `controller`, `key` and `since`, the time of
-    the first failure, identify it. `next_retry_at` is None if only a change of an object causes the next attempt;
-    `ended_at` is None until a reconcile succeeds.
+    Each retry updates the record. Times are in microseconds since 1970. `controller`, `key` and `since` (the time of
+    the first failure) identify a record. `next_retry_at` is None if the controller retries only after an object has
+    changed; `ended_at` is None until a reconcile succeeds.
     """
 
     controller: str
@@ -86,11 +86,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FAILURES_KEPT = 1000
-"""The number of failures that a log keeps: the most recent ones."""
+"""The number of failures that a log keeps; it keeps the most recent failures."""
 
 
 class Reconcile(msgspec.Struct, frozen=True):
-    """A reconcile as recorded; `outcome` is None while it runs, or if its process died during it."""
+    """A recorded reconcile; `outcome` is None while the reconcile runs, or if its process died during it."""
 
     cause: Cause
     outcome: Outcome | None
@@ -100,8 +100,8 @@ class Proposal(msgspec.Struct, frozen=True):
     """A change that a caller wants.
 
     `object` is the whole object after the change, or its last state for DELETED. `expected` is the object's revision
-    that the writer has seen, 0 for ADDED. Only importers use None, which accepts any revision. ADDED then still
-    requires that the object does not exist; MODIFIED and DELETED require that it exists.
+    that the writer has seen, 0 for ADDED. Importers use None, which accepts any revision; even then, ADDED requires
+    that the object does not exist, and MODIFIED and DELETED require that it exists.
 
     `within` is the revision of the object's Namespace that the writer has seen. The append is refused if the Namespace
     has changed since or does not exist. None skips this check.
@@ -116,10 +116,11 @@ class Proposal(msgspec.Struct, frozen=True):
 class Event(msgspec.Struct, frozen=True):
     """One change as the log stores it.
 
-    `previous` is the revision of the event before it at the same resource, namespace and name, 0 if there is none. (The
-    creation of an object refers to the deletion of its predecessor.) `recorded_at` is microseconds since 1970 by the
-    writer's clock; it does not define the order. `term` and `reconcile` are 0 if the append had no fence or cause. All
-    events of one append share an `append_id`. `hash` is this event's link of the chain (`eventlog.hash_chain`).
+    `previous` is the revision of the preceding event with the same resource, namespace and name, 0 if there is none.
+    (If an object is created again, its ADDED event refers to the earlier object's DELETED event.) `recorded_at` is the
+    time by the writer's clock, in microseconds since 1970; it does not define the order of events. `term` and
+    `reconcile` are 0 if the append had no fence or cause. All events of one append share an `append_id`. `hash` is the
+    event's hash in the hash chain (`eventlog.hash_chain`).
     """
 
     revision: Revision
@@ -146,7 +147,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Head(NamedTuple):
-    """The end of the log: its incarnation, newest revision and that revision's chain hash."""
+    """The end of the log: its incarnation, its newest revision, and the chain hash of that revision."""
 
     uuid: str
     revision: Revision

@@ -5,8 +5,8 @@ Each event's hash covers all stored fields of the event and the hash of the even
     digest(event) = SHA-256( MessagePack of the fields in a fixed order ‖ body )
     hash(n)       = SHA-256( hash(n-1) ‖ revision ‖ previous ‖ digest )      the first: 32 zero bytes
 
-The hash has two steps for PostgreSQL. The digest needs no field that only the database knows, so the writer computes
-it. The append function, which holds the head lock, hashes only 80 bytes an event.
+The hash is computed in two steps because of PostgreSQL. The writer computes the digest, which contains no field that
+only the database knows. The database's append function, which holds the head lock, then hashes only 80 bytes per event.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from ctrlmgr.api.resource import Revision
 
 GENESIS = bytes(32)
-"""The parent of the first event of a log."""
+"""The parent hash of the first event of a log."""
 
 Place = tuple[str, str, str]
 """An object's resource, namespace and name, as the database stores them."""
@@ -39,9 +39,9 @@ class Stamp(NamedTuple):
 
 _encode = msgspec.msgpack.Encoder().encode
 _PIECE: Final = 2047
-"""The largest piece in bytes that hashlib hashes without releasing the GIL.
+"""The maximum number of bytes that hashlib hashes without releasing the GIL.
 
-In a busy process, acquiring the GIL again takes longer than hashing many such pieces.
+In a busy process, acquiring the GIL again takes longer than hashing many pieces of this size.
 """
 _LONG: Final = 16 * _PIECE
 """Bodies longer than this (bytes) are hashed with the GIL released."""
@@ -51,8 +51,8 @@ _LINK = struct.Struct(">32sqq32s")
 def content_digest(place: Place, body: bytes, type: int, stamp: Stamp) -> bytes:
     """Return the digest (32 bytes) of the fields that the writer knows before the log assigns a revision.
 
-    The fields before the body are a MessagePack array. Every text carries its length, so two different events never
-    have the same encoding.
+    The fields other than the body are encoded as a MessagePack array. MessagePack encodes the length of every string,
+    so two different events never have the same encoding.
     """
     digest = sha256(_encode((type, *place, *stamp)))
     if len(body) > _LONG:
@@ -64,5 +64,5 @@ def content_digest(place: Place, body: bytes, type: int, stamp: Stamp) -> bytes:
 
 
 def link(parent: bytes, revision: Revision, previous: Revision, digest: bytes) -> bytes:
-    """Return the hash (32 bytes) of an event at `revision`, chained to its parent's hash."""
+    """Return the hash (32 bytes) of an event at `revision`, computed from its digest and its parent's hash."""
     return sha256(_LINK.pack(parent, revision, previous, digest)).digest()

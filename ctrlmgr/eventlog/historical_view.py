@@ -2,7 +2,7 @@
 
 Guarantees:
 - Every read returns the result that the log itself returned when that revision was its newest. If compaction has
-  removed it, reads raise `Expired`. Later appends to the log are not visible.
+  removed the result, reads raise `Expired`. Later appends to the log are not visible.
 - Appends are refused (`Forbidden`).
 - If one resource was compacted beyond that revision, snapshots do not contain it.
 """
@@ -23,15 +23,15 @@ from ctrlmgr.eventlog.log import Appending, EventLog
 
 
 class PastLog:
-    """An `EventLog` that ends at one revision of another log."""
+    """A read-only `EventLog` that ends at one revision of another log."""
 
     def __init__(
         self, log: EventLog, at: Revision, *, clock: Clock, resources: Collection[Resource] | None = None
     ) -> None:
-        """Show `log` as it was at revision `at`, and close it when this one is closed.
+        """Create a view of `log` as it was at revision `at`; closing the view closes `log`.
 
-        `resources` are the resources that a snapshot of everything contains, those whose states are known. None means
-        all.
+        A snapshot without a resource contains only the objects of `resources`, whose states at `at` are known. None
+        means all resources.
         """
         self._log = log
         self._at = at
@@ -64,24 +64,24 @@ class PastLog:
         return Forbidden(f"this is the log as it was at revision {self._at}; it is read-only")
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Do nothing: without appends there is no reconcile to record."""
+        """Do nothing, because without appends there is no reconcile to record."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Do nothing: this log is read-only."""
+        """Do nothing, because this log is read-only."""
 
     def failures(self) -> Sequence[Failure]:
         """Return the failures of the underlying log, including those after this revision."""
         return self._log.failures()
 
     def flush(self) -> None:
-        """Return at once: this log has no queue."""
+        """Return at once, because this log has no queue."""
 
     def reconcile(self, id: int) -> Reconcile | None:
         """Return a recorded reconcile, None if there is none."""
         return self._log.reconcile(id)
 
     def imports(self) -> Sequence[Stretch]:
-        """Return the imported stretches up to this revision."""
+        """Return the imported ranges of revisions up to this view's revision."""
         before = (each for each in self._log.imports() if each.after < self._at)
         return [each._replace(last=min(each.last, self._at)) for each in before]
 
@@ -114,11 +114,11 @@ class PastLog:
         return self._log.snapshots(resources, at=self._readable(at))
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
-        """Return one object at this log's revision, or at an older one."""
+        """Return one object as it was at this log's revision, or at an older one."""
         return self._log.get(resource, key, at=self._readable(at))
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of `keys` that existed at revision `at`, this log's or an older one."""
+        """Return the objects of `keys` that existed at revision `at`, which is this log's revision or an older one."""
         return self._log.states(resource, keys, at=self._readable(at))
 
     def _readable(self, at: Revision | None) -> Revision:
@@ -127,7 +127,7 @@ class PastLog:
         return self._at if at is None else at
 
     def head(self) -> Head:
-        """Return this log's revision with the hash of the log's current head; fails if the log cannot be reached."""
+        """Return this view's revision with the hash of the log's current head; fails if the log cannot be reached."""
         return self._log.head()._replace(revision=self._at)
 
     def peek(self) -> Revision:
@@ -149,7 +149,10 @@ class PastLog:
         return takewhile(self._has_happened, self._log.scan(start=start))
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
-        """Return this log's revision; if `after` is not below it, first wait `timeout` seconds: no event follows."""
+        """Return this log's revision.
+
+        If `after` is not below it, first wait `timeout` seconds, because no further event can arrive.
+        """
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         with self._changed:
             while self._at <= after:
@@ -161,7 +164,7 @@ class PastLog:
         return self._at
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Do nothing: this log has no commits."""
+        """Do nothing, because this log never commits events."""
 
     def close(self) -> None:
         """Close the underlying log, and wake all waiting threads."""

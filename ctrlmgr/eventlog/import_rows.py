@@ -1,7 +1,7 @@
 """Writes imported events in one SQL transaction, with statements that both databases understand.
 
-Guarantees: the transaction holds the log's head lock. It adds the batch as a whole, with its chain, its objects and its
-imported stretch. No other append can be between its events.
+Guarantees: the transaction holds the log's head lock, so no other append can be between the events of a batch. The
+transaction writes the whole batch: events with their hashes, object rows, and the imported range.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOVE = (
 
 
 def write(connection: Connection, batch: Sequence[Imported], append_id: int) -> list[Event]:
-    """Add a batch to the log, whose head is locked, and return its events; raises what `place_batch` does."""
+    """Add a batch to the log, whose head is locked, and return the events; raises the errors of `place_batch`."""
     head = connection.execute(select(log_head.c.revision, log_head.c.hash)).one()
     rows = _known(connection, batch)
 
@@ -55,12 +55,12 @@ def write(connection: Connection, batch: Sequence[Imported], append_id: int) -> 
 
 
 def stretches(connection: Connection) -> list[Stretch]:
-    """Return the imported stretches, oldest first."""
+    """Return the imported ranges of revisions, oldest first."""
     return [Stretch(*row) for row in connection.execute(select(log_import).order_by(log_import.c.after_revision))]
 
 
 def _known(connection: Connection, batch: Sequence[Imported]) -> dict[Place, _Row]:
-    """Return the existing object rows of a batch."""
+    """Return the existing object rows for the objects of a batch."""
     places = list({_place_of(each) for each in batch})
     columns = tuple_(object_.c.resource, object_.c.namespace, object_.c.name)
     found: dict[Place, _Row] = {}
@@ -76,7 +76,7 @@ def _place_of(each: Imported) -> Place:
 
 
 def _write_objects(connection: Connection, rows: dict[Place, _Row], placed: Sequence[tuple[Place, Event]]) -> None:
-    """Update the object rows of `placed` events, in `rows` and in the database."""
+    """Update the object rows that belong to `placed` events, in `rows` and in the database."""
     known = set(rows)
     newest = connection.execute(select(func.coalesce(func.max(object_.c.id), 0))).scalar_one()
     for at, each in placed:
@@ -122,7 +122,7 @@ def _event_row(each: Event, object_id: int) -> Mapping[str, Any]:
 
 
 def _remember(connection: Connection, after: Revision, last: Revision) -> None:
-    """Record the stretch from `after` to `last`, or extend the newest one."""
+    """Record the imported range from `after` to `last`, or extend the newest range."""
     before = stretches(connection)
     stretch = extended(before, after, last)
     if before and stretch.after == before[-1].after:

@@ -1,12 +1,12 @@
-"""Imports: events that keep the revisions that another log or cluster assigned.
+"""Imports: adds events that keep the revisions which another log or cluster assigned.
 
 Guarantees:
-- An imported event keeps its recorded revision, so revisions have gaps there. The log remembers each such stretch
-  (`Stretch`), and `verify` accepts gaps only within one. The chain links each event to the one before it, so a gap in a
-  sound chain was imported and not caused by a removal.
-- Imported revisions ascend and are greater than the log's head. Import corrects an event that contradicts the log:
-  adding an existing object becomes a modification, modifying a missing object becomes an addition, and deleting a
-  missing object is skipped.
+- An imported event keeps its recorded revision, so there are gaps between imported revisions. The log records each
+  imported range (`Stretch`), and `verify` accepts gaps only within such a range. The hash chain links each event to the
+  event before it. Therefore, if the chain is valid across a gap, the gap was imported and no event was removed.
+- Imported revisions ascend and are greater than the log's head. The import corrects an event that contradicts the log:
+  if the object exists already, ADDED becomes MODIFIED; if the object does not exist, MODIFIED becomes ADDED, and
+  DELETED is skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from ctrlmgr.eventlog.hash_chain import Place, Stamp, content_digest, link
 
 
 class Imported(NamedTuple):
-    """An event to import. `object` has the revision to keep; `recorded_at` is in microseconds since 1970."""
+    """An event to import.
+
+    `object` has the revision that the event keeps; `recorded_at` is in microseconds since 1970.
+    """
 
     type: EventType
     object: Object
@@ -33,19 +36,19 @@ class Imported(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """An imported part of a log: the revisions after `after` up to `last`, possibly with gaps."""
+    """An imported range of a log: the revisions greater than `after` up to `last`, possibly with gaps."""
 
     after: Revision
     last: Revision
 
 
 def covered(stretches: Sequence[Stretch], after: Revision, revision: Revision) -> bool:
-    """Return whether an imported stretch explains the gap between two revisions."""
+    """Return whether the gap between two revisions is within an imported range."""
     return any(stretch.after <= after and revision <= stretch.last for stretch in stretches)
 
 
 def extended(stretches: Sequence[Stretch], after: Revision, last: Revision) -> Stretch:
-    """Return the stretch after importing `after` to `last`: the newest one extended, or a new one."""
+    """Return the range after an import from `after` to `last`: either the newest range, extended, or a new range."""
     newest = stretches[-1] if stretches else None
     return newest._replace(last=last) if newest and newest.last == after else Stretch(after, last)
 
@@ -53,10 +56,10 @@ def extended(stretches: Sequence[Stretch], after: Revision, last: Revision) -> S
 def place_batch(
     batch: Sequence[Imported], after: Revision, parent: bytes, slot_of: Callable[[Place], Slot], append_id: int
 ) -> list[tuple[Place, Event]]:
-    """Return the events of a batch for a log that ends at `after` with the hash `parent`; changes nothing.
+    """Return the events of a batch for a log that ends at `after` with the hash `parent`; the log is not changed.
 
-    `slot_of` returns the log's state of an object. Raises `BadRequest` for a revision that is not greater than the
-    previous one.
+    `slot_of` returns the state of an object in the log. Raises `BadRequest` for a revision that is not greater than the
+    previous revision.
     """
     placed: list[tuple[Place, Event]] = []
     touched: dict[Place, Slot] = {}
@@ -78,7 +81,7 @@ def place_batch(
 
 
 def _effective_type(type_: EventType, slot: Slot) -> EventType | None:
-    """Return an event's type corrected for the object's state, None to skip it."""
+    """Return an event's type, corrected for the object's state; None if the event must be skipped."""
     if type_ is EventType.DELETED:
         return type_ if slot.exists else None
     return EventType.MODIFIED if slot.exists else EventType.ADDED

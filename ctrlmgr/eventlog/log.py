@@ -4,15 +4,15 @@ Every implementation guarantees:
 
 - **Order.** Revisions have no gaps, and commit order is revision order. A reader of revision n has missed no earlier
   event. Gaps exist only where the log records them: after a restore from backup, which starts a new incarnation, and in
-  stretches that were imported with their own revisions (`imports`).
-- **Atomic, conditional.** The proposals of one append become events together or not at all. Under the lock that assigns
-  revisions, the log checks each against the object's current revision, and against its Namespace's if `Proposal.within`
-  is given.
-- **Durable.** When `append` returns, its events survive the death of the process and, on SQLite and PostgreSQL, of the
-  machine.
-- **Definite.** An append that raised anything but `OutcomeUnknown` is not in the log and never will be.
+  ranges that were imported with their own revisions (`imports`).
+- **Atomic, conditional.** Either all proposals of one append become events, or none. Under the lock that assigns
+  revisions, the log compares each proposal with the object's current revision, and with the revision of its Namespace
+  if `Proposal.within` is given.
+- **Durable.** When `append` returns, its events survive a crash of the process and, on SQLite and PostgreSQL, also a
+  crash of the machine.
+- **Definite.** An append that raised an error other than `OutcomeUnknown` is not in the log and never will be.
 - **Fenced.** See `Fence`.
-- **Tamper-evident.** Each event carries a hash chained to the one before it (`eventlog.hash_chain`).
+- **Tamper-evident.** Each event has a hash that includes the hash of the event before it (`eventlog.hash_chain`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class Appending(Protocol):
     """A submitted append."""
 
     def result(self, timeout: float | None = None) -> Sequence[Event]:
-        """Wait up to `timeout` seconds and return its events, or raise its error; `TimeoutError` does not cancel it."""
+        """Wait up to `timeout` seconds; return the events, or raise the error.
+
+        `TimeoutError` does not cancel the append.
+        """
 
     def add_done_callback(self, done: Callable[[Appending], None]) -> None:
         """Call `done` when the append has finished, on the committer's thread; `done` must return quickly."""
@@ -50,42 +53,42 @@ class EventLog(Protocol):
         """Append atomically and durably.
 
         Raises `AlreadyExists` (ADDED, but the object exists), `NotFound` (the object or its `within` Namespace does not
-        exist), `Conflict` (one of these is at another revision), `Fenced`, `LogUnavailable`, `OutcomeUnknown`,
-        `TooManyRequests`, `LogClosed`.
+        exist), `Conflict` (the object or the Namespace has another revision), `Fenced`, `LogUnavailable`,
+        `OutcomeUnknown`, `TooManyRequests`, `LogClosed`.
         """
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
         """Add recorded events atomically and durably, at their recorded revisions; return the stored events.
 
-        Revisions must ascend and be greater than the head. Types are corrected as `imports` says. The caller's thread
-        writes them, between two groups of appends. Raises `BadRequest` for a revision that is not greater than the
-        previous one, `LogUnavailable`, `OutcomeUnknown`, `LogClosed`.
+        Revisions must ascend and be greater than the head. Event types are corrected as `imports` describes. The
+        caller's thread writes the events, between two groups of appends. Raises `BadRequest` for a revision that is not
+        greater than the previous revision, `LogUnavailable`, `OutcomeUnknown`, `LogClosed`.
         """
 
     def imports(self) -> Sequence[Stretch]:
-        """Return the imported stretches, oldest first. Only there do revisions have gaps."""
+        """Return the imported ranges, oldest first. Revisions have gaps only within these ranges."""
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Queue the outcome of a reconcile that appended events."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Queue a failure record, new or updated. The log keeps `FAILURES_KEPT` of them."""
+        """Queue a failure record, new or updated. The log keeps the most recent `FAILURES_KEPT` records."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return the recorded failures, ended ones included, most recent failure first."""
+        """Return the recorded failures, including failures that have ended, most recent first."""
 
     def flush(self) -> None:
         """Wait until everything queued so far, outcomes included, is in the log."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return a recorded reconcile by its id, None if the log has none."""
+        """Return the recorded reconcile with this id, None if the log does not contain it."""
 
     def events_after(
         self, revision: Revision, *, resource: Resource | None = None, limit: int = 500
     ) -> Sequence[Event]:
-        """Return up to `limit` events after `revision`, ascending; only of `resource` if given.
+        """Return up to `limit` events after `revision`, in ascending order; only events of `resource` if it is given.
 
-        Raises `Expired` if compaction has removed an event that the caller would have to see.
+        Raises `Expired` if compaction has removed an event that belongs to the result.
         """
 
     def snapshot(
@@ -97,24 +100,25 @@ class EventLog(Protocol):
         """
 
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
-        """Return a snapshot of each of `resources` at revision `at`; SQL logs use one read.
+        """Return a snapshot of each of `resources` at revision `at`; the SQL logs read all with one query.
 
         Raises the same errors as `snapshot`.
         """
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:
-        """Return one object now or at a revision, None if it did not exist; raises as `snapshot` does."""
+        """Return one object as it is now or was at a revision, None if it did not exist; raises as `snapshot` does."""
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of `keys` that existed at revision `at`, in few reads; raises as `snapshot` does."""
+        """Return the objects of `keys` that existed at revision `at`, with few queries; raises as `snapshot` does."""
 
     def head(self) -> Head:
-        """Return where the log ends."""
+        """Return the head of the log: its incarnation, newest revision and hash."""
 
     def peek(self) -> Revision | None:
-        """Return the newest revision of any process, if that takes only microseconds.
+        """Return the newest revision that any process has written, if that takes only microseconds.
 
-        Return None if it needs a round trip. Then call `head`, on a thread that may block.
+        Return None if the answer needs a round trip to the database; the caller must then call `head`, on a thread that
+        may block.
         """
 
     def floor(self, resource: Resource | None = None) -> Revision:
@@ -124,15 +128,16 @@ class EventLog(Protocol):
         """Return the newest revision recorded at or before `moment` (microseconds since 1970), 0 if none."""
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Remove superseded events and return the number of removed rows.
+        """Remove superseded events and return the number of removed events.
 
-        An event is removed if its successor is at or below `before`, it is not among the newest `keep` events of its
-        object, and it has the given resource (None: any). A deletion at or below `before` is removed too, if no older
-        event of its object is kept. Each object's current state is kept.
+        An event is removed if three conditions hold: the next event of its object is at or below `before`; it is not
+        among the newest `keep` events of its object; and it has the given resource (None: any resource). A DELETED
+        event at or below `before` is removed too, if no older event of its object is kept. Each object's current state
+        is kept.
         """
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
-        """Yield every retained event from `start` on, for verification and export."""
+        """Yield every retained event from revision `start` on, for verification and export."""
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is greater than `after`, or for `timeout` seconds; return the head."""
@@ -140,8 +145,8 @@ class EventLog(Protocol):
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
         """Call `observer` with the events of each of this process's commits, in revision order.
 
-        It runs on the committing thread, after the commit and before the waiting appenders continue.
+        `observer` runs on the committing thread, after the commit and before the waiting appenders continue.
         """
 
     def close(self) -> None:
-        """Commit the queue, write the anchor, and release all resources. Further calls raise `LogClosed`."""
+        """Commit all queued appends, write the anchor, and release all resources. Further calls raise `LogClosed`."""

@@ -1,11 +1,12 @@
-"""Forks: a new log that is a copy of another one up to a revision, for experiments.
+"""Forks a log: creates a new log that is a copy of another log up to a revision, for experiments.
 
 Guarantees:
-- Up to that revision both logs are equal, with the same hashes: states, histories, causes and leader terms. The fork
-  continues as a new incarnation with its own UUID.
-- The other log is only read. The new log must be empty. One transaction fills it, so a failed fork leaves it empty.
+- Up to that revision, both logs contain the same states, histories, causes and leader terms, with the same hashes. The
+  fork continues as a new incarnation with its own UUID.
+- The other log is only read. The new log must be empty. One transaction fills the new log, so it is empty after a
+  failed fork.
 - The fork contains only recorded states. If a compaction of all resources has passed the revision, forking raises
-  `Expired`. If one resource was compacted, objects whose state is lost are left out.
+  `Expired`. If only one resource was compacted, the fork omits the objects whose state is lost.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class _Copy:
         self._at = at
         self._places: dict[int, dict[str, Any]] = {}
         self._reconciles: set[int] = set()
-        self._hash = GENESIS  # of the newest event
+        self._hash = GENESIS  # hash of the newest event that was copied
 
     def run(self, now: int, uuid: str) -> Head:
         own = self._connection.execute(select(log_head).with_for_update()).one()
@@ -105,7 +106,7 @@ class _Copy:
         return [dict(zip(names, row, strict=True)) for row in found]
 
     def _copy_events(self) -> None:
-        """Copy the events page by page, and track the state of each object."""
+        """Copy the events page by page, and record the last state of each object."""
         after = 0
         where = f"WHERE revision > :after AND revision <= :at ORDER BY revision LIMIT {_CHUNK}"
         while rows := self._rows(event, where, after=after):
@@ -127,9 +128,9 @@ class _Copy:
         }
 
     def _objects(self) -> list[dict[str, Any]]:
-        """Return the object rows as of `at`.
+        """Return the object rows as of revision `at`.
 
-        The creation revision comes from the other log if its creation was compacted.
+        If the creation of an object was compacted, its creation revision is read from the other log.
         """
         rows = []
         for row in self._rows(object_, ""):
@@ -140,7 +141,7 @@ class _Copy:
         return rows
 
     def _copy_reconciles(self) -> None:
-        """Copy the reconciles that wrote events, with their triggers."""
+        """Copy the reconciles that wrote events, and the triggers of these reconciles."""
         for table, column in ((reconcile, "id"), (reconcile_trigger, "reconcile_id")):
             last = -1
             where = f"WHERE {column} > :last ORDER BY {column} LIMIT {_CHUNK}"
@@ -149,14 +150,14 @@ class _Copy:
                 last = rows[-1][column]
 
     def _whole(self, table: Table, column: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return a page with all rows of its last reconcile, even those beyond the page's end."""
+        """Return a page with all rows of its last reconcile, including the rows beyond the page's end."""
         if len(rows) < _CHUNK:
             return rows
         last = rows[-1][column]
         return [row for row in rows if row[column] != last] + self._rows(table, f"WHERE {column} = :last", last=last)
 
     def _copy_terms(self) -> None:
-        """Copy the leader terms as of `at`: the greatest term among the events of each Lease."""
+        """Copy the leader terms as of `at`; a Lease's term is the greatest term among its events."""
         newest = (
             "SELECT max(e.term) FROM object AS o JOIN event AS e ON e.object_id = o.id"
             " WHERE o.resource = :resource AND o.namespace = :namespace AND o.name = :name AND e.revision <= :at"
@@ -172,10 +173,10 @@ class _Copy:
         self._insert(lease_term, rows)
 
     def _copy_floors(self) -> None:
-        """Copy the floors last, because a concurrent compaction raises them before it deletes.
+        """Copy the floors last, because a concurrent compaction raises floors before it deletes events.
 
-        If a resource was compacted beyond `at`, its floor here is `at`: objects whose state was lost have no event in
-        the fork.
+        If a resource was compacted beyond `at`, its floor in the fork is `at`, because the fork has no event of objects
+        whose state was lost.
         """
         rows = self._rows(compaction_floor, "")
         for row in rows:
@@ -185,14 +186,15 @@ class _Copy:
         self._insert(compaction_floor, rows)
 
     def _copy_imports(self) -> None:
-        """Copy the imported stretches up to `at`."""
+        """Copy the imported ranges of revisions up to `at`."""
         rows = [row for row in self._rows(log_import, "") if row["after_revision"] < self._at]
         self._insert(log_import, [{**row, "last_revision": min(row["last_revision"], self._at)} for row in rows])
 
     def _begin_epoch(self, own: str, other: str, now: int) -> Head:
-        """Insert the other log's incarnations, then the fork's own.
+        """Insert the incarnations of the other log, then the new incarnation of the fork.
 
-        The fork keeps its UUID, unless both logs began as copies of one empty database and share it.
+        The fork keeps its own UUID, unless both logs have the same UUID because they began as copies of one empty
+        database.
         """
         past = [row for row in self._rows(log_epoch, "ORDER BY after_revision") if row["after_revision"] < self._at]
         uuid = other if any(row["uuid"] == own for row in past) else own

@@ -1,7 +1,7 @@
 """The tables of the event log, for the SQL logs and for debugging with SQL.
 
-Migrations create them (`migrations/versions`); a test compares both. Times are microseconds since 1970, UTC. Bodies are
-JSON text, so that the database's JSON functions can read them and writes stay fast.
+Migrations create the tables (`migrations/versions`); a test compares them with this module. Times are microseconds
+since 1970, UTC. Bodies are JSON text, so that the database's JSON functions can read them and writes stay fast.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-# SQLite's self-numbering key must have the type INTEGER.
+# SQLite numbers rows automatically only if the key's type is INTEGER.
 _Id = BigInteger().with_variant(Integer, "sqlite")
 
 log_epoch = Table(
     "log_epoch",
     metadata,
-    # An incarnation of the log: the first starts at its creation, each later one at a restore from an older copy.
+    # An incarnation of the log. The first starts when the log is created, each later one when the log is restored from
+    # an older copy.
     Column("uuid", Text, primary_key=True),
-    Column("after_revision", BigInteger, nullable=False),  # its events follow this revision
-    Column("parent_hash", LargeBinary, nullable=False),  # and their chain starts from this hash
+    Column("after_revision", BigInteger, nullable=False),  # the incarnation's events follow this revision
+    Column("parent_hash", LargeBinary, nullable=False),  # the hash chain of the incarnation starts from this hash
     Column("started_at", BigInteger, nullable=False),
     Column("reason", Text, nullable=False),
 )
@@ -39,7 +40,7 @@ log_epoch = Table(
 log_head = Table(
     "log_head",
     metadata,
-    # One row, with id 1. Every append locks it.
+    # The table has one row, with id 1. Every append locks this row.
     Column("id", SmallInteger, primary_key=True, autoincrement=False),
     Column("uuid", Text, nullable=False),
     Column("revision", BigInteger, nullable=False),
@@ -74,16 +75,16 @@ event = Table(
     Column("term", BigInteger, nullable=False),
     Column("reconcile_id", BigInteger, nullable=False),
     Column("append_id", BigInteger, nullable=False),
-    # The hash of the previous event; only set if compaction removed that event.
+    # The hash of the event before this one; set only if compaction removed that event.
     Column("parent_hash", LargeBinary, nullable=True),
     Column("hash", LargeBinary, nullable=False),
     Column("body", Text, nullable=False),
-    # An index for optimistic concurrency, and for the history of one object in order.
+    # This index serves optimistic concurrency checks, and reads of one object's history in order.
     UniqueConstraint("object_id", "previous", name="event_history"),
 )
-# Indexes for the events of a reconcile, and for the duration and events of a leader's term. Both are partial (`!= 0`),
-# so they do not slow other writes. Only the migrations state the condition, because stating it here would load the
-# dialects of both databases.
+# The first index finds the events of a reconcile, the second the duration and events of a leader's term. Both indexes
+# are partial (`!= 0`), so they do not slow other writes. Only the migrations contain this condition, because in this
+# module the condition would load the dialects of both databases.
 Index("event_reconcile", event.c.reconcile_id)
 Index("event_term", event.c.term, event.c.revision)
 
@@ -97,14 +98,14 @@ lease_term = Table(
 compaction_floor = Table(
     "compaction_floor",
     metadata,
-    Column("resource", Text, primary_key=True),  # "" for compactions of all resources
+    Column("resource", Text, primary_key=True),  # "" for a compaction of all resources
     Column("floor", BigInteger, nullable=False),
 )
 
 log_import = Table(
     "log_import",
     metadata,
-    # A stretch of the log whose revisions another server assigned. Only there do revisions have gaps.
+    # A range of the log whose revisions another server assigned. Revisions have gaps only within such ranges.
     Column("after_revision", BigInteger, primary_key=True, autoincrement=False),
     Column("last_revision", BigInteger, nullable=False),
 )
@@ -117,7 +118,8 @@ reconcile = Table(
     Column("key", Text, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("started_at", BigInteger, nullable=False),
-    Column("duration", BigInteger, nullable=True),  # null while it runs, or if its process died during it
+    # null while the reconcile runs, or if its process died during the reconcile
+    Column("duration", BigInteger, nullable=True),
     Column("outcome", Text, nullable=True),
     Column("message", Text, nullable=False),
 )
@@ -125,7 +127,8 @@ reconcile = Table(
 failure = Table(
     "failure",
     metadata,
-    # The failed reconciles of a key, from the first failure to the next success: one row, which retries update.
+    # One row contains the failed reconciles of a key, from the first failure to the next success. Retries update the
+    # row.
     Column("controller", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("since", BigInteger, primary_key=True, autoincrement=False),
@@ -134,7 +137,8 @@ failure = Table(
     Column("kind", Text, nullable=False),
     Column("error", Text, nullable=False),
     Column("traceback", Text, nullable=False),
-    Column("next_retry_at", BigInteger, nullable=True),  # null if only a change causes the next attempt
+    # null if the controller retries only after an object has changed
+    Column("next_retry_at", BigInteger, nullable=True),
     Column("ended_at", BigInteger, nullable=True),  # null until a reconcile succeeds
     Index("failure_last", "last_at"),
 )

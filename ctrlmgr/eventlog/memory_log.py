@@ -1,6 +1,6 @@
-"""The event log in memory, for tests and replay. It is complete, but does not survive its process.
+"""The event log in memory, for tests and replay. It is lost when its process exits.
 
-It passes the same contract suite as the SQL logs. Appends run on the calling thread under one lock.
+The memory log passes the same contract suite as the SQL logs. Appends run on the calling thread under one lock.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ class MemoryEventLog:
     """An `EventLog` in memory, lost when its process ends."""
 
     def __init__(self, *, clock: Clock, random: Random) -> None:
-        """Start an empty log; `random` generates its UUID and the ids of its appends."""
+        """Create an empty log; `random` generates the UUID of the log and the ids of its appends."""
         self._clock = clock
         self._random = random
         self._started_at = clock.now()
         self._uuid = str(UUID(int=random.getrandbits(128), version=4))
         self._changed = threading.Condition()
-        # Everything below is guarded by _changed.
-        self._events: list[Event] = []  # ascending; above every floor without gaps, except imported ones
+        # _changed guards all fields below.
+        self._events: list[Event] = []  # ascending revisions; above every floor without gaps, except in imported ranges
         self._imports: list[Stretch] = []
-        self._places: dict[_Place, list[Event]] = {}  # an object's retained events, ascending, never empty
+        self._places: dict[_Place, list[Event]] = {}  # the retained events of each object, ascending, never empty
         self._terms: dict[str, int] = {}
         self._reconciles: dict[int, Reconcile] = {}
-        self._failures: dict[tuple[str, str, int], Failure] = {}  # by time of their last update
+        self._failures: dict[tuple[str, str, int], Failure] = {}  # ordered by the time of the last update
         self._floors: dict[Resource | None, Revision] = defaultdict(int)  # None: compactions of all resources
-        self._parents: dict[Revision, bytes] = {}  # of the first event after each compacted stretch
+        self._parents: dict[Revision, bytes] = {}  # parent hash of the first event after each compacted range
         self._head: Revision = 0
         self._hash = GENESIS
         self._observers: list[Callable[[Sequence[Event]], None]] = []
@@ -120,7 +120,7 @@ class MemoryEventLog:
         return self._slot((Resource.parse(resource), Key(namespace, name)))
 
     def imports(self) -> Sequence[Stretch]:
-        """Return the imported stretches, oldest first."""
+        """Return the imported ranges of revisions, oldest first."""
         with self._open():
             return list(self._imports)
 
@@ -151,9 +151,12 @@ class MemoryEventLog:
         self._head, self._hash = events[-1].revision, events[-1].hash
 
     def _place(self, pending: PendingAppend) -> list[Event]:
-        """Return the events of an append with revisions and hashes, or raise the first refusal; changes nothing."""
+        """Return the events of an append with revisions and hashes, or raise the first refusal.
+
+        The log is not changed.
+        """
         events: list[Event] = []
-        touched: dict[_Place, Slot] = {}  # states after this append's earlier proposals
+        touched: dict[_Place, Slot] = {}  # states of objects after the earlier proposals of this append
         revision, chain = self._head, self._hash
         for index, proposal in enumerate(pending.proposals):
             place = (proposal.object.resource, proposal.object.key)
@@ -195,7 +198,7 @@ class MemoryEventLog:
             return sorted(self._failures.values(), key=lambda each: each.last_at, reverse=True)
 
     def flush(self) -> None:
-        """Return at once: this log has no queue."""
+        """Return at once, because this log has no queue."""
 
     def reconcile(self, id: int) -> Reconcile | None:
         """Return a recorded reconcile, None if there is none."""
@@ -268,7 +271,7 @@ class MemoryEventLog:
             return Head(self._uuid, self._head, self._hash)
 
     def peek(self) -> Revision:
-        """Return the newest revision, without the lock: reading one attribute is atomic."""
+        """Return the newest revision without taking the lock, because reading one attribute is atomic."""
         if self._closed:
             raise LogClosed
         return self._head
@@ -307,13 +310,14 @@ class MemoryEventLog:
             return len(forgotten)
 
     def _forget(self, forgotten: set[Revision]) -> None:
-        """Remove events; the event after each removed stretch stores its parent's hash."""
+        """Remove events, and store the parent hash of the event after each removed range."""
         if not forgotten:
             return
         causes = {event.reconcile for event in self._events if event.revision in forgotten}
         for before, event in pairwise(self._events):
             if before.revision in forgotten:
-                self._parents.setdefault(event.revision, before.hash)  # an existing entry is the nearer parent
+                # an existing entry is the hash of a nearer parent
+                self._parents.setdefault(event.revision, before.hash)
         self._events = [event for event in self._events if event.revision not in forgotten]
         for cause in causes - {event.reconcile for event in self._events}:
             self._reconciles.pop(cause, None)
@@ -358,7 +362,8 @@ class MemoryEventLog:
         """Refuse further appends and wake all waiting threads."""
         with self._changed:
             self._closed = True
-            self._observers.clear()  # a watch cache observes this log: clearing breaks the reference cycle
+            # a watch cache observes this log and refers to it; clearing the observers breaks the reference cycle
+            self._observers.clear()
             self._changed.notify_all()
 
 
@@ -372,8 +377,8 @@ def state_at(history: Sequence[Event], revision: Revision) -> Object | None:
 
 def _kept(history: list[Event], before: Revision, keep: int, head: Revision) -> list[Event]:
     """Return the events of one object that compaction at `before` keeps; the log's last event is always kept."""
-    newest = bisect_right(history, before, key=_revision) - 1  # the state at `before`
+    newest = bisect_right(history, before, key=_revision) - 1  # the event that set the object's state at `before`
     first = max(0, min(newest, len(history) - keep))
     if first == newest == len(history) - 1 and history[newest].type is EventType.DELETED:
-        first += history[newest].revision < head  # no older event is kept, so the deletion itself can be removed
+        first += history[newest].revision < head  # no older event is kept, so the DELETED event can be removed too
     return history[first:]

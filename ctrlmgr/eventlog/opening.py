@@ -1,6 +1,6 @@
-"""Opens the event log of a database URL: the only module that chooses the implementation.
+"""Opens the event log at a database URL; only this module chooses the implementation.
 
-It imports SQLAlchemy and the drivers only for the requested database.
+The module imports SQLAlchemy and a driver only if the requested database needs them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def open_log(
 ) -> SQLLog | MemoryEventLog:
     """Open the log at `url`: `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` (see `postgres.url`) or `memory:`.
 
-    `migrate` upgrades the schema first. `patience` is how many seconds a failing database is retried. `pool_size` is
-    the maximum of concurrent reading connections to PostgreSQL. `anchor` is the anchor's path; for SQLite the default
-    is beside the database. `sealing` says how it is signed and shipped. Raises `SettingsError` for an unknown URL, and
-    the errors of `SQLLog`.
+    `migrate` upgrades the schema first. `patience` is the number of seconds for which calls to a failing database are
+    retried. `pool_size` is the maximum number of concurrent connections for reads from PostgreSQL. `anchor` is the path
+    of the anchor file; for SQLite, the default is beside the database. `sealing` specifies how the anchor is signed and
+    shipped. Raises `SettingsError` for an unknown URL, and the errors of `SQLLog`.
     """
     if url == MEMORY:
         return MemoryEventLog(clock=clock, random=random)
@@ -62,10 +62,10 @@ def open_log(
 
 
 def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: float = 10.0) -> SQLLog:
-    """Open the log at `url` read-only: it creates, migrates and writes nothing, and does not read the anchor.
+    """Open the log at `url` read-only, without creating, migrating or writing anything, and without its anchor.
 
-    A SQLite file is opened read-only. Raises `SettingsError` for a log in memory, which only its process can read, and
-    the errors of `SQLLog`.
+    A SQLite file is opened read-only. Raises `SettingsError` for a log in memory, which other processes cannot read.
+    Also raises the errors of `SQLLog`.
     """
     if url.startswith(_SQLITE):
         from ctrlmgr.eventlog.sqlite.read_only_log import SQLiteReading
@@ -74,12 +74,13 @@ def open_log_for_reading(url: str, *, clock: Clock, random: Random, patience: fl
     if url.startswith(_POSTGRES):
         from ctrlmgr.eventlog.postgres.postgres_log import PostgresEventLog
 
-        return PostgresEventLog(url, clock=clock, random=random, patience=patience)  # it connects to write on demand
+        # this log opens a connection for writes only on demand
+        return PostgresEventLog(url, clock=clock, random=random, patience=patience)
     raise _unknown(url)
 
 
 def open_sessions(url: str, *, clock: Clock) -> Sessions:
-    """Return the sessions of the processes that share the open log at `url`."""
+    """Return the sessions of the processes that have opened the log at `url`."""
     if url.startswith(_SQLITE):
         path = _sqlite_path(url)
         return FileSessions(path.with_name(path.name + "-sessions"))
@@ -91,7 +92,7 @@ def open_sessions(url: str, *, clock: Clock) -> Sessions:
 
 
 def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
-    """Upgrade the schema at `url`; return the version before, None for a new database.
+    """Upgrade the schema of the log at `url`; return the previous schema version, None for a new database.
 
     Raises `LogUnavailable` if the database does not exist or cannot be reached, `SchemaOutdated` if it is newer than
     this ctrlmgr.
@@ -123,9 +124,9 @@ def migrate_log(url: str, *, clock: Clock, random: Random) -> str | None:
 
 
 def _refused(path: Path, reason: str) -> str:
-    """Return why SQLite could not use a file: its own reason, the file, and the operating system's reason."""
+    """Return why SQLite could not use a file: SQLite's reason, the file's path, and the operating system's reason."""
     try:
-        with path.open("ab"):  # SQLite does not pass this reason on
+        with path.open("ab"):  # SQLite does not report this reason
             return f"{reason} ({path})"
     except OSError as error:
         return f"{reason} ({path}: {error.strerror})"

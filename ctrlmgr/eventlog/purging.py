@@ -1,14 +1,15 @@
-"""Purging: removes an object's content from the log, and keeps the record of what changed, when and by which author.
+"""Purges an object: removes its content from the log, but keeps the revision, time and author of each change.
 
 Guarantees:
-- A purged event keeps only the object's kind and name, and the digest that the hash chain needs. `verify` checks the
-  chain across it, and detects any other payload in its place.
-- The resource's floor is raised first, in its own transaction, as in compaction. A reader of a purged revision gets
-  `Expired`, never a part of the state.
+- The payload of a purged event contains only the object's kind and name, and the digest that the hash chain needs.
+  `verify` checks the chain across purged events, and detects any other payload in place of a purged one.
+- The resource's floor (its oldest readable revision) is raised first, in its own transaction, as in compaction. A
+  reader of a purged revision gets `Expired`, never an incomplete state.
 - An existing object keeps its current state.
-- Failure records of keys with the object's name are deleted, because an error may quote the object.
+- Failure records of keys with the object's name are deleted, because an error message may quote the object.
 
-Each database's log also cleans the copies that the database itself keeps of overwritten data (free pages, dead rows).
+SQLite and PostgreSQL keep copies of overwritten data (free pages, dead rows). The log of each database removes these
+copies too.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ _CHUNK = 200
 
 
 class Purged(NamedTuple):
-    """The result of a purge: how many `events` lost their payload, all at or before `revision`."""
+    """The result of a purge: the number of events whose payload was removed, all at or before `revision`."""
 
     events: int
     revision: Revision
 
 
 def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: bool = False) -> Purged:
-    """Remove an object's payloads from the log; `body` is the body column as bytes.
+    """Remove an object's payloads from the log; `body` is the SQL expression for the body column as bytes.
 
-    Raises `NotFound` for an object that never existed, and `Conflict` for one that exists. With `superseded` an
-    existing object keeps its current state and only its older ones are removed.
+    Raises `NotFound` for an object that never existed, and `Conflict` for an object that exists. With `superseded`, an
+    existing object keeps its current state, and only its older states are removed.
     """
     with write() as connection:
         place = _place(connection, resource, key)
@@ -47,8 +48,8 @@ def purge(write: Write, body: Any, resource: Resource, key: Key, *, superseded: 
         if not place.deleted and not superseded:
             raise Conflict(f'{resource} "{key}" exists: delete it first, or purge its superseded states (--superseded)')
         raise_floor(connection, str(resource), place.head_revision)
-        # An error may quote the object. A key's kind is not always known, so failures of all keys with this name are
-        # deleted.
+        # An error message may quote the object. A key's kind is not always known, so delete the failures of all keys
+        # with this name.
         connection.execute(delete(failure).where(failure.c.key == str(key)))
     last = place.head_revision if place.deleted else place.head_revision - 1
     after = events = 0
@@ -67,7 +68,7 @@ def _place(connection: Connection, resource: Resource, key: Key) -> Any:
 
 
 def _payloads(body: Any, place: Any, after: Revision, last: Revision) -> Any:
-    """Select the events of an object after one revision and up to another, with all fields that their digests cover."""
+    """Select the events of an object after one revision and up to another, with all fields that a digest covers."""
     return (
         select(
             event.c.revision,
@@ -86,7 +87,7 @@ def _payloads(body: Any, place: Any, after: Revision, last: Revision) -> Any:
 
 
 def _bury(connection: Connection, row: Any, place: Any) -> bool:
-    """Overwrite one payload; return False if it was purged already."""
+    """Overwrite the payload of one event; return False if the payload was already purged."""
     if purged_digest(row.body, Key(place.namespace, place.name)) is not None:
         return False
     stamp = Stamp(row.recorded_at, row.actor, row.user_agent, row.term, row.reconcile_id, row.append_id)

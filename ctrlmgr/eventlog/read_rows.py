@@ -1,4 +1,4 @@
-"""Reads a log in SQL: its head, floors, reconciles and failures; and turns rows into events and objects."""
+"""Reads a log with SQL: its head, floors, reconciles and failures. Also converts rows to events and objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES: Final = 100
 
 
 def read_head(connection: Connection) -> Head:
-    """Return the head of the log; raises `SchemaOutdated` if there is none."""
+    """Return the head of the log; raises `SchemaOutdated` if the database has no head row."""
     row = connection.execute(select(log_head.c.uuid, log_head.c.revision, log_head.c.hash)).first()
     if row is None:
         raise SchemaOutdated
@@ -46,12 +46,12 @@ def read_failures(connection: Connection) -> list[Failure]:
 
 
 def given(resource: Resource | None) -> tuple[Resource, ...]:
-    """Return a tuple of one resource, or an empty one, which means all resources."""
+    """Return a tuple with the resource, or an empty tuple, which means all resources."""
     return () if resource is None else (resource,)
 
 
 def read_floor(connection: Connection, *resources: Resource) -> Revision:
-    """Return the highest compaction floor of `resources` (none given: of all resources)."""
+    """Return the highest compaction floor of `resources`; if none is given, of all resources."""
     query = select(func.max(compaction_floor.c.floor))
     if resources:
         query = query.where(compaction_floor.c.resource.in_(["", *map(str, resources)]))
@@ -59,7 +59,7 @@ def read_floor(connection: Connection, *resources: Resource) -> Revision:
 
 
 def narrowed(query: Select[Any], keys: Iterable[Key]) -> Iterator[Select[Any]]:
-    """Yield the query once for each namespace and chunk of names in `keys`, so that the database can use its index."""
+    """Yield the query for each namespace and chunk of names in `keys`, so that the database can use its index."""
     wanted: dict[str, list[str]] = {}
     for namespace, name in keys:
         wanted.setdefault(namespace, []).append(name)
@@ -70,7 +70,7 @@ def narrowed(query: Select[Any], keys: Iterable[Key]) -> Iterator[Select[Any]]:
 
 
 def as_event(row: Row[Any]) -> Event:
-    """Return a row of an event as an `Event`; raises `LogCorrupt`."""
+    """Convert a row of the event table to an `Event`; raises `LogCorrupt` if the row is damaged."""
     values: tuple[Any, ...] = tuple(row)
     revision, previous, type_, recorded_at, actor, user_agent, term, cause, append_id, chain, body, resource = values[
         :12
@@ -84,5 +84,5 @@ def as_event(row: Row[Any]) -> Event:
 
 
 def as_object(row: Row[Any]) -> Object:
-    """Return a row of revision, resource and body as an `Object`."""
+    """Convert a row of revision, resource and body to an `Object`."""
     return Object(Resource.parse(row.resource), row.body, row.revision)

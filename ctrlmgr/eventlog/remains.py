@@ -1,7 +1,8 @@
 """The payload of a purged event: the object's kind and name, and the digest that the hash chain needs.
 
-Guarantees: a purged payload is recognized by its exact bytes, so no further data can be hidden in it. A client's object
-with the same form has its own digest, which is checked first.
+Guarantees: a payload counts as purged only if its bytes are exactly as this module writes them, so no other data can be
+hidden in it. A client may create an object of the same form. That event's own digest is checked first, so it does not
+count as purged.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 def remains(body: bytes, digest: bytes) -> bytes:
-    """Return the payload that replaces `body`, whose event has this digest."""
+    """Return the payload that replaces `body`; `digest` is the digest of the event."""
     head = _head(body)
     return _encode(_Remains(head.kind, head.api_version, head.metadata, digest.hex()))
 
 
 def purged_digest(body: bytes, key: Key) -> bytes | None:
-    """Return the digest in a purged payload of the object `key`, None if `body` is not exactly such a payload."""
+    """Return the digest in a purged payload of the object `key`; None if `body` is not a purged payload."""
     if b'"purged":"' not in body[-96:]:
         return None
     try:

@@ -1,9 +1,9 @@
-"""Signs anchors, and ships copies of them to where the log's host cannot change them.
+"""Signs anchors, and ships copies of anchors to a place where the log's host cannot change them.
 
 Guarantees:
-- A seal is an Ed25519 key in a file that only its owner can read. The first process creates it.
-- Shipping never delays an append. A separate thread passes the newest anchor to a command, at most once in a given
-  interval, and logs a warning if that fails. The newest anchor is shipped when the log closes, too.
+- A seal is an Ed25519 key in a file that only its owner can read. The first process creates the key.
+- Shipping never delays an append. A separate thread runs a command with the newest anchor, at most once in a given
+  interval, and logs a warning if the command fails. The newest anchor is also shipped when the log closes.
 
 `docs/security.md` says which attacks this detects.
 """
@@ -31,20 +31,20 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 _PATIENCE = 30.0
-"""Maximum seconds of one run of the command."""
+"""Maximum duration of one run of the command, in seconds."""
 
 _RAW = serialization.Encoding.Raw, serialization.PublicFormat.Raw
 
 
 class Sealing(NamedTuple):
-    """How anchors are signed and shipped."""
+    """The settings for signing and shipping anchors."""
 
     key: Path
     """The file with the private key."""
     makes_key: bool = False
-    """Whether to create a missing key. If False and the key is missing, anchors are not signed."""
+    """Whether to create the key if it is missing. If False and the key is missing, anchors are not signed."""
     command: str = ""
-    """The command, which reads an anchor from its stdin; empty for none."""
+    """The command that ships an anchor, which it reads from its stdin; empty if anchors are not shipped."""
     every: float = 60.0
     """Minimum seconds between runs of the command."""
 
@@ -53,7 +53,7 @@ class Seal:
     """A key that signs anchors."""
 
     def __init__(self, key: Ed25519PrivateKey) -> None:
-        """Sign with `key`."""
+        """Create a seal that signs with `key`."""
         self._key = key
         self.public = key.public_key().public_bytes(*_RAW).hex()
         """The public key, hexadecimal."""
@@ -64,9 +64,9 @@ class Seal:
 
 
 def load_seal(sealing: Sealing) -> Seal | None:
-    """Return the seal, created if missing and `makes_key` is set; else None.
+    """Return the seal; None if the key is missing and `makes_key` is not set.
 
-    Raises `SettingsError` if the file cannot be used.
+    With `makes_key`, a missing key is created. Raises `SettingsError` if the file cannot be used.
     """
     try:
         if sealing.makes_key and not sealing.key.exists():
@@ -82,7 +82,7 @@ def load_seal(sealing: Sealing) -> Seal | None:
 
 
 def read_public_key(path: Path) -> str:
-    """Return the public key (hexadecimal) of a file with a public or private key; raises `SettingsError`."""
+    """Return the public key (hexadecimal) in a file with a public or private key; raises `SettingsError`."""
     try:
         data = path.read_bytes()
         if b"PRIVATE KEY" in data:
@@ -99,7 +99,10 @@ def read_public_key(path: Path) -> str:
 
 
 def is_signed(data: bytes, signature: str, public: str) -> bool:
-    """Return whether `signature` is valid; it and `public` are hexadecimal and need not be well-formed."""
+    """Return whether `signature` is valid.
+
+    `signature` and `public` are hexadecimal; False if one of them is malformed.
+    """
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), data)
     except (ValueError, InvalidSignature):
@@ -113,7 +116,7 @@ def fingerprint(public: str) -> str:
 
 
 def _make(path: Path) -> None:
-    """Create the key file atomically; if another process creates it first, keep that one."""
+    """Create the key file atomically; if another process creates the file first, keep that file."""
     key = Ed25519PrivateKey.generate()
     data = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -132,7 +135,7 @@ def _make(path: Path) -> None:
 
 
 class Shipper:
-    """Passes anchors to a command, on its own thread."""
+    """Runs the command with each anchor to ship, on its own thread."""
 
     def __init__(self, sealing: Sealing, clock: Clock) -> None:
         """Start the thread; raises `SettingsError` for a command that cannot be parsed."""
@@ -148,13 +151,13 @@ class Shipper:
         self._thread = threads.start("anchor shipper", self._run)
 
     def ship(self, anchor: bytes) -> None:
-        """Ship an anchor soon, unless a newer one replaces it."""
+        """Ship an anchor soon, unless a newer anchor replaces it."""
         with self._changed:
             self._newest = anchor
             self._changed.notify()
 
     def close(self) -> None:
-        """Ship the last anchor if it was not shipped yet, and stop the thread."""
+        """Ship the last anchor if that was not done yet, and stop the thread."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -169,7 +172,7 @@ class Shipper:
                     self._clock.wait(self._changed, left)
 
     def _next(self) -> bytes:
-        """Wait for an anchor and return it; return empty bytes when closing."""
+        """Wait for an anchor and return it; return empty bytes if the thread must stop."""
         with self._changed:
             while not (self._newest or self._is_closing):
                 self._clock.wait(self._changed, None)

@@ -1,10 +1,10 @@
 """Sessions: a way to detect that a process has died before its lease expires.
 
 Guarantees:
-- A living process's session does not count as ended, unless the database itself loses it. A session's end is only a
-  hint: code that uses it must be safe without it (`Fence`).
-- A process that is stopped or hangs keeps its session. A process that dies loses it at once.
-- A log in memory and a log behind a connection pooler have no sessions: none is held, and none ends.
+- The session of a running process does not count as ended, unless the database itself loses the session. The end of a
+  session is only a hint: code that uses this hint must be safe even if the hint is wrong (`Fence`).
+- A process that is stopped or hangs keeps its session. A process that dies loses its session at once.
+- A log in memory and a log behind a connection pooler have no sessions: no process holds one, and none counts as ended.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ class Sessions(Protocol):
     look_again: float
     """Seconds until the next check of a session."""
     may_be_lost: bool
-    """Whether a living process can lose its session, so that it must check and hold it again."""
+    """Whether a running process can lose its session, so that the process must check its session and hold it again."""
 
     def name(self, identity: str) -> str:
         """Return the name of the session of the process `identity`."""
 
     def hold(self, identity: str) -> str:
-        """Ensure that this process holds its session; return its name, empty if it could not."""
+        """Ensure that this process holds its session; return the session's name, empty if that failed."""
 
     def has_ended(self, session: str) -> bool:
-        """Return whether a session that was once held has ended."""
+        """Return whether a session that a process once held has ended."""
 
     def close(self) -> None:
         """End this process' session."""
 
 
 class NoSessions:
-    """No sessions: the end of a process cannot be detected."""
+    """Implements `Sessions` for logs without sessions: the end of a process cannot be detected."""
 
     look_again = float("inf")
     may_be_lost = False
 
     def name(self, identity: str) -> str:
-        """Return an empty name."""
+        """Return an empty name, because no process has a session."""
         return ""
 
     def hold(self, identity: str) -> str:
-        """Return an empty name: no session is held."""
+        """Return an empty name, because no session is held."""
         return ""
 
     def has_ended(self, session: str) -> bool:
@@ -63,22 +63,22 @@ class NoSessions:
 
 
 def number_of(identity: str, bits: int) -> int:
-    """Return a number for a process, the same in every process."""
+    """Return a number for the process `identity`; every process computes the same number."""
     return int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8]) >> (64 - bits)
 
 
 class FileSessions:
-    """Sessions of the processes that share a file. Each locks one byte of it, and loses the lock when it dies.
+    """Sessions of the processes that share a file; a process locks one byte, and loses the lock when it dies.
 
-    They are POSIX locks, so a process may have only one of these objects for a file, and no other code in it may open
-    that file.
+    The locks are POSIX locks. Therefore a process may create only one `FileSessions` for a file, and no other code in
+    the process may open that file.
     """
 
     look_again = _LOOK_AGAIN
     may_be_lost = False
 
     def __init__(self, path: Path) -> None:
-        """Use the file at `path`, created if missing; it stays empty."""
+        """Open the file at `path`, and create it if it is missing; the file stays empty."""
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._held: set[str] = set()
 
@@ -105,7 +105,7 @@ class FileSessions:
         try:
             fcntl.lockf(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, int(number))
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, int(number))
-        except OSError:  # locked, or unknown
+        except OSError:  # the byte is locked, or its state is unknown
             return False
         return True
 

@@ -1,10 +1,11 @@
-"""The SQL views of the log for people: renders `migrations/views/*.sql` for SQLite and PostgreSQL.
+"""Renders the SQL views of the log, which users query, from `migrations/views/*.sql` for SQLite and PostgreSQL.
 
 Guarantees:
 - A view has the same columns and values on SQLite and PostgreSQL; a test compares them.
-- All SQL that differs between the two is in this file. A template calls it by name, in braces: `{time:e.recorded_at}`.
+- All SQL that differs between the two databases is in this file. A template inserts such SQL by its name, in braces:
+  `{time:e.recorded_at}`.
 
-The released migrations use these names. Add new ones; do not change existing ones.
+The released migrations use these names. New names may be added; existing names must not change.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ JOIN event AS {0}
             GROUP BY leaf.path HAVING max(leaf.was) IS NOT max(leaf.now) ORDER BY leaf.path
         ) AS d)""",
 }
-# PostgreSQL looks up a LATERAL with a LIMIT by index, one object at a time. Without it, a join of many objects reads
-# all events.
+# For a LATERAL subquery with a LIMIT, PostgreSQL uses the index for one object at a time. Without LATERAL, a join of
+# many objects reads all events.
 _POSTGRES = {
     "event": "CROSS JOIN LATERAL (SELECT * FROM event AS probe WHERE probe.revision = {1} LIMIT 1) AS {0}",
     "state": """CROSS JOIN LATERAL (
@@ -97,7 +98,7 @@ def select(name: str, dialect: str) -> str:
 
 
 def description(name: str) -> str:
-    """Return the description of a view: its template's first line."""
+    """Return the description of a view, which is the first line of its template."""
     template = (migrations_folder() / "views" / f"{name}.sql").read_text(encoding="utf-8")
     return template.partition("\n")[0].removeprefix("-- ")
 
@@ -113,12 +114,12 @@ def _say(phrase: str, arguments: list[str], write_path: Callable[[str], str]) ->
 
 
 def _path_array(path: str) -> str:
-    """Write `$.a."b.c"` as PostgreSQL's `{"a","b.c"}`."""
+    """Convert a JSON path such as `$.a."b.c"` to PostgreSQL's form, `{"a","b.c"}`."""
     return "{" + ",".join(f'"{quoted or plain}"' for quoted, plain in _STEP.findall(path)) + "}"
 
 
 def statements(dialect: str) -> Iterator[str]:
-    """Yield the statements that create the views in a database without them."""
+    """Yield the statements that create the views in a database that has no views yet."""
     if dialect == "postgresql":
         yield (migrations_folder() / "postgres" / "json.sql").read_text(encoding="utf-8")
         yield _objects_at()

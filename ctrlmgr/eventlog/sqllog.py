@@ -1,6 +1,7 @@
 """The common part of the SQLite and PostgreSQL logs: reads, compaction, and the committer that groups appends.
 
-Each dialect implements the abstract methods. Only `sqlite` and `postgres` know which database they use.
+The log of each database implements the abstract methods. Only `sqlite` and `postgres` contain code for a particular
+database.
 """
 
 from __future__ import annotations
@@ -65,10 +66,11 @@ class SQLLog(ABC):
         patience: float = 10.0,
         anchor: Anchor | None = None,
     ) -> None:
-        """Open a migrated log: `engine` for reads, `writer` for groups of appends.
+        """Open a migrated log; `engine` serves reads, and `writer` commits groups of appends.
 
-        `patience` (seconds) is how long a failing database is retried. `anchor` stores the last known head outside the
-        database. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts it, `SchemaOutdated`, `LogUnavailable`.
+        `patience` is the time in seconds for which calls to a failing database are retried. `anchor` stores the last
+        known head outside the database. Raises `LogRolledBack` or `LogCorrupt` if the log contradicts the anchor. Also
+        raises `SchemaOutdated` and `LogUnavailable`.
         """
         self._engine = engine
         self._writer = writer
@@ -77,7 +79,7 @@ class SQLLog(ABC):
         self._patience = patience
         self._closed = False
         self._anchor = anchor
-        self._damage: LogCorrupt | None = None  # once set, appends are refused
+        self._damage: LogCorrupt | None = None  # if this error is set, appends are refused
         head = self._anchor.check(self.head, self.hash_at) if self._anchor else self.head()
         self._committer = Committer(writer, clock=clock, head=head.revision, patience=patience)
         if self._anchor:
@@ -91,7 +93,7 @@ class SQLLog(ABC):
 
     @abstractmethod
     def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
-        """Return an object's event with the greatest `previous` not above `at`, and the join condition."""
+        """Return a subquery for an object's event with the greatest `previous` up to `at`, and its join condition."""
 
     def _since(self, revision: Revision) -> tuple[ColumnElement[bool], ...]:
         """Return extra conditions for events after `revision` that help the database choose its index."""
@@ -103,11 +105,11 @@ class SQLLog(ABC):
 
     @abstractmethod
     def _write(self) -> AbstractContextManager[Connection]:
-        """Open a write transaction that excludes the committer, for compaction and restore."""
+        """Open a write transaction, for compaction and restore, during which the committer cannot write."""
 
     @contextmanager
     def _write_much(self) -> Iterator[compaction.Write]:
-        """Yield a function that opens such transactions, one after the other."""
+        """Yield a function that opens write transactions as `_write` does, one after the other."""
         yield self._write
 
     @abstractmethod
@@ -116,7 +118,7 @@ class SQLLog(ABC):
 
     @abstractmethod
     def peek(self) -> Revision | None:
-        """Return the newest revision if that takes only microseconds, else None."""
+        """Return the newest revision if that takes only microseconds, otherwise None."""
 
     @abstractmethod
     def wait(self, after: Revision, timeout: float | None) -> Revision:
@@ -137,8 +139,8 @@ class SQLLog(ABC):
     ) -> Sequence[Event]:
         """Append atomically and durably.
 
-        The committer gives up after `patience` seconds. If the committer itself hangs, for example on the lock of a
-        frozen process, the caller gets `OutcomeUnknown` after twice that time.
+        The committer gives up after `patience` seconds. If the committer itself hangs, for example because a frozen
+        process holds the lock, the call raises `OutcomeUnknown` after twice that time.
         """
         pending = self._stamped(proposals, author, fence, cause)
         self._committer.commit(pending)
@@ -172,7 +174,7 @@ class SQLLog(ABC):
         return written
 
     def imports(self) -> Sequence[Stretch]:
-        """Return the imported stretches, oldest first."""
+        """Return the imported ranges of revisions, oldest first."""
         with self._read() as connection:
             return import_rows.stretches(connection)
 
@@ -256,7 +258,8 @@ class SQLLog(ABC):
             query = query.where(object_.c.resource == str(resource), *self._since(revision))
         with self._read() as connection:
             rows = connection.execute(query).all()
-            # Compaction raises the floor before it deletes, so if a row was missing, the floor is already raised.
+            # Compaction raises the floor before it deletes events. So if a row was missing, the floor is already
+            # raised.
             self._refuse_expired(connection, revision, *given(resource))
         return [as_event(row) for row in rows]
 
@@ -304,11 +307,12 @@ class SQLLog(ABC):
     def _columns(self, state: FromClause) -> Select[Any]:
         return select(state.c.revision, object_.c.resource, self._body(state).label("body"))
 
-    # Statements are cached: building one takes longer than running it, and leaves hundreds of objects in cycles.
+    # Statements are cached, because building a statement takes longer than running it and creates hundreds of objects
+    # in reference cycles.
 
     @cached_property
     def _states_now(self) -> Select[Any]:
-        """Select each existing object's state."""
+        """Select the current state of each existing object."""
         state = event.alias("state")
         return (
             self._columns(state)
@@ -318,10 +322,10 @@ class SQLLog(ABC):
 
     @cached_property
     def _states_then(self) -> Select[Any]:
-        """Select each object's state at revision `:at`, by index probes alone.
+        """Select each object's state at revision `:at` with index lookups only.
 
-        Take the object's event with the greatest `previous` not above `:at`. If the event itself is not above `:at`, it
-        is the state; otherwise the event at its `previous` is.
+        The query finds the object's event with the greatest `previous` not above `:at`. If that event's revision is not
+        above `:at`, this event has the state; otherwise the event at `previous` has it.
         """
         at = bindparam("at", type_=BigInteger)
         state = event.alias("state")
@@ -375,7 +379,8 @@ class SQLLog(ABC):
     def revision_at(self, moment: int) -> Revision:
         """Return the newest revision recorded at or before `moment`, by bisection.
 
-        Writers' clocks differ slightly, so times are only nearly ascending. The result can be wrong by that difference.
+        The clocks of writers differ slightly, so the timestamps of events are only nearly ascending. The result can be
+        wrong by the difference between clocks.
         """
         with self._read() as connection:
             low, high = 0, read_head(connection).revision
@@ -418,7 +423,7 @@ class SQLLog(ABC):
                     raise LogCorrupt(
                         f"the first revision after {after} is damaged: {error}", revision=after + 1
                     ) from error
-                size = 1  # read single events to find the damaged one
+                size = 1  # read single events to find the damaged event
                 continue
             for row in rows:
                 yield Stored(as_event(row), Key(row.namespace, row.name), row.parent_hash)
@@ -433,7 +438,7 @@ class SQLLog(ABC):
         return [Epoch(row.uuid, row.after_revision, row.parent_hash, row.started_at, row.reason) for row in rows]
 
     def hash_at(self, revision: Revision) -> bytes | None:
-        """Return the chain hash of one event, None if it is not retained."""
+        """Return the chain hash of the event at a revision, None if that event is not retained."""
         with self._read() as connection:
             return connection.execute(select(event.c.hash).where(event.c.revision == revision)).scalar()
 
@@ -454,9 +459,10 @@ class SQLLog(ABC):
         self._scrub()
 
     def purge(self, resource: Resource, key: Key, *, superseded: bool = False) -> purging.Purged:
-        """Remove an object's content from the log and clean the database of it; see `eventlog.purging`.
+        """Remove an object's content from the log and from the database's unused space; see `eventlog.purging`.
 
-        Raises `LogUnavailable` if the payloads are removed but the database could not be cleaned: call it again.
+        Raises `LogUnavailable` if the payloads were removed, but the unused space could not be cleaned; the caller
+        should then call it again.
         """
         with self._write_much() as write:
             done = purging.purge(write, self._body(event), resource, key, superseded=superseded)
@@ -466,8 +472,9 @@ class SQLLog(ABC):
     def begin_epoch(self, reason: str, *, above: Revision) -> Head:
         """Start a new incarnation of a log that was restored from an older copy.
 
-        Revisions continue after `above`, the newest one that the lost history can have used, so no revision is issued
-        twice. All earlier history counts as compacted, so every reader lists again. The anchor moves to the new head.
+        Revisions continue after `above`, the newest revision that the lost history can have used, so no revision is
+        used twice. All earlier history counts as compacted, so every reader must list again. The anchor moves to the
+        new head.
         """
         self.flush()
         with self._write() as connection:
@@ -478,7 +485,7 @@ class SQLLog(ABC):
         return head
 
     def close(self) -> None:
-        """Commit the queue, write the anchor, and release all resources."""
+        """Commit all queued appends, write the anchor, and release all resources."""
         if self._closed:
             return
         self._committer.close()
@@ -491,4 +498,4 @@ class SQLLog(ABC):
 
     @abstractmethod
     def _release(self) -> None:
-        """Close the connections that do not come from the engine's pool."""
+        """Close the connections that are not in the engine's pool."""

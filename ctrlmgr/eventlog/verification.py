@@ -1,11 +1,13 @@
-"""Verification: checks every retained event against the hash chain, the head and the anchor.
+"""Verifies a log: checks every retained event against the hash chain, the head and the anchor.
 
 Guarantees:
-- It detects a changed bit of any stored field, a missing, added or reordered event, and a log that ends before its
-  anchor. The error names the first damaged revision.
-- Across a stretch that compaction removed, the parent hash in the first event after it continues the chain.
-- Only imported stretches may have gaps. The chain continues across such a gap, which shows that no event was removed.
-- The digest of a purged event cannot be recomputed. Such events are accepted and counted.
+- Verification detects a changed bit of any stored field, a missing, added or reordered event, and a log that ends
+  before its anchor. The error names the first damaged revision.
+- After a range that compaction removed, the chain continues with the parent hash that the first event after the range
+  stores.
+- Only imported ranges may have gaps between revisions. The hash chain is valid across such a gap only if no event was
+  removed.
+- The digest of a purged event cannot be recomputed. Purged events are accepted and counted.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _REPORT_EVERY = 1000
 
 
 class Epoch(NamedTuple):
-    """An incarnation of a log: its events follow `after_revision`, and their chain continues from `parent_hash`."""
+    """An incarnation of a log: its events follow `after_revision`, and its hash chain continues from `parent_hash`."""
 
     uuid: str
     after_revision: Revision
@@ -34,7 +36,7 @@ class Epoch(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """An event as stored: `key` as in the database's index; `parent` only after a compacted stretch."""
+    """An event as stored: `key` is the key in the database's index; `parent` is set only after a compacted range."""
 
     event: Event
     key: Key
@@ -57,11 +59,11 @@ class Verifiable(Protocol):
         """Return the incarnations, oldest first."""
 
     def imports(self) -> Sequence[Stretch]:
-        """Return the imported stretches, oldest first."""
+        """Return the imported ranges of revisions, oldest first."""
 
 
 class Verification(NamedTuple):
-    """The result for a sound log: the number of checked events, the head, and the number of purged events."""
+    """The result for an undamaged log: the number of checked events, the head, and the number of purged events."""
 
     events: int
     head: Head
@@ -69,7 +71,7 @@ class Verification(NamedTuple):
 
 
 class _Marks(NamedTuple):
-    """The revisions where events may be missing: up to `floor`, at the start of an epoch, and in imports."""
+    """The revisions where events may be missing: up to `floor`, at the start of an incarnation, and in imports."""
 
     floor: Revision
     epochs: list[Epoch]
@@ -77,7 +79,7 @@ class _Marks(NamedTuple):
 
 
 def verify(log: Verifiable, *, progress: Callable[[int], None] = lambda events: None) -> Verification:
-    """Check a whole log; calls `progress` with the number of checked events, every thousand events and at the end.
+    """Check a whole log; call `progress` with the number of checked events, every thousand events and at the end.
 
     Raises `LogCorrupt`, which names the first damaged revision.
     """
@@ -105,7 +107,7 @@ def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tupl
     stamp = Stamp(event.recorded_at, event.actor, event.user_agent, event.term, event.reconcile, event.append_id)
     digest = content_digest(place, event.object.body, event.type.value, stamp)
     if link(parent, revision, event.previous, digest) != event.hash and not _is_purged(stored, parent):
-        # Across an imported gap, a changed event and a missing event look the same.
+        # At an imported gap, a changed event cannot be distinguished from a missing event.
         missing = f", or one after {after} is missing" if revision > after + 1 and parent is chain else ""
         text = f"revision {revision} is damaged: its content does not match its hash{missing}"
         raise LogCorrupt(text, revision=revision)
@@ -113,14 +115,14 @@ def _check(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> tupl
 
 
 def _is_purged(stored: Stored, parent: bytes) -> bool:
-    """Return whether an event's payload was purged, and its remaining digest fits the chain."""
+    """Return whether an event's payload was purged, and the digest in the purged payload matches the hash chain."""
     event = stored.event
     digest = purged_digest(event.object.body, stored.key)
     return digest is not None and link(parent, event.revision, event.previous, digest) == event.hash
 
 
 def _parent(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> bytes:
-    """Return the hash that this event must be chained to; raises `LogCorrupt` if events are missing before it."""
+    """Return the parent hash that this event must have; raises `LogCorrupt` if events are missing before the event."""
     revision = stored.event.revision
     started = [epoch for epoch in marks.epochs if after <= epoch.after_revision < revision]
     if started and started[-1].after_revision == revision - 1:
@@ -135,7 +137,7 @@ def _parent(stored: Stored, after: Revision, chain: bytes, marks: _Marks) -> byt
 
 
 def _check_end(head: Head, revision: Revision, chain: bytes, epochs: list[Epoch]) -> None:
-    """Check that the last event is the head's; an incarnation may have no event yet."""
+    """Check that the last event is the event of the head. An incarnation may have no event yet."""
     newest = epochs[-1]
     if newest.uuid != head.uuid:
         raise LogCorrupt("the head and the newest incarnation of the log differ")

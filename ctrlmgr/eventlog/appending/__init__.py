@@ -1,1 +1,1 @@
-"""Appends before they are in the log: validation, the queue, and the group that one thread commits."""
+"""Handles submitted appends until they are in the log: validates, queues and groups them, and commits each group."""

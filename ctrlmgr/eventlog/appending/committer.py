@@ -1,16 +1,18 @@
 """Group commit: many appends wait in a queue, and one thread commits them together.
 
-Only one thread uses the database at a time: the committer's thread, or a caller that finds the committer idle.
+Only one thread writes to the database at a time: the committer's thread, or a caller that finds the committer idle.
 Guarantees:
 - All appends in the queue form one group. A lone append is committed at once. After a group of several requests, the
-  thread first waits briefly for the next requests of the same clients: half as many groups need half as many disk
-  syncs. Only appends without a cause count as requests, because reconciles return more slowly.
-- An append ends only after its group is durable, and in group order: observers first, then the appenders.
+  thread waits briefly for the next requests of the same clients, because larger groups need fewer disk syncs. Only
+  appends without a cause count as requests, because a controller sends its next append much later.
+- An append ends only after its group is durable. The committer notifies the observers of a group before the appenders,
+  and one group before the next.
 - A refused append does not affect other appends of its group.
-- Outcomes of reconciles are written with the next append, or alone if no append arrives within `_LINGER` seconds.
+- Outcomes of reconciles are written together with the next append. If no append arrives within `_LINGER` seconds, they
+  are written alone.
 - A failing database is retried with backoff for `patience` seconds. An append whose first try may have been committed
-  is never written twice: it is looked up by its id.
-- The queue is bounded: beyond `MAX_WAITING` appends the next one is refused with `TooManyRequests`.
+  is never written twice, because the committer looks up the append's id before a retry.
+- The queue is bounded: if it holds `MAX_WAITING` appends, further appends are refused with `TooManyRequests`.
 """
 
 from __future__ import annotations
@@ -39,10 +41,13 @@ _FIRST_DELAY = 0.01
 _LONGEST_DELAY = 1.0
 _IDLE = 1.0
 _LINGER = 0.05
-"""Seconds that outcomes wait for an append, because writing them alone would double the disk syncs of a controller."""
+"""Seconds that outcomes wait for an append.
+
+If outcomes were always written alone, a controller would need twice as many disk syncs.
+"""
 _CROWD = 4
 _GATHER = 0.001
-"""The group is committed if no append arrives for this many seconds.
+"""While the committer waits for a group's clients, seconds without a new append after which it commits the group.
 
 A server handles its clients' writes one after the other, each in up to half a millisecond. A shorter wait would cut
 most groups short.
@@ -52,7 +57,7 @@ _RETURN = 0.005
 """Maximum seconds to wait for the first append, because a server answers a whole group before it reads new requests."""
 
 Finished = tuple[int, Outcome] | Failure
-"""The records of reconciles other than appends: the outcome of one that appended events, or a failure."""
+"""A record of a reconcile that is not an append: the outcome of a reconcile that appended events, or a failure."""
 Answer = list[Event] | CtrlmgrError
 
 
@@ -62,11 +67,11 @@ class GroupWriter(Protocol):
     def commit(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], *, since: Revision | None
     ) -> list[Answer]:
-        """Commit a group in one transaction; return for each append, in order, its events or its refusal.
+        """Commit a group in one transaction; return the events or the refusal of each append, in the group's order.
 
-        `since` is None on a first try. After a try with unknown outcome it is a revision before that try. If an event
-        after it has an append's id, that append is in the log already, and its events are returned. Raises
-        `LogUnavailable` (nothing was written) or `OutcomeUnknown`; any other `LogError` is final.
+        `since` is None on a first try. After a try with an unknown outcome, `since` is a revision before that try. If
+        an event after `since` has an append's id, that append is in the log already, and its events are returned.
+        Raises `LogUnavailable` (nothing was written) or `OutcomeUnknown`; any other `LogError` is final.
         """
 
     def idle(self) -> None:
@@ -77,28 +82,31 @@ class Committer:
     """The queue of waiting appends, and the thread that commits them."""
 
     def __init__(self, writer: GroupWriter, *, clock: Clock, head: Revision, patience: float) -> None:
-        """Start the thread; `head` is the log's current revision, `patience` is in seconds."""
+        """Start the thread; `head` is the log's current revision.
+
+        A failing commit is retried for `patience` seconds.
+        """
         self._writer = writer
         self._clock = clock
         self._patience = patience
-        self._head = head  # the newest known revision; only the working thread uses it
-        # The size of the next group if the client of each request in the last group sends another. Only the working
-        # thread writes it, or the committer's thread while no thread is working.
+        self._head = head  # the newest revision that is known; only the thread that commits uses this field
+        # The size of the next group if each client of the last group sends another request. Only the thread that
+        # commits writes this field, or the committer's thread while no thread commits.
         self._crowd = 0
         self._observers: list[Callable[[Sequence[Event]], None]] = []
         self._lock = threading.Lock()
         self._condition = threading.Condition(self._lock)
-        # Everything below is guarded by _lock.
+        # _lock guards all fields below.
         self._waiting: deque[PendingAppend] = deque()
         self._requests = 0  # number of waiting appends without a cause
         self._outcomes: list[Finished] = []
         self._working = False  # whether a thread is committing a group
-        self._queued = 0  # appends and outcomes accepted so far
-        self._ended = 0  # how many of those have ended
-        self._wake_at = 0  # queue length that wakes the sleeping thread; 0: it is awake
-        self._wants_outcomes = False  # whether outcomes also wake it
+        self._queued = 0  # number of appends and outcomes accepted so far
+        self._ended = 0  # how many of the accepted appends and outcomes have ended
+        self._wake_at = 0  # queue length that wakes the sleeping thread; 0 if the thread is awake
+        self._wants_outcomes = False  # whether outcomes also wake the sleeping thread
         self._flushing = 0  # number of threads that wait for _ended to grow
-        self._tidied = -1  # _ended at the last housekeeping
+        self._tidied = -1  # value of _ended at the last housekeeping
         self._closing = False
         self._thread = threads.start("committer", self._run)
 
@@ -124,13 +132,13 @@ class Committer:
             self._enqueue(pending)
 
     def alone(self, write: Callable[[], list[Event]]) -> list[Event]:
-        """Run `write` on this thread, between two groups, and publish the events that it returns.
+        """Run `write` on the calling thread, between two groups, and pass the events that it returns to the observers.
 
-        It is tried once; raises its errors, or `LogClosed`.
+        `write` is tried once. Raises the errors of `write`, or `LogClosed`.
         """
         with self._lock:
             self._queued += 1
-            self._flushing += 1  # so that the working thread notifies when it is done
+            self._flushing += 1  # so that the thread that commits notifies this one when it has finished
             while self._working and not self._closing:
                 self._condition.wait()
             self._flushing -= 1
@@ -153,7 +161,7 @@ class Committer:
         self._queue((reconcile, outcome))
 
     def record_failure(self, failure: Failure) -> None:
-        """Queue a failure record; raises `LogClosed`."""
+        """Queue the record of a failure; raises `LogClosed`."""
         self._queue(failure)
 
     def _queue(self, finished: Finished) -> None:
@@ -177,7 +185,7 @@ class Committer:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake the sleeping thread if the queue has reached the length that it waits for."""
+        """Wake the sleeping thread if the queue has the length for which the thread waits."""
         if not self._working and len(self._waiting) >= self._wake_at:
             self._condition.notify_all()
 
@@ -232,10 +240,10 @@ class Committer:
             self._condition.wait(_GATHER)
         self._wake_at = 0
         if not self._waiting:
-            self._crowd = 0  # they have stopped
+            self._crowd = 0  # the clients have stopped sending
 
     def _linger(self) -> bool:
-        """Wait, holding _lock, for an append to write outcomes with; return whether to write outcomes alone."""
+        """Wait, holding _lock, for an append to combine with the outcomes; return whether to write them alone."""
         waited = False
         while self._outcomes and not (waited or self._working or self._waiting or self._flushing or self._closing):
             self._wake_at = 1
@@ -244,7 +252,7 @@ class Committer:
         return bool(self._outcomes) and not self._working
 
     def _sleep(self) -> None:
-        """Wait up to a second for work, holding _lock; if there was none, let the writer do housekeeping once."""
+        """Wait up to a second for work, holding _lock; if no work arrived, let the writer do its housekeeping once."""
         ended = self._ended
         self._wake_at, self._wants_outcomes = 1, True
         is_quiet = not self._condition.wait(_IDLE) and not self._working and ended == self._ended
@@ -254,7 +262,7 @@ class Committer:
             self._tidy()
 
     def _tidy(self) -> None:
-        """Let the writer do housekeeping, without _lock; the caller holds it before and after."""
+        """Let the writer do its housekeeping with _lock released; the caller holds _lock before and after the call."""
         self._working = True
         self._lock.release()
         try:
@@ -274,7 +282,7 @@ class Committer:
             with self._lock:
                 self._working = False
                 self._ended += len(group) + len(outcomes)
-                # A thread that waits for appends is not notified, or each lone append would wake it.
+                # Do not notify a thread that waits for appends, because otherwise each lone append would wake it.
                 if self._waiting or self._outcomes or self._flushing or self._closing:
                     self._condition.notify_all()
 
@@ -299,7 +307,7 @@ class Committer:
                 pending.fail(error)
             return
         self._publish(list(chain.from_iterable(answer for answer in answers if type(answer) is list)))
-        # Before the appenders continue, or their next appends would be counted twice.
+        # Update the counts before the appenders continue. Otherwise their next appends would be counted twice.
         self._crowd = sum(pending.cause is None for pending in group) + self._requests
         for pending, answer in zip(group, answers, strict=True):
             if isinstance(answer, list):
@@ -318,7 +326,7 @@ class Committer:
                 log.exception("observer failed", revision=events[-1].revision)
 
     def _commit(self, group: list[PendingAppend], outcomes: list[Finished]) -> list[Answer]:
-        """Commit, with retries while the database is unavailable; raises when `patience` has passed."""
+        """Commit a group; while the database is unavailable, retry for up to `patience` seconds, then raise."""
         deadline = self._clock.monotonic() + self._patience
         delay, since = _FIRST_DELAY, None
         failure: LogError

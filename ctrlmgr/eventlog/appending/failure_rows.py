@@ -1,6 +1,6 @@
-"""SQL statements that record failures; SQLite and PostgreSQL differ only in the parameter marks.
+"""SQL statements that record failures; the statements for SQLite and PostgreSQL differ only in the parameter marks.
 
-Guarantees: a failure has one row, which `UPSERT` inserts or updates. After `PRUNE` at most `FAILURES_KEPT` rows are
+Guarantees: each failure has one row, which `UPSERT` inserts or updates. After `PRUNE` at most `FAILURES_KEPT` rows are
 left, the most recent failures.
 """
 
@@ -34,5 +34,5 @@ def failures_of(finished: Sequence[Finished]) -> list[tuple[Any, ...]]:
 
 
 def outcomes_of(finished: Sequence[Finished]) -> list[tuple[int, Outcome]]:
-    """Return the outcomes of reconciles, without the failures."""
+    """Return the outcomes in `finished`, which also contains failures."""
     return [each for each in finished if not isinstance(each, Failure)]

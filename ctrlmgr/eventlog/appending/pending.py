@@ -1,4 +1,4 @@
-"""A submitted append: its proposals, its stamp and its result.
+"""A submitted append: its proposals, its time and id, and its result.
 
 Guarantees: an append ends exactly once, with events or with an error, and wakes each waiter once. Its time and id are
 fixed when it is submitted, so a retry writes the same bytes.
@@ -55,7 +55,7 @@ class PendingAppend:
         recorded_at: int,
         append_id: int,
     ) -> None:
-        """Stamp an append with its time (µs since 1970) and its id (positive, 63 bits).
+        """Create an append with its time (µs since 1970) and its id (positive, 63 bits).
 
         Raises `BadRequest` if there are no proposals or an ADDED proposal expects a revision.
         """
@@ -73,7 +73,7 @@ class PendingAppend:
             append_id,
         )
         self.places: list[Place] = []
-        self.within: dict[int, Place] = {}  # by the proposal's index: the Namespace that must be unchanged
+        self.within: dict[int, Place] = {}  # maps a proposal's index to the Namespace that must be unchanged
         self.digests: list[bytes] = []
         self.size = 0
         for proposal in proposals:
@@ -105,7 +105,7 @@ class PendingAppend:
             self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
-        """End the append: it is not in the log. With `OutcomeUnknown` it may be."""
+        """End the append with an error: it is not in the log. With `OutcomeUnknown`, it may be in the log."""
         self.error = error
         self._ended = True
         self._run_callbacks()
@@ -115,7 +115,7 @@ class PendingAppend:
         while callbacks:
             try:
                 done = callbacks.pop()
-            except IndexError:  # another thread has taken the last one
+            except IndexError:  # another thread has taken the last waiter
                 return
             try:
                 done(self)
@@ -123,9 +123,9 @@ class PendingAppend:
                 log.exception("append callback failed")
 
     def result(self, timeout: float | None = None) -> Sequence[Event]:
-        """Wait up to `timeout` seconds for its events; raises its error, or `TimeoutError`."""
+        """Wait up to `timeout` seconds for the append's events; raises the append's error, or `TimeoutError`."""
         if not self._ended:
-            # A bare lock is the cheapest way to wait, and only a waiting thread needs one.
+            # A bare lock is the cheapest way to wait, and only a waiting thread creates one.
             ended = threading.Lock()
             ended.acquire()
             self.add_done_callback(lambda _: ended.release())
@@ -136,7 +136,7 @@ class PendingAppend:
         return self.events
 
     def add_done_callback(self, done: Callable[[PendingAppend], None]) -> None:
-        """Call `done(self)` exactly once when the append has ended; at once if it has ended already."""
+        """Call `done(self)` exactly once, when the append has ended; if it has already ended, call `done` at once."""
         self._callbacks.append(done)
         if self._ended:
             self._run_callbacks()

@@ -1,8 +1,8 @@
-"""Array parameters in PostgreSQL's binary format; each array is packed as a whole.
+"""Encodes array parameters in PostgreSQL's binary format, each array as a whole.
 
-psycopg converts arrays element by element, which costs more for a group of appends than the database work. An array
-consists of its dimensions, then each element after its length (`array_recv` in PostgreSQL's arrayfuncs.c). Elements are
-never null here.
+psycopg converts arrays element by element. For a group of appends, that would take longer than the database's work. The
+format is a header with the dimensions, then the length and the bytes of each element (`array_recv` in PostgreSQL's
+arrayfuncs.c). Elements are never null here.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from psycopg import Connection
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-_HEADER = struct.Struct(">iiiii")  # dimensions, has nulls, element type, length, first subscript
+# number of dimensions, whether elements are null, element type, length, first subscript
+_HEADER = struct.Struct(">iiiii")
 _EMPTY = struct.Struct(">iii")
 _length = struct.Struct(">i").pack
 
 
 class PackedArray:
-    """An encoded array; its subclass says its type."""
+    """An encoded array; each subclass stands for one array type."""
 
     __slots__ = ("packed",)
 
@@ -97,7 +98,7 @@ def _variable(element: int, values: Sequence[bytes]) -> bytes:
         return _EMPTY.pack(0, 0, element)
     header = _HEADER.pack(1, 0, element, len(values), 1)
     first = values[0]
-    if values.count(first) == len(values):  # actors, namespaces, …: often all equal
+    if values.count(first) == len(values):  # in arrays of actors or namespaces, all elements are often equal
         return header + (_length(len(first)) + first) * len(values)
     parts = [header]
     for value in values:

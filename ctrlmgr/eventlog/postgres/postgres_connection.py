@@ -1,10 +1,9 @@
-"""Connections to PostgreSQL, and the meaning of their failures.
+"""Connections to PostgreSQL, and the translation of their failures into log errors.
 
-Guarantees:
-- Every call ends. The network's timeouts detect a dead peer (`postgres.url`), and the call's own timeout detects a
-  server that is alive but hangs.
-- A failure is definite (`LogUnavailable` and other errors that mean that nothing was written) only if the server itself
-  reported it. Every other failure is `OutcomeUnknown`.
+Guarantees: - Every call ends. Network timeouts detect a dead peer (`postgres.url`), and a timeout per call detects a
+server that is alive but hangs.
+- An error means that nothing was written (`LogUnavailable`, for example) only if the server itself reported the
+  failure. Every other failure of a write is `OutcomeUnknown`.
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ from ctrlmgr.errors import LogCorrupt, LogError, LogRolledBack, LogUnavailable, 
 from ctrlmgr.eventlog.postgres.url import Place
 
 _LOOK: Final = 0.1
-"""Seconds between checks whether to keep waiting for an answer."""
+"""Seconds between checks whether to keep waiting for the server's response."""
 
 OLDER_THAN_WRITER = "CM001"
 COMPACTED = "CM002"
-"""SQLSTATEs of the append function; see migrations/postgres/append.sql."""
+"""The SQLSTATE codes that the append function raises; see migrations/postgres/append.sql."""
 
 
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that gives up if the server is silent for `patience` seconds or is no longer the primary.
 
-    The current call then ends with OperationalError, and the connection cannot be used any more.
+    In both cases, the current call raises OperationalError, and the connection cannot be used any more.
     """
 
     patience: float | None = None
     place: Place | None = None
     """The address of the server."""
     is_pooled = False
-    """Whether a pooler may assign each transaction to another session of the server."""
+    """Whether a connection pooler may run each transaction in a different session of the server."""
     is_former: Callable[[], bool] = staticmethod(lambda: False)
-    """Returns whether another server has become the primary since."""
+    """Returns whether another server has become the primary since this connection was opened."""
 
     def wait(self, gen: PQGen[RV], interval: float = _LOOK, timeout: float | None = None) -> RV:
-        """Wait for the server; see psycopg."""
-        if timeout is not None:  # the caller wants the results until then
+        """Wait for the server's response, as psycopg's `wait` does."""
+        if timeout is not None:  # the caller wants the results that arrive within `timeout`
             return super().wait(gen, interval, timeout)
         try:
             return super().wait(self._guarded(gen), _LOOK)
@@ -70,7 +69,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 def is_open(connection: BoundedConnection) -> bool:
-    """Return whether an idle connection is still open and to the primary, without a round trip."""
+    """Return whether an idle connection is still open and its server is still the primary, without a round trip."""
     if connection.closed or connection.is_former():
         return False
     try:
@@ -111,4 +110,4 @@ def read_failure(error: BaseException | None) -> LogUnavailable | SchemaOutdated
 
 
 _NO_SCHEMA = frozenset({"42P01", "42883", "42703", "3F000", "P0002"})
-"""Undefined table, function, column or schema; no head row."""
+"""The SQLSTATE codes for an undefined table, function, column or schema, and for a missing head row."""

@@ -3,15 +3,16 @@
 Guarantees beyond the protocol's:
 - An append is one round trip (`postgres_writer`), so a stopped client never blocks other appends. Compaction needs
   several; if it stops for a second, the server aborts it.
-- A dropped connection or a restarted server delays calls but fails none: reads and appends are retried for `patience`
-  seconds. The log looks up whether an interrupted append was committed.
+- A lost connection or a restarted server delays calls but does not fail them, because reads and appends are retried for
+  `patience` seconds. The log looks up whether an interrupted append was committed.
 - The primary may change. Reads, appends and waits continue with the new one, after a check that it has the same log
   (`postgres_servers`). A replaced primary acknowledges no append and serves no new read.
 - Readers have at most `pool_size` connections. If all are busy with a hanging server, a read fails within seconds.
-- Following other processes does not depend on notifications. LISTEN is only a hint, and the head is polled too. If a
-  self-test shows that hints do not arrive (a pooler in transaction mode), the head is polled more often.
-- The database's settings define durability. With a synchronous standby, an acknowledged append survives the loss of the
-  primary; without one, it is as safe as the primary's disk.
+- The detection of other processes' appends does not depend on notifications: LISTEN gives only hints, and the log also
+  polls the head. If a self-test shows that notifications do not arrive (a pooler in transaction mode), the log polls
+  the head more often.
+- The settings of the database define durability. With a synchronous standby, an acknowledged append survives the loss
+  of the primary. Without a synchronous standby, appends are lost if the primary's disk is lost.
 """
 
 from __future__ import annotations
@@ -53,8 +54,11 @@ _POLL_WITHOUT_HINTS = 0.03
 _ECHO_PATIENCE = 1.0
 _SLICE = 0.2
 _HEAD_PATIENCE = 4.0
-"""Seconds: head polling with and without hints, waiting for the self-test's echo, checking `closed`, reading the
-head."""
+"""Timeouts and intervals in seconds.
+
+In order: the interval of head polls with hints and without hints, the wait for the self-test's notification, the
+interval of checks of `closed`, the maximum time to read the head.
+"""
 
 _FIRST_DELAY = 0.05
 _LONGEST_DELAY = 2.0
@@ -66,16 +70,19 @@ _STANDSTILL = "SET LOCAL idle_in_transaction_session_timeout = "
 
 
 class HeadWatch:
-    """A connection that reads the log's head and listens for hints that it has moved; for one thread at a time."""
+    """A connection that reads the log's head and listens for notifications of a new head; for one thread at a time."""
 
     def __init__(self, connect: Callable[[], BoundedConnection]) -> None:
-        """Connect with `connect` on first use, and again whenever the connection is lost."""
+        """Use `connect` to connect on first use, and again after a lost connection."""
         self._connect = connect
         self._connection: BoundedConnection | None = None
-        self.poll = _POLL_WITHOUT_HINTS  # seconds between reads of the head without a hint
+        self.poll = _POLL_WITHOUT_HINTS  # seconds until the head is read even without a hint
 
     def revision(self) -> Revision:
-        """Return the log's head revision; raises psycopg.Error, after which the next call connects again."""
+        """Return the log's head revision.
+
+        Raises psycopg.Error; the next call then connects again.
+        """
         try:
             if self._connection is not None and self._connection.is_former():
                 self.close()
@@ -89,7 +96,7 @@ class HeadWatch:
     def _listen(self) -> BoundedConnection:
         """Connect, listen, and test whether notifications arrive."""
         self._connection = connection = self._connect()
-        if connection.is_pooled:  # others would receive its notifications
+        if connection.is_pooled:  # other clients of the pooler would receive the notifications
             self.poll = _POLL_WITHOUT_HINTS
             return connection
         connection.execute("LISTEN ctrlmgr")
@@ -128,7 +135,10 @@ class PostgresEventLog(SQLLog):
         anchor: Anchor | None = None,
         pool_size: int = POOL_SIZE,
     ) -> None:
-        """Open a migrated database with up to `pool_size` connections for reads; see `SQLLog`."""
+        """Open a migrated database with up to `pool_size` connections for reads.
+
+        See `SQLLog` for the other arguments and the errors.
+        """
         self._servers = Servers(url)
         for place in self._servers.unverified:
             log.warning("the database's certificate is not verified", server=str(place), better="sslmode=verify-full")
@@ -166,7 +176,7 @@ class PostgresEventLog(SQLLog):
         return func.convert_to(events.c.body, "UTF8", type_=LargeBinary)
 
     def _nearest(self, at: ColumnElement[int]) -> tuple[FromClause, ColumnElement[bool]]:
-        # PostgreSQL would plan a join with a condition, for many objects, as a hash of all events.
+        # This is a subquery per object. For a join of many objects, PostgreSQL would hash all events.
         nearest = (
             select(event.c.revision, event.c.previous)
             .where(event.c.object_id == object_.c.id, event.c.previous <= at)
@@ -215,7 +225,7 @@ class PostgresEventLog(SQLLog):
         return head
 
     def _back_off(self, delay: float) -> float:
-        """Sleep about `delay` seconds and return the next, longer delay; jitter spreads the retries of many clients."""
+        """Sleep for about `delay` seconds, with jitter to spread the retries of many clients; return the next delay."""
         pause(self._clock, delay * self._random.uniform(0.5, 1.0))
         return min(delay * 2, _LONGEST_DELAY)
 
@@ -230,12 +240,12 @@ class PostgresEventLog(SQLLog):
     @contextmanager
     def _write(self) -> Iterator[Connection]:
         with self._read() as connection, _transaction(connection, "READ COMMITTED", standstill="1s"):
-            # Lock the head, so that no append is based on a row that this transaction removes.
+            # Lock the head, so that no append depends on a row that this transaction removes.
             connection.exec_driver_sql("SELECT revision FROM log_head WHERE id = 1 FOR UPDATE")
             yield connection
 
     def _scrub(self) -> None:
-        """Rewrite the table, which only its owner may do. It does not clean WAL archives and standbys."""
+        """Rewrite the table, which only its owner may do. Removed data remains in WAL archives and standbys."""
         with self._read() as connection:
             owner = connection.exec_driver_sql(_OWNER).scalar()
             if owner is not None:
@@ -243,7 +253,7 @@ class PostgresEventLog(SQLLog):
             connection.exec_driver_sql("VACUUM (FULL) event")
 
     def peek(self) -> None:
-        """Return None: reading the commits of other processes takes a round trip."""
+        """Return None, because finding the commits of other processes takes a round trip."""
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.
@@ -286,14 +296,14 @@ class PostgresEventLog(SQLLog):
 
 
 def _be_quick(connection: Connection) -> None:
-    """Limit the wait for the next answer to a few seconds, until the connection returns to the pool."""
+    """Limit the wait for each response of the server to a few seconds, until the connection returns to the pool."""
     borrowed: Any = connection.connection.dbapi_connection
     borrowed.patience = _HEAD_PATIENCE
 
 
 @contextmanager
 def _transaction(connection: Connection, mode: str, *, standstill: str) -> Iterator[None]:
-    """Run a transaction on an autocommit connection; the server aborts it after an idle time of `standstill`."""
+    """Run a transaction on an autocommit connection; the server aborts it if it is idle for `standstill`."""
     connection.exec_driver_sql(f"BEGIN ISOLATION LEVEL {mode}; {_STANDSTILL}'{standstill}'")
     try:
         yield

@@ -1,12 +1,13 @@
-"""The servers of one PostgreSQL URL: finds the primary, and checks that it has the expected log.
+"""Connects to the servers of one PostgreSQL URL: finds the primary, and checks that it has the expected log.
 
 Guarantees:
 - Only a primary is used, unless the URL requests otherwise, because a standby may lack acknowledged appends.
-- If there are several primaries, because the old one of a failover is still running, the one with the newest timeline
-  is used. A primary with an older timeline than one seen before is never used again.
-- A primary with another log is refused (`LogRolledBack`): another incarnation, a log that ends earlier, or one that has
-  another event at a revision that this process has seen.
-- After the primary has changed, connections to the former one are no longer used, and waiting calls on them end.
+- If there are several primaries, because the old one of a failover is still running, the primary with the newest
+  timeline is used. After a newer timeline was seen, a primary with an older timeline is never used again.
+- A primary with another log is refused (`LogRolledBack`). Its log is another log if it is another incarnation, ends
+  earlier, or has another event at a revision that this process has seen.
+- After the primary has changed, connections to the former primary are no longer used, and calls that wait for the
+  former primary end.
 """
 
 from __future__ import annotations
@@ -34,12 +35,18 @@ _POOL_PATIENCE: Final = 3.0
 _LOCK_PATIENCE: Final = "4s"
 _SILENCE: Final = 60.0
 _CENSUS_PATIENCE: Final = 3
-"""Seconds to wait for: a free pooled connection, a lock, the next bytes of a read, a connection to one of several
-servers."""
+"""Maximum waits in seconds.
+
+In order: for a free pooled connection, for a lock, for the next bytes of a read, and for a connection to one of several
+servers.
+"""
 
 _ENCODING: Final = "UTF8"
 _PREPARE_AFTER: Final = 5
-"""Uses of a statement before the pool prepares it. Other connections prepare every statement at once."""
+"""The number of uses after which a pooled connection prepares a statement.
+
+Other connections prepare every statement on its first use.
+"""
 
 _WHO: Final = """
     SELECT pg_backend_pid(), pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()),
@@ -56,13 +63,16 @@ class WrongServer(psycopg.OperationalError):
 
 
 class Identity(NamedTuple):
-    """The identity of a server: its cluster's system identifier, and its timeline (0: unknown)."""
+    """The identity of a server: the system identifier of its cluster, and its timeline (0 if unknown)."""
 
     system: int
     timeline: int
     is_standby: bool
     is_pooled: bool
-    """Whether a pooler is in between, because the session's process id is not the one in the connection's greeting."""
+    """Whether a connection pooler is in between.
+
+    If so, the PID of the session differs from the PID that the server sent when the connection was opened.
+    """
 
 
 class Servers:
@@ -73,19 +83,19 @@ class Servers:
         self._target = target = parse_url(url)
         self.unverified = target.unverified()
         self._guard = threading.Lock()
-        self._primary: Place | None = None  # the primary found last
-        self._timelines: dict[int, int] = {}  # by cluster, the newest timeline seen
+        self._primary: Place | None = None  # the address of the primary that was found last
+        self._timelines: dict[int, int] = {}  # the newest timeline seen of each cluster
         self._known: Head | None = None
         self._dialect = target.url.get_dialect()()
 
     def saw(self, head: Head) -> None:
-        """Record a head that the log of every later primary must contain."""
+        """Record a head, which the log of every later primary must contain."""
         with self._guard:
             if self._known is None or self._known.uuid != head.uuid or self._known.revision < head.revision:
                 self._known = head
 
     def engine(self, pool_size: int = POOL_SIZE) -> Engine:
-        """Return an engine whose pool has up to `pool_size` connections, and checks one before it lends it."""
+        """Return an engine with a pool of up to `pool_size` connections, each checked before it is used."""
         engine = create_engine(
             self._target.url,
             creator=self._pool_connection,
@@ -104,7 +114,7 @@ class Servers:
         @event.listens_for(engine, "checkin")
         def take_back(connection: BoundedConnection | None, _: object) -> None:
             if connection is not None:
-                connection.patience = _POOL_PATIENCE  # for the check whether it still works
+                connection.patience = _POOL_PATIENCE  # limits the check whether the connection still works
 
         return engine
 
@@ -114,11 +124,11 @@ class Servers:
         return connection
 
     def connect(self, role: str, *, patience: float, standby: bool = False, **defaults: str | int) -> BoundedConnection:
-        """Open an autocommit connection to the primary, for a caller that keeps it until it fails.
+        """Open an autocommit connection to the primary, which the caller keeps until it fails.
 
-        `patience` is how many seconds a call waits for an answer. `role` is added to the application name. `defaults`
-        are connection parameters that the URL can override. With `standby` a standby is accepted if there is no
-        primary. Raises psycopg.OperationalError, `LogRolledBack`.
+        `patience` is the maximum number of seconds that a call waits for a response. `role` is added to the application
+        name. `defaults` are connection parameters that the URL can override. With `standby` a standby is accepted if
+        there is no primary. Raises psycopg.OperationalError, `LogRolledBack`.
         """
         connection = self._connected(role, defaults, search=True, standby=standby)
         try:
@@ -143,7 +153,7 @@ class Servers:
             return self._try(places[0], role, defaults, standby)[0]
         primary = self._primary
         if primary is not None and not search:
-            with suppress(psycopg.Error, LogRolledBack):  # then search for another one
+            with suppress(psycopg.Error, LogRolledBack):  # then search for another primary
                 return self._try(primary, role, defaults, standby)[0]
         return self._best(role, {"connect_timeout": _CENSUS_PATIENCE, **defaults}, standby)
 
@@ -197,7 +207,8 @@ class Servers:
         if role:
             arguments["application_name"] = f"{arguments['application_name']} {role}"
         connection = BoundedConnection.connect(**arguments, autocommit=True)
-        encoding = connection.info.parameter_status("server_encoding") or _ENCODING  # a pooler may not report it
+        # a pooler may not report the encoding
+        encoding = connection.info.parameter_status("server_encoding") or _ENCODING
         if encoding != _ENCODING:
             connection.close()
             raise SettingsError(
@@ -222,19 +233,19 @@ class Servers:
 
     def _check_log(self, connection: BoundedConnection) -> None:
         """Raise `LogRolledBack` if the server's log is not the known one."""
-        known = self._known  # read before the query, because the log may be growing
+        known = self._known  # read the known head before the query, because the log may be growing
         if known is None:
             return
         try:
             row = connection.execute(_WHERE_LOG_IS, (known.revision,)).fetchone()
         except (UndefinedTable, UndefinedColumn):
-            return  # the next read or write reports the error
+            return  # ignore the error: the next read or write reports it
         if row is not None:
             _compare(known, row[0], row[1], row[2])
 
 
 def _compare(known: Head, uuid: str, revision: int, chain_hash: bytes | None) -> None:
-    """Raise `LogRolledBack` unless a log contains the head `known`; a compacted event is accepted."""
+    """Raise `LogRolledBack` unless the log contains the head `known`; if that event was compacted, accept the log."""
     if uuid != known.uuid:
         raise LogRolledBack(
             f"the database holds log {uuid}, this process has worked with {known.uuid}: it was replaced, or "
@@ -258,9 +269,9 @@ def open_engine(url: str, pool_size: int = POOL_SIZE) -> Engine:
 
 
 def identify(connection: psycopg.Connection[Any]) -> Identity:
-    """Return the identity of the server at the other end of an autocommit connection.
+    """Return the identity of the server of an autocommit connection.
 
-    PgBouncer reports its own process id, not that of PostgreSQL. Some managed servers do not report timelines.
+    PgBouncer sends its own PID, not PostgreSQL's. Some managed servers do not report timelines.
     """
     try:
         row = connection.execute(_WHO, prepare=False).fetchone()

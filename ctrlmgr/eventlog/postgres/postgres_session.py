@@ -1,9 +1,9 @@
-"""Sessions in PostgreSQL: each process holds an advisory lock on its own connection, and loses it with the connection.
+"""Sessions in PostgreSQL: each process holds an advisory lock, and loses the lock with its connection.
 
 Guarantees beyond those of `session`:
-- A restarting server loses all sessions, including those of living processes. A session counts as ended only if it was
-  missing for `_MISSING` seconds, in which living processes reconnect.
-- Behind a pooler that shares connections, locks outlive their owners, so no process holds a session.
+- A restarting server loses the sessions of all processes, including those of running processes. Therefore a session
+  counts as ended only if it was missing for `_MISSING` seconds, in which running processes reconnect.
+- Behind a pooler that shares connections, a lock can outlive the process that took it, so no process holds a session.
 - No call waits for the database longer than a few seconds. After a failed connection, the next attempt is delayed.
 """
 
@@ -25,10 +25,14 @@ _MISSING: Final = 0.7
 _PATIENCE: Final = 1.0
 _CONNECT_PATIENCE: Final = 2
 _PAUSE: Final = 1.0
-"""Seconds: between checks, until a session counts as ended, for an answer, for a connection, between connections."""
+"""Timeouts and intervals in seconds.
+
+In order: the interval of checks, the time until a missing session counts as ended, the maximum wait for a response and
+for a connection, the interval of connection attempts.
+"""
 
 _CLASS: Final = 0x63746C72
-"""The first half of the locks' keys, which separates them from other programs' locks: `ctlr` in ASCII."""
+"""The first half of all lock keys (`ctlr` in ASCII), which separates these locks from other programs' locks."""
 
 _LOCK: Final = "SELECT pg_try_advisory_lock(%s, %s)"
 _LOOK: Final = """
@@ -47,13 +51,13 @@ class PostgresSessions:
     may_be_lost = True
 
     def __init__(self, connect: Callable[[], BoundedConnection], *, clock: Clock) -> None:
-        """Use `connect` to connect when needed."""
+        """Create the sessions; `connect` opens a connection when one is needed."""
         self._connect = connect
         self._clock = clock
         self._connection: BoundedConnection | None = None
-        self._connects_at = 0.0  # earliest next attempt (monotonic seconds)
+        self._connects_at = 0.0  # earliest time of the next connection attempt (monotonic seconds)
         self._held = ""
-        # The missing session, and since when (monotonic seconds) it has been missing.
+        # The missing session, and the time (monotonic seconds) since which it has been missing.
         self._missing = ""
         self._since = 0.0
 
@@ -62,7 +66,7 @@ class PostgresSessions:
         return f"postgres:{number_of(identity, 31)}"
 
     def hold(self, identity: str) -> str:
-        """Lock this process's number, unless a working connection holds it; return the session's name, or ""."""
+        """Take this process's advisory lock, unless a working connection holds it; return the session's name, or ""."""
         name = self.name(identity)
         try:
             connection = self._open()
@@ -96,7 +100,10 @@ class PostgresSessions:
         return row is not None and not row[0]
 
     def _open(self) -> BoundedConnection | None:
-        """Return the connection, reconnecting if it was lost; None if there is none yet. Raises psycopg.Error."""
+        """Return the connection, after reconnecting if it was lost; None if it cannot be opened yet.
+
+        Raises psycopg.Error.
+        """
         if self._connection is not None and is_open(self._connection):
             return self._connection
         self.close()

@@ -1,12 +1,13 @@
 """Commits groups of appends to PostgreSQL: one call of `log_append` per group, on its own connection.
 
 Guarantees:
-- Each group is one round trip and one transaction; `migrations/postgres/append.sql` states its guarantees.
+- Each group is one round trip and one transaction; `migrations/postgres/append.sql` states the guarantees of the SQL
+  function.
 - A group is acknowledged only if the server confirmed the commit without a warning. A warning, such as a cancelled wait
   for a synchronous standby, makes the outcome unknown.
-- No append is written twice, even if earlier tries are still running. Every call names a revision before the first try,
-  and the server looks for the append among all later events.
-- Data that the database cannot store fails only the append that contains it, not its group.
+- No append is written twice, even if an earlier try is still running on the server. Every call passes a revision from
+  before the first try, and the server searches all later events for the append.
+- If the database cannot store some data, only the append with that data fails, not the whole group.
 """
 
 from __future__ import annotations
@@ -45,20 +46,21 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 class PostgresWriter:
-    """Commits groups; used by one thread at a time, except `saw`."""
+    """Commits groups; only one thread at a time may use it, except for the thread-safe `saw`."""
 
     def __init__(self, connect: Callable[[], BoundedConnection], known: Revision) -> None:
-        """Use `connect` to connect on the first write; `known` is a revision that the log has reached."""
+        """Create a writer that calls `connect` on the first write; `known` is a revision that the log has reached."""
         self._connect = connect
         self._connection: BoundedConnection | None = None
-        self._warning: str | None = None  # the server's warning during the current call
-        # A revision that the log has certainly reached. If it is too low, the server searches longer for earlier tries.
-        # It must never be too high.
+        self._warning: str | None = None  # the warning that the server sent during the current call
+        # A revision that the log has certainly reached. If this revision is too low, the server searches more events
+        # for earlier tries. It must never be higher than the log's head.
         self._known = known
         self._growing = threading.Lock()
-        # The group of the latest first try, and `_known` at that time; None after it was answered.
+        # The group of the latest first try, and the value of `_known` at that time; None after the server has
+        # responded.
         self._first_try: tuple[Sequence[PendingAppend], Revision] | None = None
-        self._last: tuple[Revision, bytes] | None = None  # this process's newest event, and its hash
+        self._last: tuple[Revision, bytes] | None = None  # revision and hash of this process's newest event
         self._damage: LogCorrupt | None = None
 
     def saw(self, revision: Revision) -> None:
@@ -80,12 +82,12 @@ class PostgresWriter:
             return self._commit_one_by_one(group, outcomes, since, error)
         except psycopg.Error as error:
             if error.sqlstate == COMPACTED and since is None:
-                # There was no earlier try, so nothing can be written twice: read the head and retry.
+                # No earlier try was made, so nothing can be written twice: read the head and retry.
                 self._catch_up(connection)
                 return self.commit(group, outcomes, since=None)
             failure = append_failure(error, connection)
             if isinstance(failure, OutcomeUnknown) or isinstance(error, ReadOnlySqlTransaction):
-                self.disconnect()  # a call may still be running on it, or it is to a standby
+                self.disconnect()  # a call may still be running on this connection, or its server is a standby
             raise failure from error
         self.saw(row[0])
         self._first_try = None
@@ -94,7 +96,7 @@ class PostgresWriter:
         return answers
 
     def _require_our_past(self, group: Sequence[PendingAppend], row: Any) -> None:
-        """Raise `LogCorrupt` if the event right after this process's last one is chained to another event."""
+        """Raise `LogCorrupt` if the event after this process's last event has another event as its parent."""
         _, _, _, _, revisions, previouses, hashes = row
         placed = [number for number, revision in enumerate(revisions or ()) if revision is not None]
         if not placed or (self._last is not None and revisions[placed[-1]] <= self._last[0]):
@@ -111,7 +113,7 @@ class PostgresWriter:
     def _known_before(self, group: Sequence[PendingAppend], since: Revision | None) -> Revision:
         """Return the newest revision known to be before the first try of `group`.
 
-        `since` is such a revision too, but compaction may have passed it.
+        `since` is also a revision before the first try, but compaction may have passed `since`.
         """
         if since is None:
             self._first_try = group, self._known
@@ -132,7 +134,7 @@ class PostgresWriter:
         return self._connection
 
     def _on_notice(self, notice: psycopg.errors.Diagnostic) -> None:
-        # PostgreSQL reports a cancelled wait for a synchronous standby as a warning (01000) with a success.
+        # If the wait for a synchronous standby is cancelled, PostgreSQL reports success and a warning (01000).
         if notice.severity_nonlocalized == "WARNING":
             self._warning = notice.message_primary
 
@@ -155,7 +157,7 @@ class PostgresWriter:
     def _commit_one_by_one(
         self, group: Sequence[PendingAppend], outcomes: Sequence[Finished], since: Revision | None, error: psycopg.Error
     ) -> list[Answer]:
-        """Commit the appends one by one, to find the one that the database cannot store."""
+        """Commit the appends one by one, to find the append that the database cannot store."""
         if len(group) == 1 and not outcomes:
             return [BadRequest(f"the database cannot store this: {str(error).strip()}")]
         if not group:
@@ -171,13 +173,13 @@ class PostgresWriter:
             self.saw(row[0])
 
     def idle(self) -> None:
-        """Read how far other processes have written, so that the next call searches fewer events."""
+        """Read the log's head, which other processes may have moved, so that the next call searches fewer events."""
         if self._connection is None:
             return
         try:
             self._catch_up(self._connection)
         except psycopg.Error:
-            self.disconnect()  # the next group reconnects
+            self.disconnect()  # the next group opens a new connection
 
     def disconnect(self) -> None:
         """Close the connection; the next group opens a new one."""
@@ -187,7 +189,7 @@ class PostgresWriter:
 
 
 def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequence[Finished]) -> tuple[Any, ...]:
-    """Return the parameters of `log_append`; its header documents each."""
+    """Return the parameters of `log_append`; the SQL function's header documents each of them."""
     numbers: dict[Place, int] = {}
     places = [numbers.setdefault(place, len(numbers) + 1) for pending in group for place in pending.places]
     touched = len(numbers)
@@ -223,7 +225,7 @@ def _arguments(known: Revision, group: Sequence[PendingAppend], outcomes: Sequen
 def _withins(
     group: Sequence[PendingAppend], numbers: dict[Place, int]
 ) -> tuple[IntegerArray | None, BigintArray | None]:
-    """Return the number of each proposal's Namespace and its expected revision; None if no proposal has any."""
+    """Return each proposal's Namespace, as an index, and the expected revision; None if no proposal has a Namespace."""
     if not any(pending.within for pending in group):
         return None, None
     places: list[int] = []
@@ -237,7 +239,7 @@ def _withins(
 
 
 def _fences(group: Sequence[PendingAppend]) -> tuple[TextArray | None, BigintArray | None, BooleanArray | None]:
-    """Return leases, terms and takeovers; None for each if the group has no fences."""
+    """Return the arrays of leases, terms and takeovers; each is None if the group has no fences."""
     fences = [pending.fence for pending in group]
     if not any(fences):
         return None, None, None
@@ -255,7 +257,7 @@ def _reconciles(group: Sequence[PendingAppend]) -> BigintArray | None:
 
 
 def _expected(revision: Revision | None) -> int:
-    # A revision outside the log's range conflicts like any other wrong one.
+    # A revision outside the log's range conflicts like any other wrong revision.
     return _ANY_REVISION if revision is None else min(max(revision, 0), _LARGEST)
 
 
@@ -283,12 +285,12 @@ def _outcomes(outcomes: Sequence[Finished]) -> str | None:
 
 
 def _storable(text: str) -> str:
-    """Replace characters that PostgreSQL's text type cannot store; for free text only."""
+    """Replace the characters that PostgreSQL's text type cannot store; use this function for free text only."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def _answers(group: Sequence[PendingAppend], row: Any) -> list[Answer]:
-    """Return an answer for each append from the result of `log_append`."""
+    """Return the answer for each append, given the result of `log_append`."""
     _, verdicts, culprits, actuals, revisions, previouses, hashes = row
     answers: list[Answer] = []
     first = 0
@@ -306,7 +308,7 @@ def _answers(group: Sequence[PendingAppend], row: Any) -> list[Answer]:
 
 
 def _refused(pending: PendingAppend, verdict: int, culprit: int, actual: int | None) -> CtrlmgrError:
-    """Return the same error for the database's verdict as `eventlog.acceptance` returns."""
+    """Return the error for the database's verdict; it equals the error that `eventlog.acceptance` returns."""
     if verdict == _FENCED:
         error: CtrlmgrError | None = fence_refusal(pending.fence, actual or 0)
     else:

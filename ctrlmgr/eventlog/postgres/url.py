@@ -1,10 +1,10 @@
-"""Parses a PostgreSQL URL: the servers that it names, and the connection parameters for each.
+"""Parses a PostgreSQL URL into servers, and connection parameters for each server.
 
 Guarantees:
 - A URL can name several servers as libpq and SQLAlchemy do: `postgresql://a:5432,b:5433/db`, or `host=` and `port=` in
   the query, repeated or separated by commas.
-- The default for another host is `sslmode=verify-full`: a server without a certificate for its name receives no
-  password.
+- The default for a server on another host is `sslmode=verify-full`, so a server without a certificate for its name
+  receives no password.
 - A lost peer is detected within about 10 seconds, even if the network drops packets.
 """
 
@@ -25,11 +25,11 @@ from ctrlmgr.errors import SettingsError
 _DRIVER: Final = "postgresql+psycopg"
 _DEFAULT_PORT: Final = 5432
 _SYSTEM_ROOTS_SINCE: Final = 16_00_00
-"""The version of libpq that knows `sslrootcert=system`."""
+"""The first version of libpq that supports `sslrootcert=system`."""
 
 _TIMEOUTS: Final[Mapping[str, str | int]] = {
     "application_name": "ctrlmgr",
-    "connect_timeout": 5,  # seconds, per server
+    "connect_timeout": 5,  # seconds for a connection attempt, per server
     "keepalives": 1,
     "keepalives_idle": 5,  # seconds until the first probe
     "keepalives_interval": 2,  # seconds between probes
@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
     @property
     def is_here(self) -> bool:
-        """Return whether the server is on this machine."""
+        """Return whether the server runs on this machine."""
         if self.host in ("", "localhost") or self.host.startswith(("/", "@")):
             return True
         try:
@@ -83,7 +83,7 @@ class Target(NamedTuple):
         return {**_TIMEOUTS, **_security(place, named), **defaults, **named, **where, "port": place.port}
 
     def unverified(self) -> list[Place]:
-        """Return the servers on other hosts whose certificates the URL does not have verified."""
+        """Return the servers on other hosts whose certificates are not verified because of the URL's parameters."""
         modes = {
             place: self.parameters(place, {}).get("sslmode") or os.environ.get("PGSSLMODE") for place in self.places
         }
@@ -91,7 +91,10 @@ class Target(NamedTuple):
 
 
 def parse_url(url: str) -> Target:
-    """Parse `postgresql://…`, `postgres://…` or SQLAlchemy's form; raises `SettingsError`."""
+    """Parse a URL such as `postgresql://HOST/DATABASE`, `postgres://HOST/DATABASE` or SQLAlchemy's form.
+
+    Raises `SettingsError` for an invalid URL.
+    """
     account, hosts, rest = _split(url.partition("://")[2])
     try:
         parsed = make_url(f"{_DRIVER}://{account}{rest}")
@@ -106,7 +109,7 @@ def parse_url(url: str) -> Target:
 
 
 def _split(address: str) -> tuple[str, str, str]:
-    """Split the part after the scheme into the account with its `@`, the servers, and the rest."""
+    """Split the part after the scheme into the account (with the `@`), the servers, and the rest."""
     end = min((at for at in map(address.find, "/?") if at >= 0), default=len(address))
     account, at, hosts = address[:end].rpartition("@")
     return account + at, hosts, address[end:]
@@ -129,7 +132,7 @@ def _place(text: str) -> Place:
     if text.startswith("["):
         host, _, port = text[1:].partition("]")
         return Place(host, _port(port.removeprefix(":")))
-    if text.count(":") > 1:  # an IPv6 address in a query
+    if text.count(":") > 1:  # an IPv6 address in a query parameter
         return Place(text, _port(""))
     host, _, port = text.partition(":")
     return Place(host, _port(port))
@@ -143,7 +146,7 @@ def _port(text: str) -> int:
 
 
 def _default_place(query: Mapping[str, str | tuple[str, ...]]) -> Place:
-    """Return libpq's default server: from its environment variables, or a local socket."""
+    """Return libpq's default server, which its environment variables name; without them, a local socket."""
     return Place(os.environ.get("PGHOST", ""), _port(_single(query.get("port", ""))))
 
 
@@ -156,7 +159,7 @@ def _single(value: str | tuple[str, ...]) -> str:
 
 
 def _security(place: Place, named: Mapping[str, str]) -> dict[str, str]:
-    """Return the TLS parameters for a connection whose URL sets none."""
+    """Return the TLS parameters for a connection whose URL contains no TLS parameters."""
     if place.is_here or "sslmode" in named or "PGSSLMODE" in os.environ:
         return {}
     security = {"sslmode": "verify-full"}
@@ -167,5 +170,5 @@ def _security(place: Place, named: Mapping[str, str]) -> dict[str, str]:
 
 
 def _own_roots() -> Path:
-    """Return the file in which libpq looks for trusted certificate authorities."""
+    """Return the path of the file from which libpq reads trusted certificate authorities."""
     return Path("~/.postgresql/root.crt").expanduser()

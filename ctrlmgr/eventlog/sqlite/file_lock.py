@@ -1,11 +1,11 @@
 """A lock for writers of a SQLite file among the processes of one host, and their shared head revision.
 
 Guarantees:
-- One thread of one process holds the lock at a time. A holder that dies loses it. No caller waits longer than its
-  patience.
-- `head` is a revision in shared memory. The holder sets it after a commit, before any caller learns of the commit. A
-  reader therefore sees every acknowledged commit without a system call. (Asking SQLite would take a lock on its own
-  shared memory and release the GIL.)
+- One thread of one process holds the lock at a time. A process that dies loses the lock. No caller waits longer than
+  `patience`.
+- `head` is a revision in shared memory. The holder of the lock sets `head` after a commit, before it acknowledges the
+  commit to any caller. A reader therefore sees every acknowledged commit without a system call. (A query to SQLite
+  would take a lock on SQLite's shared memory and release the GIL.)
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogUnavailable
 
 _POLL = 0.0003
-"""Seconds between attempts."""
+"""Seconds between attempts to take the lock."""
 
 _SIZE = 8
-"""Bytes of the head in the file, in native byte order. It is one machine word, so reads and writes are atomic."""
+"""Number of bytes of the head in the file, in native byte order.
+
+The head is one machine word, so reads and writes of it are atomic.
+"""
 
 
 class FileLock:
-    """The write lock: an advisory file lock, which a dying process loses, and a mutex for the threads."""
+    """The write lock: an advisory file lock, which a dying process loses, and a mutex for threads of one process."""
 
     def __init__(self, path: Path, *, clock: Clock, patience: float) -> None:
-        """Use the file at `path`, created if missing; give up after `patience` seconds.
+        """Open the lock file at `path`, created if missing; a wait for the lock ends after `patience` seconds.
 
         Raises `LogUnavailable` if the disk is full.
         """
@@ -51,7 +54,7 @@ class FileLock:
 
     @property
     def head(self) -> Revision:
-        """The newest revision that any holder has committed; only the holder may set it."""
+        """The newest revision that any holder of the lock has committed; only the current holder may set it."""
         return self._head[0]
 
     @head.setter
@@ -59,7 +62,7 @@ class FileLock:
         self._head[0] = revision
 
     def begin(self, read_head: Callable[[], Revision]) -> None:
-        """Set `head` to the result of `read_head`, because the file may be outdated.
+        """Set `head` to the result of `read_head`, because the value in the file may be outdated.
 
         If another process holds the lock, it has already set `head`.
         """
@@ -80,9 +83,9 @@ class FileLock:
             raise
 
     def _acquire(self) -> None:
-        """Poll for the lock, which allows a timeout.
+        """Try to take the lock repeatedly, because a blocking call would have no timeout.
 
-        Holders keep it for about a millisecond, so poll several times in one.
+        A process holds the lock for about a millisecond, so the lock is tried several times per millisecond.
         """
         deadline = self._clock.monotonic() + self._patience
         pause = threading.Condition()
@@ -111,7 +114,10 @@ class FileLock:
 
 
 def _allocate(file: int, size: int) -> None:
-    """Allocate the file's bytes on disk. Otherwise writing to its mapping on a full disk would kill the process."""
+    """Allocate the file's bytes on disk.
+
+    Otherwise, on a full disk, a write to the memory-mapped file would kill the process.
+    """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:

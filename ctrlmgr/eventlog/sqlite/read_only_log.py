@@ -1,7 +1,7 @@
 """The event log in a SQLite file, opened read-only.
 
-Guarantees: it writes nothing to the file and uses neither its lock nor its anchor, even while other processes write.
-Every read returns the same as `SQLiteEventLog`.
+Guarantees: the log writes nothing to the file, and uses neither its lock nor its anchor, even while other processes
+write. Every read returns the same result as a `SQLiteEventLog`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class SQLiteReading(SQLiteEventLog):
     """An `EventLog` in a SQLite file that can only be read."""
 
     def __init__(self, path: Path, *, clock: Clock, random: Random) -> None:
-        """Open a migrated file; raises `SchemaOutdated` if it is missing."""
+        """Open a migrated file; raises `SchemaOutdated` if the file is missing."""
         if not path.exists():
             raise SchemaOutdated(f"there is no database at {path}; --database names another")
-        with ExitStack() as undo:  # closes what was opened if a later step fails
+        with ExitStack() as undo:  # closes the opened connections if a later step fails
             engine = open_read_only(path)
             undo.callback(engine.dispose)
             require_latest(engine)
@@ -65,7 +65,7 @@ class SQLiteReading(SQLiteEventLog):
         raise LogUnavailable(_READ_ONLY)
 
     def peek(self) -> Revision:
-        """Return the newest revision, from the file: a read-only log does not use the writers' shared memory."""
+        """Return the newest revision from the file, because a read-only log does not use the writers' shared memory."""
         return self.head().revision
 
     def _look(self) -> Revision:

@@ -1,12 +1,12 @@
 """The event log in a SQLite file: embedded and durable, with one committer thread per process.
 
 Guarantees beyond the protocol's:
-- WAL with `synchronous=FULL`: an acknowledged append survives a power cut, not only a killed process.
-- Several processes on one host may append. Each holds an advisory lock on `<database>-lock` for a group, so they take
-  turns fairly (SQLite's own busy handler lets writers starve). No two ever write or checkpoint at the same time,
-  because SQLite before 3.51.3 can then corrupt a WAL.
+- The database uses a WAL with `synchronous=FULL`, so an acknowledged append survives even a power failure.
+- Several processes on one host may append. A process holds an advisory lock on `<database>-lock` while it writes a
+  group, so all processes make progress (with SQLite's own busy handler, writers can starve). Two processes never write
+  or checkpoint at the same time, because that can corrupt the WAL in SQLite before 3.51.3.
 - Readers never wait for writers. A process that is stopped between BEGIN and COMMIT blocks other writers until it
-  continues or dies. With PostgreSQL it would not.
+  continues or dies. (In PostgreSQL, a stopped process blocks no other.)
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from ctrlmgr.eventlog.sqlite.sqlite_writer import CHECKPOINT, SQLiteWriter
 from ctrlmgr.eventlog.sqllog import SQLLog
 
 _POLL = 0.01
-"""Seconds between reads of the shared head."""
+"""Seconds between reads of the head in shared memory."""
 _READ = 0.5
-"""Maximum seconds between reads of the file."""
+"""Maximum seconds between reads of the database file."""
 
 _BUSY_MILLISECONDS = 2_000
 
@@ -50,13 +50,16 @@ PAGE = 8_192
 """The page size in bytes of a new file.
 
 A pod needs more than half of SQLite's default page (4,096), so half of the file would be empty. Larger pages (16,384)
-are not faster and write more to the disk. An existing file keeps its page size.
+are not faster, and more bytes would be written to the disk. An existing file keeps its page size.
 """
 
 _CACHE_KIB = 4_096
-"""KiB of pages that each reading connection caches. It reads ranges, and the system caches the file as well."""
+"""KiB of pages that each connection for reads caches.
+
+Most reads are of ranges, and the operating system caches the file as well.
+"""
 _MUCH_KIB = 32_768
-"""KiB of pages that a connection caches for writes all over the file, because index pages are used repeatedly."""
+"""KiB of pages that a connection for writes all over the file caches, because index pages are used repeatedly."""
 
 
 def open_engine(path: Path) -> Engine:
@@ -72,9 +75,9 @@ def open_engine(path: Path) -> Engine:
         connection.execute(f"PRAGMA page_size = {PAGE}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA wal_autocheckpoint = 0")  # SQLiteWriter checkpoints, under the lock
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # SQLiteWriter makes the checkpoints, holding the lock
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        connection.execute("PRAGMA secure_delete = ON")  # deleted data is overwritten
+        connection.execute("PRAGMA secure_delete = ON")  # overwrites deleted data
 
     return engine
 
@@ -95,7 +98,7 @@ def open_read_only(path: Path) -> Engine:
 
 
 def _configure(connection: Connection, *, pages: int, kib: int) -> None:
-    """Checkpoint the WAL at a commit when it has this many pages (0: never), and cache this many KiB of pages."""
+    """Checkpoint the WAL at a commit if it has `pages` pages (0: never); cache up to `kib` KiB of pages."""
     connection.exec_driver_sql(f"PRAGMA wal_autocheckpoint = {pages}")
     connection.exec_driver_sql(f"PRAGMA cache_size = -{kib}")
 
@@ -121,14 +124,14 @@ class SQLiteEventLog(SQLLog):
         anchor: Anchor | None = None,
     ) -> None:
         """Open a migrated file; see `SQLLog`."""
-        with ExitStack() as undo:  # closes what was opened if a later step fails
+        with ExitStack() as undo:  # closes the opened connections if a later step fails
             engine = open_engine(path)
             undo.callback(engine.dispose)
             require_latest(engine)
             self._lock = FileLock(path.with_name(path.name + "-lock"), clock=clock, patience=patience)
             self._sqlite_writer = SQLiteWriter(own_connection(engine), self._lock)
             undo.callback(self._sqlite_writer.close)
-            # Threads that wait read on their own connection; only one of them at a time.
+            # Waiting threads read on their own connection; only one thread uses it at a time.
             self._waiting = own_connection(engine)
             undo.callback(self._waiting.close)
             self._waiter = threading.Lock()
@@ -152,7 +155,7 @@ class SQLiteEventLog(SQLLog):
         return nearest, (nearest.c.object_id == object_.c.id) & (nearest.c.previous == newest.scalar_subquery())
 
     def _since(self, revision: Revision) -> tuple[ColumnElement[bool], ...]:
-        """Select by `previous`, for which SQLite has an index by object; by revision it would read all events."""
+        """Select by `previous`, for which an index by object exists; a selection by revision would read all events."""
         probe = event.alias("probe")
         newest = select(func.max(probe.c.previous)).where(
             probe.c.object_id == object_.c.id, probe.c.previous <= revision
@@ -174,12 +177,13 @@ class SQLiteEventLog(SQLLog):
 
     @contextmanager
     def _write_much(self) -> Iterator[Write]:
-        """Yield a function that opens write transactions on one connection, configured like the writer's.
+        """Yield a function that opens write transactions on one connection, configured like the writer's connection.
 
-        Without this the WAL would grow with every write, and reads of a large WAL are slow.
+        With other settings, the WAL would grow with every write, and reads of a large WAL are slow.
         """
         with self._read() as connection:
-            page = connection.exec_driver_sql("PRAGMA page_size").scalar_one()  # an older file may have another
+            # an older file may have another page size
+            page = connection.exec_driver_sql("PRAGMA page_size").scalar_one()
             _configure(connection, pages=CHECKPOINT // page, kib=_MUCH_KIB)
             try:
                 yield partial(self._write_on, connection)
@@ -202,7 +206,7 @@ class SQLiteEventLog(SQLLog):
             self._lock.head = connection.exec_driver_sql("SELECT revision FROM log_head").scalar_one()
 
     def _scrub(self) -> None:
-        """Rewrite the file and empty its journal, so that no free page or unused space holds removed data."""
+        """Rewrite the file and empty its journal, so that no free page or unused space contains removed data."""
         try:
             with self._lock, self._engine.connect() as connection:
                 connection.exec_driver_sql("VACUUM")
@@ -215,10 +219,11 @@ class SQLiteEventLog(SQLLog):
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Block until the head is greater than `after` or `timeout` seconds have passed; return the head.
 
-        It reads the head in shared memory every 10 ms. Readers that need this process's commits at once must observe
-        them, because waking a thread for each commit would take as long as the commit. It also reads the file twice a
-        second and before a timeout, because a process may have died after a commit, before it updated the head. Raises
-        `LogUnavailable` if the file cannot be read, `LogClosed` if the log is closed meanwhile.
+        The waiting thread reads the head in shared memory every 10 ms, because waking a thread for each commit would
+        take as long as the commit. Callers that need this process's commits at once must use `observe`. The thread also
+        reads the file twice a second and before a timeout, because a process may have died after a commit and before it
+        updated the head. Raises `LogUnavailable` if the file cannot be read, `LogClosed` if the log is closed
+        meanwhile.
         """
         now = self._clock.monotonic
         deadline = now() + (math.inf if timeout is None else timeout)
@@ -249,7 +254,7 @@ class SQLiteEventLog(SQLLog):
         return head
 
     def peek(self) -> Revision:
-        """Return the newest revision, from the memory that all processes share."""
+        """Return the newest revision from the memory that all processes share."""
         if self._closed:
             raise LogClosed
         return self._lock.head

@@ -1,9 +1,9 @@
 """Commits groups of appends to a SQLite file.
 
-Python's sqlite3 releases the GIL for every step of a statement, and with dozens of busy threads acquiring it again
-costs more than the step. So a group is written in about six statements: multi-row inserts write the rows, and the state
-of objects and causes is cached between groups. The cache is valid until another connection writes, which `data_version`
-shows under the write lock.
+Python's sqlite3 releases the GIL for every step of a statement. With dozens of busy threads, acquiring the GIL again
+takes longer than the step. Therefore a group is written with about six statements: multi-row inserts write the rows,
+and the state of objects and causes is cached between groups. The cache is valid until another connection writes; under
+the write lock, `data_version` shows whether one has written.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from ctrlmgr.eventlog.hash_chain import Place, link
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 
 CHECKPOINT = 40 * 1024 * 1024
-"""Bytes of the WAL at which it is checkpointed, which is also the size that its file keeps.
+"""Size of the WAL, in bytes, at which it is checkpointed; the WAL file then keeps this size.
 
 A commit within the existing file is faster, because the file system need not record a new length.
 """
 _REMEMBERED = 20_000
-"""The maximum number of cached places and causes."""
+"""The maximum number of cached object keys (places) and causes."""
 _LARGEST_INSERT = 128
 """Rows in one INSERT."""
 _USUAL = 16
-"""Row counts up to this have a prepared statement each, because most groups are small."""
+"""For each row count up to this, one statement is prepared, because most groups are small."""
 
 
 L = TypeVar("L", bound=LogError)
 
 
 class _State:
-    """The cached state of a place: its row in `object`, including changes of the current group."""
+    """The cached state of an object key: its row in the table `object`, including changes of the current group."""
 
     __slots__ = ("create_revision", "id", "place", "slot", "uid")
 
@@ -65,24 +65,24 @@ class _State:
 
 
 class _Group:
-    """The rows of one transaction, collected append by append before the inserts."""
+    """The rows that one transaction inserts, collected append by append before the inserts."""
 
     def __init__(self) -> None:
         self.changed: dict[int, _State] = {}
-        self.terms: dict[str, int] = {}  # only of leases that this group takes over
-        self.events: list[Any] = []  # the values of all rows in one list
+        self.terms: dict[str, int] = {}  # only leases that an append of this group takes over
+        self.events: list[Any] = []  # the values of all rows, in one list
         self.causes: list[Cause] = []
 
 
 class SQLiteWriter:
-    """Commits groups on this process's only writing connection; for one thread at a time."""
+    """Commits groups on this process's only connection for writes; only one thread at a time may use it."""
 
     def __init__(self, connection: sqlite3.Connection, lock: FileLock) -> None:
-        """Use and later close `connection`; `lock` is the file's."""
+        """Create a writer that uses `connection` and closes it in the end; `lock` is the write lock of the file."""
         self._connection = connection
         self._lock = lock
         self._dirty = False  # whether the WAL may hold pages to checkpoint
-        # The following caches the database as of data_version, which changes if another connection commits.
+        # The fields below cache the database as of data_version, which changes if another connection commits.
         self._version = -1
         self._revision: Revision = 0
         self._hash = b""
@@ -90,11 +90,11 @@ class SQLiteWriter:
         self._newest_object = 0
         self._states: dict[Place, _State] = {}
         self._causes: set[int] = set()
-        # KiB; a busy server fills it, and a larger cache is not faster.
+        # The cache size is 16,384 KiB: a busy server fills this cache, and a larger cache is not faster.
         connection.execute("PRAGMA cache_size = -16384")
         connection.execute("PRAGMA temp_store = MEMORY")  # keeps journals of multi-row inserts out of files
         pages = CHECKPOINT // self._one("PRAGMA page_size")[0]
-        connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")  # it runs in commits
+        connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")  # the checkpoint runs within a commit
         connection.execute(f"PRAGMA journal_size_limit = {CHECKPOINT}")
         lock.begin(lambda: self._one("SELECT revision FROM log_head")[0])
 
@@ -125,7 +125,7 @@ class SQLiteWriter:
         try:
             self._connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            # The disk failed during the commit, so it is unknown whether the commit is durable.
+            # The disk failed during the commit, so the durability of the commit is unknown.
             self._rollback()
             raise self._placed(OutcomeUnknown(f"the commit failed: {error}")) from error
         self._lock.head = self._revision
@@ -144,7 +144,7 @@ class SQLiteWriter:
             self._connection.execute("ROLLBACK")
 
     def _look(self, group: Sequence[PendingAppend]) -> None:
-        """Clear the cache if another connection has written, and load the rows of the group's places."""
+        """Clear the cache if another connection has written, and load the rows of the group's object keys."""
         places = self._unknown(group)
         version = self._find(places)
         if version == self._version and len(self._states) + len(self._causes) < _REMEMBERED:
@@ -158,7 +158,7 @@ class SQLiteWriter:
         self._find(self._unknown(group))
 
     def _unknown(self, group: Sequence[PendingAppend]) -> list[Place]:
-        """Return the places of a group that are not cached."""
+        """Return the object keys of a group that are not cached."""
         places = [place for pending in group for place in pending.places if place not in self._states]
         for pending in group:
             if pending.within:
@@ -166,7 +166,10 @@ class SQLiteWriter:
         return places
 
     def _find(self, places: Sequence[Place]) -> int:
-        """Load the rows of these places into the cache and return `data_version`; a short list needs one statement."""
+        """Load the rows of these object keys into the cache; return `data_version`.
+
+        For a short list, one statement does both.
+        """
         version, at = 0, 0
         for run in _runs(len(places)) or (0,):
             values = list(chain.from_iterable(places[at : at + run]))
@@ -208,7 +211,7 @@ class SQLiteWriter:
         return self._refusal(pending) or self._place(work, pending)
 
     def _already(self, pending: PendingAppend, since: Revision) -> list[Event]:
-        """Return the events of an append if an earlier try has committed it."""
+        """Return the events of an append if an earlier try has committed the append."""
         rows = self._connection.execute(
             "SELECT revision, previous, hash FROM event WHERE revision > ? AND append_id = ? ORDER BY revision",
             (since, pending.stamp.append_id),
@@ -222,7 +225,7 @@ class SQLiteWriter:
         return row[0] if row else 0
 
     def _refusal(self, pending: PendingAppend) -> ApiError | None:
-        """Check all proposals of an append before any is added; each check includes the effects of those before it."""
+        """Check all proposals of an append before adding one; each check includes earlier proposals' effects."""
         if len(pending.proposals) == 1:
             state = self._states.get(pending.places[0])
             refused = refusal(pending.proposals[0], state.slot if state else EMPTY)
@@ -307,7 +310,7 @@ class SQLiteWriter:
 
     def _write_causes(self, causes: Sequence[Cause]) -> None:
         new = (cause for cause in reversed(causes) if cause.id not in self._causes)
-        distinct = {cause.id: cause for cause in new}.values()  # the first of each
+        distinct = {cause.id: cause for cause in new}.values()  # the first cause with each id
         rows = [(c.id, c.controller, c.key, c.attempt, c.started_at, "") for c in distinct]
         triggers = [(cause.id, revision) for cause in distinct for revision in cause.triggers]
         known = " ON CONFLICT DO NOTHING"
@@ -316,7 +319,7 @@ class SQLiteWriter:
         self._insert("reconcile_trigger (reconcile_id, revision)", list(chain.from_iterable(triggers)), known)
 
     def _insert(self, table: str, values: Sequence[Any], conflict: str = "") -> None:
-        """Insert rows, whose values are all in one list."""
+        """Insert rows; `values` contains the values of all rows, one after the other."""
         columns = table.count(",") + 1
         every = len(values) // columns
         if every <= _USUAL:
@@ -331,10 +334,10 @@ class SQLiteWriter:
             at += rows * columns
 
     def idle(self) -> None:
-        """Checkpoint the WAL while no process writes, so that its file is reused from the start.
+        """Checkpoint the WAL while no process writes, so that the WAL file is reused from the start.
 
-        It does not wait for readers, because a frozen reader would then block all writers. Raises `LogUnavailable` if
-        the disk is full or another process holds the write lock for too long.
+        The checkpoint does not wait for readers, because otherwise a frozen reader would block all writers. Raises
+        `LogUnavailable` if the disk is full or another process holds the write lock for too long.
         """
         if not self._dirty:
             return
@@ -355,9 +358,9 @@ class SQLiteWriter:
             self._connection.execute(f"PRAGMA busy_timeout = {usual}")
 
     def close(self) -> None:
-        """Close the connection, under the lock, because the last connection of a database checkpoints it.
+        """Close the connection with the lock held, because closing a database's last connection checkpoints the WAL.
 
-        If another process holds the lock for too long, close it without the lock.
+        If another process holds the lock for too long, close the connection without the lock.
         """
         with ExitStack() as stack:
             stack.callback(self._lock.close)
@@ -368,7 +371,7 @@ class SQLiteWriter:
 
 @lru_cache(maxsize=32)
 def _lookup_statement(places: int) -> str:
-    """Return the query for the rows of `places` places; one extra row, without a resource, has the `data_version`."""
+    """Return the query for the rows of `places` object keys; an extra row without a resource has the `data_version`."""
     version = "SELECT NULL, NULL, NULL, data_version, 0, 0, NULL, 0 FROM pragma_data_version"
     if not places:
         return version
@@ -387,7 +390,7 @@ def _insert_statement(table: str, columns: int, rows: int, conflict: str) -> str
 
 
 def _runs(rows: int) -> list[int]:
-    """Split a number of rows into runs of few different sizes, so that few statements are prepared."""
+    """Split a number of rows into chunks of few different sizes, so that few statements are prepared."""
     runs = []
     while rows:
         run = rows if rows <= _USUAL else min(_LARGEST_INSERT, 1 << (rows.bit_length() - 1))
