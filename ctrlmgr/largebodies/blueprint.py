@@ -1,4 +1,4 @@
-"""The kinds and the admission of a server as plain data, from which a worker process creates the same."""
+"""Describes the kinds and the admission of a server as plain data, from which a worker process creates equal ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ctrlmgr.settings import AdmissionSettings
 
 @dataclass(frozen=True)
 class Rights:
-    """The parts that answer questions about users' rights."""
+    """The objects that decide about users' rights."""
 
     authorizer: Authorizer
     index: RbacIndex
@@ -40,13 +40,13 @@ class Blueprint(NamedTuple):
     service_ranges: tuple[str, str] | None = None
     """The ranges of Services' addresses and node ports, as in the settings; None for the default ranges."""
     apps: tuple[str, ...] = ()
-    """The names of apps with admission functions, as `framework.app_loading` reads them."""
+    """The names of apps with admission functions, in the form that `framework.app_loading` reads."""
     guards_rights: bool = False
-    """Whether users can grant only rights that they have."""
+    """Whether users can grant only rights that they have themselves."""
     lease: Key | None = None
-    """The Lease that only the control plane may write."""
+    """The Lease that only the control plane is allowed to write."""
     gates: tuple[tuple[str, bool], ...] = ()
-    """The feature gates that are switched, and their states, for `engine.features.gates`."""
+    """The feature gates whose state is set explicitly, with that state, for `engine.features.gates`."""
 
     def kinds(self) -> Kinds:
         """Return the built-in kinds."""

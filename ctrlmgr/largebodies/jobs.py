@@ -1,6 +1,7 @@
-"""The jobs of a worker process: operations on its engine, and the criteria for large bodies.
+"""The jobs of a worker process (operations on its engine), and the criteria for large bodies.
 
-The first argument of each job is the engine. Jobs are sent by name, so they are functions of this module.
+The first argument of each job is the engine. Pickle encodes a job by its name, so each job is a function of this
+module.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from ctrlmgr.schema.protobuf.protobuf_decoding import MEDIA_TYPE as PROTOBUF
 from ctrlmgr.schema.strict_json import has_escaped_letters
 
 LARGE: Final = 64 * 1024
-"""A body of more bytes is large."""
+"""A body with more bytes than this is large."""
 MANY: Final = 2_000
-"""A body of more values is large, even with few bytes."""
+"""A body with more values than this is large, even if it has few bytes."""
 _FEW_BYTES: Final = MANY
-"""A body of fewer bytes cannot contain `MANY` values."""
+"""A body with fewer bytes than this cannot contain `MANY` values."""
 _LARGE_PROTOBUF: Final = 16 * 1024
-"""The limit for protobuf in bytes: an empty list element takes only two bytes."""
+"""The number of bytes above which a protobuf body is large; an empty list element takes only two bytes."""
 _LARGE_YAML: Final = 8 * 1024
-"""The limit for YAML in bytes, which takes about ten times as long to read as JSON."""
+"""The number of bytes above which a YAML body is large; parsing YAML takes about ten times as long as parsing JSON."""
 _ANCHOR: Final = re.compile(rb"[\s:,\[{-]&[^\s&,\[\]{}\"']+\s").search
-"""Finds an anchor, with which a short YAML document can represent many values."""
+"""Finds a YAML anchor, because with anchors a short document can represent many values."""
 
 
 def is_large(body: Body, cost: int) -> bool:
-    """Return whether a body is large: in bytes, in values, or after expansion of YAML aliases.
+    """Return whether a body is large in bytes, in values, or after expansion of YAML aliases.
 
-    `cost` is the relative cost of a byte of its kind.
+    `cost` is the relative validation cost per byte of the body's kind.
     """
     data, media_type = body.data, body.media_type
     if len(data) * cost > LARGE:
@@ -87,33 +88,33 @@ _IDENTITY: Final = ("namespace", "name", "uid", "resourceVersion")
 def create(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Create the object in the body."""
+    """Create the object that the body contains."""
     return engine.create(target, body, options, requester)
 
 
 def update(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Replace the object."""
+    """Replace the object with the one in the body."""
     return engine.update(target, body, options, requester)
 
 
 def patch(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Patch the object, or apply."""
+    """Patch the object, or apply the body by server-side apply."""
     return engine.patch(target, body, options, requester)
 
 
 def delete(
     engine: WriteEngine, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
 ) -> Operation[Answer]:
-    """Delete the object."""
+    """Delete the object with the options in the body."""
     return engine.delete(target, body, options, requester)
 
 
 def options_of(engine: WriteEngine, body: Body, options: DeleteOptions) -> Operation[DeleteOptions]:
-    """Return the options of a deletion."""
+    """Return the options of a deletion request."""
     yield from ()
     return engine.options_of(body, options)
 
@@ -121,7 +122,7 @@ def options_of(engine: WriteEngine, body: Body, options: DeleteOptions) -> Opera
 def reviewed(
     engine: WriteEngine, target: Target, body: Body, options: WriteOptions, requester: Requester
 ) -> Operation[tuple[Unstructured, list[str]]]:
-    """Return a review's body after admission, and the warnings for its caller."""
+    """Return a review's body after admission, and the warnings for the client."""
     told = list[str]()
     fields = engine.plan(target.kind).decode(body, options, told)
     check_namespace(engine.request(target, options, requester), metadata_of(fields))
@@ -132,7 +133,7 @@ def reviewed(
 
 
 def as_json(engine: WriteEngine, body: Body) -> Operation[bytes]:
-    """Return a patch as JSON; returns it unchanged if it cannot be converted."""
+    """Return a patch as JSON; a patch that cannot be converted is returned unchanged."""
     yield from ()
     if body.media_type != APPLY_PATCH:
         return body.data

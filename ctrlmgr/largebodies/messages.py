@@ -1,10 +1,10 @@
 """The messages between a server and its worker process, and their encoding.
 
-A frame is eight bytes of length and a pickle. Both ends run the same code and trust each other: the worker handles
-clients' data as bytes, and the server never unpickles data that a client wrote.
+A frame consists of a length (eight bytes) and a pickle. Server and worker run the same code and trust each other:
+clients' data is sent as bytes, and the server never unpickles data that a client wrote.
 
-Guarantees: objects are sent as their bytes, and kinds as their names. An error keeps its class, its arguments and its
-details.
+Guarantees: an object is sent as its bytes, and a kind as its name. A decoded error has the same class, arguments and
+details as the original.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.engine.kind import GroupVersionKind, Kind
 from ctrlmgr.errors import CtrlmgrError
 
 HEADER: Final = Struct(">Q")
-"""The length of the following frame."""
+"""The encoding of the length that precedes a pickle."""
 _READ: Final = 1 << 20
 
 KindOf = Callable[[GroupVersionKind], Kind | None]
@@ -31,24 +31,24 @@ class Job(NamedTuple):
     """A job for the worker process."""
 
     epoch: int
-    """The epoch of the server's kinds."""
+    """The epoch of the server's kinds, which changes when a kind changes."""
     seed: int
     """The seed of the job's random source."""
     now: int
-    """The time, in microseconds since 1970."""
+    """The current time for the job, in microseconds since 1970."""
     work: bytes
-    """A pickled function and its arguments; it is called with the engine and these, and returns an operation."""
+    """A pickled function, which returns an operation, and its arguments except the first one, the engine."""
 
 
 class Ask(NamedTuple):
-    """A question of the worker, or a command of its operation."""
+    """A query that the worker sends to the server, or a command of its operation."""
 
     what: str
     arguments: tuple[Any, ...]
 
 
 class Answer(NamedTuple):
-    """The answer to a question."""
+    """The server's answer to an `Ask`."""
 
     value: Any = None
     error: CtrlmgrError | None = None
@@ -62,7 +62,7 @@ class Done(NamedTuple):
     failure: str = ""
     """The traceback of an unexpected exception; empty if there was none."""
     out_of_memory: bool = False
-    """Whether the job exceeded its memory limit; the process then exits."""
+    """Whether the job exceeded the memory limit; the worker process then exits."""
 
 
 class _Pickler(pickle.Pickler):
@@ -97,28 +97,28 @@ def _error(class_: type[CtrlmgrError], arguments: tuple[Any, ...], said: Mapping
 
 
 def dumped(value: Any) -> bytes:
-    """Return a value as bytes."""
+    """Encode a value as bytes."""
     buffer = BytesIO()
     _Pickler(buffer, protocol=5).dump(value)
     return buffer.getvalue()
 
 
 def loaded(data: bytes, kind_of: KindOf) -> Any:
-    """Return the value that `dumped` wrote; raises `LookupError` for a kind that `kind_of` does not know."""
+    """Decode a value that `dumped` encoded; raises `LookupError` for a kind that `kind_of` does not find."""
     return _Unpickler(data, kind_of).load()
 
 
 def framed(value: Any) -> bytes:
-    """Return a value as a frame."""
+    """Encode a value as a frame."""
     data = dumped(value)
     return HEADER.pack(len(data)) + data
 
 
 class Line:
-    """The worker's end of the socket; its calls block."""
+    """The worker's end of the socket; its methods block."""
 
     def __init__(self, end: socket.socket, kind_of: KindOf) -> None:
-        """Communicate over `end`."""
+        """Create a line that communicates over the socket `end`."""
         self._socket = end
         self._kind_of = kind_of
 
@@ -141,7 +141,7 @@ class Line:
         return bytes(data)
 
     def ask(self, what: str, *arguments: Any) -> Any:
-        """Return the server's answer to a question; raises the error in the answer."""
+        """Return the server's answer to a query; raises the error that the answer contains."""
         self.send(Ask(what, arguments))
         answer: Answer = self.receive()
         if answer.error is not None:

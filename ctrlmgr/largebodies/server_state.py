@@ -1,7 +1,7 @@
-"""The server's state and users' rights as a worker process sees them: it asks the server over the socket.
+"""Gives a worker process access to the server's state and to users' rights, by queries over the socket.
 
-Guarantees: between two commands of an operation, a repeated question has the same answer, as in the server, where the
-state does not change in between.
+Guarantees: between two commands of an operation, the same query always returns the same answer. This is as in the
+server, whose state does not change between two commands.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ctrlmgr.authorization.rbac.rule_resolver import Grant, RbacIndex
 from ctrlmgr.informer.informer import Change
 
 Ask = Callable[..., Any]
-"""Returns the server's answer to a question, given by its name and arguments."""
+"""Returns the server's answer to a query, which is given by its name and arguments."""
 
 
 class RemoteState:
-    """The server's state: an `engine.strategy.State` with changes."""
+    """The server's state, as an `engine.strategy.State` that also returns recent changes."""
 
     def __init__(self, ask: Ask) -> None:
         """Ask with `ask`."""
@@ -36,7 +36,7 @@ class RemoteState:
 
     @property
     def revision(self) -> Revision:
-        """The state contains all changes up to this revision."""
+        """The revision up to which the state contains all changes."""
         revision: Revision = self._answer("revision")
         return revision
 
@@ -46,17 +46,17 @@ class RemoteState:
         return obj
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """Return the objects of one namespace, or of all if it is None, by key."""
+        """Return the objects of one namespace, or of all namespaces if it is None, by key."""
         objects: Sequence[Object] = self._answer("list", resource, namespace)
         return objects
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return a revision that differs from an earlier result if any of these resources has changed in between."""
+        """Return a revision that changes whenever an object of one of `resources` changes."""
         revision: Revision = self._answer("changed_at", tuple(resources))
         return revision
 
     def changes_after(self, revision: Revision, resource: Resource, limit: int) -> Sequence[Change] | None:
-        """Return changes of a resource after a revision, None if some of them are no longer held."""
+        """Return the changes of a resource after a revision, None if some of these changes are no longer in memory."""
         changes: Sequence[Change] | None = self._answer("changes_after", revision, resource, limit)
         return changes
 
@@ -67,7 +67,10 @@ class RemoteState:
 
 
 class RemoteAuthorizer:
-    """The server's authorizer; the server also waits for other processes, so the verdict is always available."""
+    """The server's authorizer.
+
+    The server also calls other processes if necessary, so the verdict is always available at once.
+    """
 
     def __init__(self, ask: Ask) -> None:
         """Ask with `ask`."""
@@ -97,11 +100,11 @@ class RemoteIndex(RbacIndex):
         self._ask = ask
 
     def grants(self, user: User, namespace: str) -> Sequence[Grant]:
-        """Return the grants of a user at cluster scope, followed by those in a namespace if one is given."""
+        """Return the grants of a user at cluster scope, followed by the grants in a namespace if one is given."""
         grants: Sequence[Grant] = self._ask("grants", user, namespace)
         return grants
 
     def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:
-        """Return the rules of a role, None if it does not exist."""
+        """Return the rules of a role, None if the role does not exist."""
         rules: Sequence[CompiledRule] | None = self._ask("role_rules", role)
         return rules

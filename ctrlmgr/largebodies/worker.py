@@ -1,9 +1,9 @@
-"""The worker process: runs jobs from its server, one after the other; standard input is the socket.
+"""The worker process: runs jobs from its server, one after the other, which it reads from a socket on stdin.
 
 Guarantees:
-- It uses at most `MOST_MEMORY` bytes; a job that needs more gets a 413, and the process exits.
-- It exits with its server: at once while it waits, and at the latest `LONGEST` seconds after the start of a job.
-- It decides nothing alone: all reads and appends of an operation go through the server.
+- The process uses at most `MOST_MEMORY` bytes. A request that needs more gets a 413 response, and the process exits. -
+  If the server exits, the worker exits too: at once if it is idle, otherwise at most `LONGEST` seconds after the start
+  of a job. - The server does all reads and appends of an operation, so the worker changes nothing by itself.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ctrlmgr.largebodies.messages import Done, Job, Line, loaded
 from ctrlmgr.largebodies.server_state import RemoteAuthorizer, RemoteIndex, RemoteState
 
 MOST_MEMORY: Final = 1 << 30
-"""The limit of the address space in bytes: the largest allowed body needs a third of it."""
+"""The limit of the address space, in bytes; a request with the largest allowed body needs a third of this."""
 LONGEST: Final = 60
-"""The seconds after which a running job terminates the process, if the server has not done so."""
+"""The seconds after which a running job terminates the process, if the server has not terminated it before."""
 _NICE: Final = 5
-"""The niceness of the process, because its server handles all other requests."""
+"""The niceness of the process; it has a lower priority than its server, which handles all other requests."""
 
 
 class Worker:
     """Runs jobs."""
 
     def __init__(self, line: Line, kinds: Kinds, blueprint: Blueprint) -> None:
-        """Create the kinds and the admission of a blueprint, and ask the server over `line`."""
+        """Create a worker with the admission of a blueprint, which queries the server over `line`."""
         self._line = line
         self._kinds = kinds
         self._epoch = -1
@@ -77,7 +77,7 @@ class Worker:
         return operation
 
     def _heard(self, argument: Any) -> Any:
-        """Return a body that reports to the server's audit log; return anything else unchanged."""
+        """Return a body as one that reports to the server's audit log; return any other argument unchanged."""
         if not isinstance(argument, Body):
             return argument
         return heard(argument, self._line.ask)
@@ -113,7 +113,7 @@ def _out_of_memory() -> Done:
 def main() -> None:
     """Run jobs until the server closes the socket."""
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)  # the server terminates it
+        signal.signal(each, signal.SIG_IGN)  # the server terminates this process
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     most = MOST_MEMORY if hard == resource.RLIM_INFINITY else min(MOST_MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
@@ -124,7 +124,7 @@ def main() -> None:
     try:
         serve(line, known)
     except MemoryError:
-        signal.raise_signal(signal.SIGKILL)  # no memory is left for a message or an orderly exit
+        signal.raise_signal(signal.SIGKILL)  # not enough memory is left to send a message or to exit in order
     except (EOFError, OSError):
         return
 
@@ -136,7 +136,7 @@ def serve(line: Line, known: list[Kinds]) -> None:
     worker = Worker(line, known[0], blueprint)
     gc.collect()
     gc.freeze()
-    gc.disable()  # a collection would traverse a large body and find nothing
+    gc.disable()  # a garbage collection would traverse a large body and find no garbage
     line.send(Done())
     while True:
         job: Job = line.receive()
