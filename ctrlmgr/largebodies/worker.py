@@ -3,7 +3,7 @@
 Guarantees:
 - The process uses at most `MOST_MEMORY` bytes. A request that needs more gets a 413 response, and the process exits. -
   If the server exits, the worker exits too: at once if it is idle, otherwise at most `LONGEST` seconds after the start
-  of a job. - The server does all reads and appends of an operation, so the worker changes nothing by itself.
+  of a job. - The server does all reads and appends, so the worker changes nothing itself.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Guarantees beyond the protocol's:
 - An append is one round trip (`postgres_writer`), so a stopped client never blocks other appends. Compaction needs
-  several; if it stops for a second, the server aborts it.
+  several round trips; if the compacting process stops for a second, the server aborts the transaction.
 - A lost connection or a restarted server delays calls but does not fail them, because reads and appends are retried for
   `patience` seconds. The log looks up whether an interrupted append was committed.
-- The primary may change. Reads, appends and waits continue with the new one, after a check that it has the same log
-  (`postgres_servers`). A replaced primary acknowledges no append and serves no new read.
+- The primary may change. Reads, appends and waits continue with the new primary, after a check that it has the same log
+  (`postgres_servers`). Appends and new reads never use a replaced primary.
 - Readers have at most `pool_size` connections. If all are busy with a hanging server, a read fails within seconds.
 - The detection of other processes' appends does not depend on notifications: LISTEN gives only hints, and the log also
   polls the head. If a self-test shows that notifications do not arrive (a pooler in transaction mode), the log polls

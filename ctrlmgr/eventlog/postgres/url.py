@@ -39,7 +39,7 @@ _TIMEOUTS: Final[Mapping[str, str | int]] = {
 """Connection parameters that a URL may override."""
 
 _OURS: Final = frozenset({"host", "port", "target_session_attrs"})
-"""Query parameters that select a server; this module and `postgres_servers` handle them."""
+"""Query parameters that select a server; this module and `postgres_servers` evaluate these parameters."""
 
 _PRIMARY: Final = frozenset({"", "read-write", "primary"})
 
