@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "run": "operators.run",
     "crd": "operators.crd",
     "rbac": "operators.rbac",
+    "node-config": "nodes.node_config",
     "new": "operators.new",
     "record": "recordings.record",
     "import": "recordings.import_",

@@ -6,11 +6,15 @@ A bootstrap token → the authority out of `cluster-info`, whose signature is ve
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 import http.client
 import json
 import ssl
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,87 +28,39 @@ from cryptography.x509.oid import NameOID
 
 from tests.e2e.serving import DEADLINE, Server, until
 
-TOKEN_ID, TOKEN_SECRET = "abcdef", "0123456789abcdef"
-TOKEN = f"{TOKEN_ID}.{TOKEN_SECRET}"
 GROUP = "system:bootstrappers:kubeadm:default-node-token"
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-
-SETUP: list[tuple[str, dict[str, Any]]] = [
-    (
-        f"{RBAC}/clusterrolebindings",
-        {
-            "metadata": {"name": f"bootstrap-{number}"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}],
-        },
-    )
-    for number, (role, group) in enumerate(
-        [
-            ("system:node-bootstrapper", GROUP),
-            ("system:certificates.k8s.io:certificatesigningrequests:nodeclient", GROUP),
-            ("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "system:nodes"),
-        ]
-    )
-]
-SETUP += [
-    (
-        f"{RBAC}/namespaces/kube-public/roles",
-        {
-            "metadata": {"name": "info"},
-            "rules": [
-                {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["cluster-info"], "verbs": ["get"]}
-            ],
-        },
-    ),
-    (
-        f"{RBAC}/namespaces/kube-public/rolebindings",
-        {
-            "metadata": {"name": "info"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "info"},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:anonymous"}],
-        },
-    ),
-    (
-        "/api/v1/namespaces/kube-system/secrets",
-        {
-            "metadata": {"name": f"bootstrap-token-{TOKEN_ID}"},
-            "type": "bootstrap.kubernetes.io/token",
-            "stringData": {
-                "token-id": TOKEN_ID,
-                "token-secret": TOKEN_SECRET,
-                "usage-bootstrap-authentication": "true",
-                "usage-bootstrap-signing": "true",
-                "auth-extra-groups": GROUP,
-            },
-        },
-    ),
-]
+CLIENT = "kubernetes.io/kube-apiserver-client-kubelet", ("digital signature", "client auth")
+SERVING = "kubernetes.io/kubelet-serving", ("digital signature", "server auth")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server as kubeadm would leave it for its first node."""
-    controllers = "*,bootstrap-signer-controller,token-cleaner-controller"
+    """A server with the controllers that nodes need to join."""
+    controllers = "*,bootstrap-signer-controller,token-cleaner-controller,kubelet-serving-approving-controller"
     flags = ("--enable-bootstrap-token-auth", "true", "--controllers", controllers)
     server = Server(tmp_path_factory.mktemp("cluster"), *flags)
-    server.start()
-    try:
-        until(lambda: server.request("GET", "/api/v1/namespaces/kube-public")[0] == 200)
-        for path, body in SETUP:
-            code, answer = server.request("POST", path, body)
-            assert code == 201, answer
-        config = yaml.safe_load(server.kubeconfig.read_text())["clusters"][0]["cluster"]
-        kubeconfig = json.dumps({"kind": "Config", "apiVersion": "v1", "clusters": [{"name": "", "cluster": config}]})
-        body = {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": kubeconfig}}
-        code, answer = server.request("POST", "/api/v1/namespaces/kube-public/configmaps", body)
-        assert code == 201, answer
+    with server.running():
         yield server
-        server.stop()
-    finally:
-        server.close()
+
+
+def node_config(cluster: Server, *arguments: str) -> str:
+    """Return what `ctrlmgr node-config` prints."""
+    command = [sys.executable, "-m", "ctrlmgr", "node-config", "--kubeconfig", str(cluster.kubeconfig), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def token(cluster: Server) -> str:
+    """A token for nodes, as `node-config` gives it to the first one."""
+    files = json.loads(node_config(cluster, "worker-1", "-o", "json"))
+    assert files["kubeletConfiguration"]["clusterDNS"] == ["10.96.0.10"]
+    return str(files["bootstrapKubeconfig"]["users"][0]["user"]["token"])
 
 
 class Kubelet:
@@ -132,30 +88,36 @@ class Kubelet:
 
     def discover(self, token: str) -> None:
         """Learn whom to trust from a ConfigMap that anybody may read and only who knows the token can sign."""
-        key = f"jws-kubeconfig-{TOKEN_ID}"
+        token_id, _, secret = token.partition(".")
+        key = f"jws-kubeconfig-{token_id}"
         until(lambda: key in self.ask("GET", CLUSTER_INFO)[1].get("data", {}))
         data = self.ask("GET", CLUSTER_INFO)[1]["data"]
         header, detached, signature = data[key].split(".")
         assert detached == ""
         payload = base64.urlsafe_b64encode(data["kubeconfig"].encode()).rstrip(b"=").decode()
-        signed = hmac.digest(TOKEN_SECRET.encode(), f"{header}.{payload}".encode(), "sha256")
+        signed = hmac.digest(secret.encode(), f"{header}.{payload}".encode(), "sha256")
         assert base64.urlsafe_b64encode(signed).rstrip(b"=").decode() == signature
-        assert json.loads(base64.urlsafe_b64decode(header + "==")) == {"alg": "HS256", "kid": TOKEN_ID}
-        cluster = json.loads(data["kubeconfig"])["clusters"][0]["cluster"]
+        assert json.loads(base64.urlsafe_b64decode(header + "==")) == {"alg": "HS256", "kid": token_id}
+        cluster = yaml.safe_load(data["kubeconfig"])["clusters"][0]["cluster"]
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
         self._url, self._trust = cluster["server"], ssl.create_default_context(cadata=authority)
         self._authority, self._token = authority, token
 
-    def request(self, request_name: str, node: str) -> ec.EllipticCurvePrivateKey:
-        """Ask for the client certificate of a node; returns the key that it will be for."""
+    def request(
+        self, request_name: str, node: str, kind: tuple[str, Sequence[str]] = CLIENT, *names: x509.GeneralName
+    ) -> ec.EllipticCurvePrivateKey:
+        """Ask for a certificate of a node, by default for clients; returns the key that it will be for."""
         key = ec.generate_private_key(ec.SECP256R1())
         parts = [(NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, f"system:node:{node}")]
         subject = x509.Name([x509.NameAttribute(*part) for part in parts])
-        request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+        builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        request = builder.sign(key, hashes.SHA256())
         spec = {
             "request": base64.b64encode(request.public_bytes(serialization.Encoding.PEM)).decode(),
-            "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
-            "usages": ["digital signature", "client auth"],
+            "signerName": kind[0],
+            "usages": kind[1],
         }
         code, answer = self.ask("POST", CSRS, {"metadata": {"name": request_name}, "spec": spec})
         assert code == 201, answer
@@ -163,13 +125,18 @@ class Kubelet:
 
     def certify(self, request_name: str) -> x509.Certificate:
         """Ask for a client certificate of its own, wait for it, and go by it from now on."""
-        key, path = self.request(request_name, self.name), f"{CSRS}/{request_name}"
+        key = self.request(request_name, self.name)
+        pem = self.issued(request_name)
+        self._present(pem, key)
+        return x509.load_pem_x509_certificate(pem)
+
+    def issued(self, request_name: str) -> bytes:
+        """Wait for a certificate that needs no administrator, and return it."""
+        path = f"{CSRS}/{request_name}"
         until(lambda: self.ask("GET", path)[1].get("status", {}).get("certificate"))
         status = self.ask("GET", path)[1]["status"]
         assert [condition["type"] for condition in status["conditions"]] == ["Approved"]
-        pem = base64.b64decode(status["certificate"])
-        self._present(pem, key)
-        return x509.load_pem_x509_certificate(pem)
+        return base64.b64decode(status["certificate"])
 
     def _present(self, certificate: bytes, key: ec.EllipticCurvePrivateKey) -> None:
         encoding = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -184,10 +151,10 @@ class Kubelet:
         return self.ask("POST", WHO_AM_I, {})[1]["status"]["userInfo"]
 
 
-def test_a_kubelet_joins_and_renews_its_certificate(cluster: Server, tmp_path: Path) -> None:
+def test_a_kubelet_joins_and_renews_its_certificate(cluster: Server, token: str, tmp_path: Path) -> None:
     kubelet = Kubelet(tmp_path, cluster.url, "worker-1")
-    kubelet.discover(TOKEN)
-    assert kubelet.who()["username"] == f"system:bootstrap:{TOKEN_ID}"
+    kubelet.discover(token)
+    assert kubelet.who()["username"] == f"system:bootstrap:{token.partition('.')[0]}"
     assert GROUP in kubelet.who()["groups"]
     assert kubelet.ask("GET", "/api/v1/nodes")[0] == 403
 
@@ -207,23 +174,82 @@ def test_a_kubelet_joins_and_renews_its_certificate(cluster: Server, tmp_path: P
 
 def test_a_token_that_is_gone_lets_nobody_join(cluster: Server, tmp_path: Path) -> None:
     kubelet = Kubelet(tmp_path, cluster.url, "worker-3")
-    kubelet.discover(TOKEN)
-    path = f"/api/v1/namespaces/kube-system/secrets/bootstrap-token-{TOKEN_ID}"
+    token = json.loads(node_config(cluster, "worker-3", "-o", "json"))["bootstrapKubeconfig"]["users"][0]["user"][
+        "token"
+    ]
+    token_id = token.partition(".")[0]
+    kubelet.discover(token)
+    path = f"/api/v1/namespaces/kube-system/secrets/bootstrap-token-{token_id}"
     secret = cluster.request("GET", path)[1]
     assert cluster.request("DELETE", path)[0] == 200
     assert kubelet.ask("POST", WHO_AM_I, {})[0] == 401
-    until(lambda: f"jws-kubeconfig-{TOKEN_ID}" not in cluster.request("GET", CLUSTER_INFO)[1]["data"])
+    until(lambda: f"jws-kubeconfig-{token_id}" not in cluster.request("GET", CLUSTER_INFO)[1]["data"])
     for field in ("resourceVersion", "uid", "creationTimestamp"):
         del secret["metadata"][field]
     assert cluster.request("POST", path.rpartition("/")[0], secret)[0] == 201
     assert kubelet.ask("POST", WHO_AM_I, {})[0] == 201
 
 
-def test_another_nodes_certificate_is_not_approved(cluster: Server, tmp_path: Path) -> None:
+def test_another_nodes_certificate_is_not_approved(cluster: Server, token: str, tmp_path: Path) -> None:
     """A request of one node in another's name is left to administrators: no controller approves it."""
     kubelet = Kubelet(tmp_path, cluster.url, "worker-4")
-    kubelet.discover(TOKEN)
+    kubelet.discover(token)
     kubelet.certify("csr-fourth")
     kubelet.request("csr-stolen", "worker-1")
     kubelet.certify("csr-later")  # by now the one before has been looked at
     assert cluster.request("GET", f"{CSRS}/csr-stolen")[1].get("status", {}) == {}
+
+
+def test_a_kubelets_serving_certificate_is_approved(cluster: Server, token: str, tmp_path: Path) -> None:
+    kubelet = Kubelet(tmp_path, cluster.url, "worker-5")
+    kubelet.discover(token)
+    kubelet.certify("csr-fifth")
+    addresses = [{"type": "InternalIP", "address": "192.0.2.5"}, {"type": "Hostname", "address": "worker-5"}]
+    fields = {"metadata": {"name": "worker-5"}, "status": {"addresses": addresses}}
+    assert kubelet.ask("POST", "/api/v1/nodes", fields)[0] == 201
+    names = [x509.DNSName("worker-5"), x509.IPAddress(ip_address("192.0.2.5"))]
+    kubelet.request("csr-too-much", "worker-5", SERVING, *names, x509.DNSName("kubernetes"))
+    kubelet.request("csr-serving", "worker-5", SERVING, *names)
+    certificate = x509.load_pem_x509_certificate(kubelet.issued("csr-serving"))
+    assert list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value) == names
+    assert cluster.request("GET", f"{CSRS}/csr-too-much")[1].get("status", {}) == {}
+
+
+def test_kubeadm_finds_the_configuration_with_a_token(cluster: Server, token: str, tmp_path: Path) -> None:
+    kubelet = Kubelet(tmp_path, cluster.url, "worker-6")
+    kubelet.discover(token)
+    assert kubelet.ask("GET", "/api/v1/nodes/worker-6")[0] == 404  # and not 403: kubeadm requires a new name
+    for name, key in (("kubeadm-config", "ClusterConfiguration"), ("kubelet-config", "kubelet")):
+        code, found = kubelet.ask("GET", f"{CONFIG_MAPS}/{name}")
+        assert (code, yaml.safe_load(found["data"][key])["apiVersion"].partition(".")[0]) == (
+            200,
+            name.partition("-")[0],
+        )
+    assert kubelet.ask("GET", CONFIG_MAPS)[0] == 403
+
+
+def test_the_join_command_pins_the_authority(cluster: Server) -> None:
+    words = node_config(cluster, "worker-7", "-o", "kubeadm", "--server", "https://192.0.2.1:6443").split()
+    assert words[:5] == ["kubeadm", "join", "192.0.2.1:6443", "--node-name", "worker-7"]
+    authority = x509.load_pem_x509_certificate((cluster.kubeconfig.parent / "pki" / "ca.crt").read_bytes())
+    parts = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    assert words[-1] == f"sha256:{hashlib.sha256(authority.public_key().public_bytes(*parts)).hexdigest()}"
+    assert f"jws-kubeconfig-{words[6].partition('.')[0]}" in cluster.request("GET", CLUSTER_INFO)[1]["data"]
+    node_config(cluster, "worker-7")  # the others learn the server's own address again
+
+
+def test_existing_configuration_is_not_changed(cluster: Server, token: str) -> None:
+    path = f"{CONFIG_MAPS}/kubelet-config"
+    assert cluster.request("PATCH", path, {"data": {"kubelet": "maxPods: 7"}})[0] == 200
+    node_config(cluster, "worker-8")
+    assert cluster.request("GET", path)[1]["data"] == {"kubelet": "maxPods: 7"}
+
+
+def test_files_are_written(cluster: Server, tmp_path: Path) -> None:
+    told = node_config(cluster, "worker-9", "--output-dir", str(tmp_path / "new"), "--serving-certificate")
+    assert told.startswith(f"kubelet --hostname-override worker-9 --config {tmp_path}/new/kubelet-config.yaml ")
+    configuration = yaml.safe_load((tmp_path / "new" / "kubelet-config.yaml").read_text())
+    assert configuration["serverTLSBootstrap"] is True
+    authority = configuration["authentication"]["x509"]["clientCAFile"]
+    assert "BEGIN CERTIFICATE" in (tmp_path / "new" / authority).read_text()
+    assert (tmp_path / "new" / "bootstrap-kubelet.conf").stat().st_mode & 0o077 == 0

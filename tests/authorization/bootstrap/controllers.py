@@ -12,7 +12,7 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Union, Verdict
 from ctrlmgr.authorization.bootstrap import default_bindings as declared
 from ctrlmgr.authorization.bootstrap.component_roles import NODE_RULES
-from ctrlmgr.authorization.bootstrap.declaring import Binding, Role
+from ctrlmgr.authorization.bootstrap.declaring import Binding, Role, service_account
 from ctrlmgr.authorization.node.node_authorizer import NodeAuthorizer
 from ctrlmgr.authorization.node.node_graph import NodeGraph
 from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
@@ -65,10 +65,18 @@ class NamedRights:
 @cache
 def _index() -> RbacIndex:
     index = RbacIndex()
+    own = [each for each in registry.ALL if each.rules]
+    named = [(each, declared.controller_role(each.service_account)) for each in own]
     every: Sequence[tuple[object, Sequence[Role | Binding]]] = (
-        (CLUSTER_ROLES, declared.CLUSTER_ROLES),
+        (CLUSTER_ROLES, (*declared.CLUSTER_ROLES, *(Role(name, *each.rules) for each, name in named))),
         (ROLES, declared.ROLES),
-        (CLUSTER_ROLE_BINDINGS, declared.CLUSTER_ROLE_BINDINGS),
+        (
+            CLUSTER_ROLE_BINDINGS,
+            (
+                *declared.CLUSTER_ROLE_BINDINGS,
+                *(Binding(name, service_account(each.service_account)) for each, name in named),
+            ),
+        ),
         (ROLE_BINDINGS, declared.ROLE_BINDINGS),
     )
     for _, objects in every:

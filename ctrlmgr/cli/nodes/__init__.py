@@ -1,0 +1,1 @@
+"""The command for real nodes: `ctrlmgr node-config`."""

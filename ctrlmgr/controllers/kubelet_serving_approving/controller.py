@@ -1,0 +1,77 @@
+"""The kubelet serving approving controller: approves requests that name exactly the addresses of the requesting node.
+
+Guarantees: a request is approved only if the requester is a node, in the group `system:nodes`, and the request is for
+this node's serving certificate. Its names must be exactly the addresses in the node's status. A node can set these
+addresses itself, so approval proves no more than that. No request is denied. Requests are checked again when their node
+changes.
+
+Kubernetes has no such controller: administrators approve these requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NODES, Key
+from ctrlmgr.client import Client
+from ctrlmgr.controllers.assembly import assemble
+from ctrlmgr.controllers.certificatesigningrequest_signing.controller import request_keys
+from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import CSRS, SigningRequest, with_condition
+from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
+from ctrlmgr.controllers.kubelet_serving_approving import DESCRIPTOR
+from ctrlmgr.controllers.kubelet_serving_approving.decide import has_names_of, requesting_node
+from ctrlmgr.errors import NotFound
+from ctrlmgr.informer import Change, Lister
+from ctrlmgr.manager import Controller, Watch
+
+_INDEX: Final = "node of serving certificate"
+_APPROVED: Final = {
+    "type": "Approved",
+    "status": "True",
+    "reason": "AutoApproved",
+    "message": "Auto approving kubelet serving certificate with the addresses of its node.",
+}
+
+
+class ServingApprover:
+    """Reconciles a CertificateSigningRequest, which is the key."""
+
+    def __init__(self, requests: Lister, nodes: Lister) -> None:
+        """Read from these caches."""
+        self._requests = requests
+        self._nodes = nodes
+
+    def reconcile(self, key: Key, client: Client) -> None:
+        """Approve the request if allowed; raises the errors of `client`."""
+        request = self._requests.get(key)
+        name = _node_of(request) if request is not None else ""
+        node = self._nodes.get(Key("", name)) if name else None
+        if request is None or node is None or not has_names_of(request.view(SigningRequest), node):
+            return
+        try:
+            client.update(with_condition(request, _APPROVED), "approval")
+        except NotFound:
+            return  # it was deleted meanwhile
+
+    def keys_of(self, change: Change) -> Iterable[Key]:
+        """Return the keys of the undecided requests of a changed node."""
+        return [each.key for each in self._requests.by_index(_INDEX, change.object.name)]
+
+
+def _node_of(request: Object) -> str:
+    """Return the node of a request that may be approved, empty for any other."""
+    try:
+        return requesting_node(request.view(SigningRequest))
+    except ValueError:
+        return ""
+
+
+def build(context: ControllerContext, options: NoOptions) -> Controller:
+    """Build the controller from its context and options."""
+    requests, nodes = context.informers.informer(CSRS), context.informers.informer(NODES)
+    requests.add_index(_INDEX, lambda request: [name] if (name := _node_of(request)) else ())
+    approver = ServingApprover(requests.lister, nodes.lister)
+    watches = [Watch(requests, request_keys, after_sync=True), Watch(nodes, approver.keys_of, after_sync=True)]
+    return assemble(DESCRIPTOR, context, approver, watches)
