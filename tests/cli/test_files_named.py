@@ -16,6 +16,11 @@ class Shop(Kind, api_version="example.com/v1"): ...
 @app.controller(Shop)
 def shops(shop: Shop, context: Context) -> None: ...
 """
+WITHOUT_KIND = """from ctrlmgr import App
+app = App("pods")
+@app.controller("v1/Pod")
+def pods(pod, context): ...
+"""
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +35,21 @@ def wrong_token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str,
 
 @pytest.mark.parametrize(
     "command",
-    [["get", "pods"], ["run", "shop.py"], ["record", "-o", "file.jsonl"], ["failures"]],
-    ids=lambda each: each[0],
+    [
+        ["get", "pods"],
+        ["run", "shop.py"],
+        ["run", "pods.py"],
+        ["run", "builtin:endpoints-controller"],
+        ["record", "-o", "file.jsonl"],
+        ["failures"],
+    ],
+    ids=lambda each: " ".join(each[:2]),
 )
 def test_a_wrong_token_names_the_server_and_the_kubeconfig(
     wrong_token: tuple[str, Path], run: Run, tmp_path: Path, command: list[str]
 ) -> None:
     (tmp_path / "shop.py").write_text(APP)
+    (tmp_path / "pods.py").write_text(WITHOUT_KIND)
     url, kubeconfig = wrong_token
     code, _, err = run(*command, "--kubeconfig", str(kubeconfig))
     (line,) = err.splitlines()[-1:]

@@ -15,6 +15,7 @@ import inspect
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -31,7 +32,7 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.recorder import NORMAL, EventBroadcaster, Recorder
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.write_engine import WriteEngine
-from ctrlmgr.errors import CtrlmgrError, SettingsError
+from ctrlmgr.errors import CtrlmgrError, Forbidden, SettingsError
 from ctrlmgr.eventlog import Author
 from ctrlmgr.eventlog.opening import open_sessions
 from ctrlmgr.framework.app import App
@@ -346,7 +347,8 @@ class RemoteProcess:
         return [election]
 
     def run(self, stop: threading.Event) -> None:
-        """Install definitions, and work until `stop` is set; raises the errors of the manager."""
+        """Install definitions, and work until `stop` is set; raises `Unauthorized`, and the errors of the manager."""
+        self._until_done(self._check_credentials, stop)
         if self._options.defines and self._chosen.apps:
             self._until_done(self._define, stop)
         if (webhooks := self._webhooks) is not None:
@@ -365,6 +367,11 @@ class RemoteProcess:
         webhooks = self._webhooks.functions if self._webhooks is not None else []
         found = {"controllers": controllers, "webhooks": webhooks}
         return {name: each for name, each in found.items() if each}
+
+    def _check_credentials(self) -> None:
+        """Send a request that needs no rights; raises `Unauthorized`, because no retry helps wrong credentials."""
+        with suppress(Forbidden):
+            self._parts.api.call("GET", "/version")
 
     def _define(self) -> None:
         """Install the apps' definitions; raises `CtrlmgrError`."""
