@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from socket import gethostname
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -79,6 +79,9 @@ from ctrlmgr.server.pages.health import PING
 from ctrlmgr.settings import Settings, keys, plain_value
 from ctrlmgr.ui import Process, Reader, Site
 
+if TYPE_CHECKING:  # see `_simulated_metrics`
+    from ctrlmgr.serve.simulation.simulated_metrics import SimulatedMetrics
+
 log = structlog.get_logger(__name__)
 
 API_ONLY: Final = "api-only"
@@ -114,9 +117,9 @@ class Application(Fronted):
         fence = leadership.elector.fence if leadership is not None else None
         parts = _parts(settings, event_log, informers, front, authorization, backend, fence, clock=clock, random=random)
         made = () if self._role == API_ONLY else build(chosen.descriptors, parts)
-        metrics = _simulated_metrics(parts, front)
+        self._metrics = [] if self._role == API_ONLY else [*_simulated_metrics(parts, front)]
         controllers = [*watched(made, settings.controllers.start_interval, random)]
-        led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts), *metrics]
+        led = [] if self._role == API_ONLY else [*controllers, *compaction(parts), *event_expiry(parts), *self._metrics]
         self._election: Election | None = None
         if leadership is not None:
             recorder = parts.recorder_of(COMPONENT, User(MANAGER, "", (AUTHENTICATED,)))
@@ -178,7 +181,7 @@ class Application(Fronted):
             self.server.url,
             Path(file) if file else None,
             clock=clock,
-            is_published=lambda: self._role == CONTROLLERS_ONLY or self._bootstrap.is_published(),
+            is_published=self._is_published,
         )
         self._roles = BootstrapRoles(parts.apiserver_client(), clock, chosen.descriptors)
         self._classes = SystemPriorityClasses(parts.apiserver_client())
@@ -232,6 +235,12 @@ class Application(Fronted):
     def is_ready(self) -> bool:
         """Return whether all checks of `/readyz` pass."""
         return all(check.problem() is None for check in self._ready)
+
+    def _is_published(self) -> bool:
+        """Return whether clients find this server's address, and what it serves as the leader."""
+        leads = self._election is None or self._election.is_leading()
+        published = self._bootstrap.is_published() and (not leads or all(each.is_published() for each in self._metrics))
+        return self._role == CONTROLLERS_ONLY or published
 
     def is_alive(self) -> bool:
         """Return whether the checks of `/healthz` pass and the event loop has turned recently."""
@@ -327,7 +336,7 @@ def _backend(
     )
 
 
-def _simulated_metrics(parts: Parts, front: Front) -> Iterator[Runnable]:
+def _simulated_metrics(parts: Parts, front: Front) -> Iterator[SimulatedMetrics]:
     """Yield the metrics server of simulated nodes, if there are any; only then is its code imported."""
     if parts.settings.of(simulated_nodes.Options).nodes:
         from ctrlmgr.serve.simulation.simulated_metrics import simulated_metrics

@@ -115,6 +115,12 @@ def problem_of(url: str, reply: Reply) -> str:
     return f"failing or missing response from {url}: bad status from {url}: {reply.code}"
 
 
+def is_available(service: Object) -> bool:
+    """Return whether the stored condition of an APIService says that its version is available."""
+    conditions = (service.to_dict().get("status") or {}).get("conditions") or ()
+    return any((each.get("type"), each.get("status")) == (AVAILABLE, "True") for each in conditions)
+
+
 def with_availability(service: Object, found: Availability, now: str) -> Object | None:
     """Return an APIService with the condition `found`, None if it already has it.
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
-from ctrlmgr.controllers.apiservices.availability import AVAILABLE
+from ctrlmgr.controllers.apiservices.availability import is_available
 from ctrlmgr.controllers.apiservices.wanted import builtin
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.kind_registry import Group
@@ -34,9 +33,4 @@ class Registration:
 
     def _lacks(self, name: str) -> bool:
         service = self._services.get(Key("", name))
-        return service is None or not _is_available(service)
-
-
-def _is_available(service: Object) -> bool:
-    conditions = (service.to_dict().get("status") or {}).get("conditions") or ()
-    return any((each.get("type"), each.get("status")) == (AVAILABLE, "True") for each in conditions)
+        return service is None or not is_available(service)

@@ -22,6 +22,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.authentication.request_header import RequestHeaders
 from ctrlmgr.client import Client
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.apiservices.availability import is_available
 from ctrlmgr.controllers.simulated_nodes import Options
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules, read_behaviour
 from ctrlmgr.controllers.simulated_nodes.resource_metrics import node_metrics, pod_metrics
@@ -69,6 +70,7 @@ class SimulatedMetrics:
         authorities = AuthorityFiles("front proxy", [each for each in [front.front_proxy.authority_file] if each])
         headers = RequestHeaders(username=("X-Remote-User",), group=("X-Remote-Group",))
         self._authenticator = FrontProxies(authorities, (FRONT_PROXY,), headers, clock=parts.clock)
+        self._is_registered = False
 
     def run(self, stop: threading.Event) -> None:
         """Serve until stopped."""
@@ -77,7 +79,13 @@ class SimulatedMetrics:
         server = HttpServer(api, ("127.0.0.1", 0), clock=self._clock, tls=tls)
         while not stop.is_set() and not self._register(server.port):
             stop.wait(_RETRY)
+        self._is_registered = True
         server.run(stop)
+
+    def is_published(self) -> bool:
+        """Return whether it is registered and available, or another server serves the metrics of nodes."""
+        service = self._api_services.get(Key("", _API_SERVICE))
+        return self._is_registered and service is not None and (_LABEL not in service.labels or is_available(service))
 
     def _register(self, port: int) -> bool:
         """Create or update the Service and the APIService; return False to try again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def kubectl(server: Server, tmp_path: Path) -> Kubectl:
     return Kubectl(find_kubectl(), server.kubeconfig, tmp_path, server.new_namespace())
+
+
+def test_ready_is_the_last_line_of_the_start(server: Server) -> None:
+    until(lambda: server.request("GET", "/apis/metrics.k8s.io/v1beta1/nodes")[0] == 200)
+    until(lambda: re.search(r"\] ready +seconds=", server.log))
+    before, ready, _ = server.log.partition("] ready ")
+    assert ready
+    for line in ("became leader", "publishing servers", "the availability of an APIService changed apiservice=v1beta1"):
+        assert line in before, server.log
 
 
 def test_kubectl_top_shows_what_containers_use(kubectl: Kubectl) -> None:
