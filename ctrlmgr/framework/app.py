@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # a context imports apps
 K = TypeVar("K")
 T = TypeVar("T", bound=Kind)
 
-Reconcile: TypeAlias = "Callable[[K, Context], Result | None]"
+Reconcile: TypeAlias = "Callable[[K, Context], Result | Coroutine[Any, Any, Result | None] | None]"
+"""A plain or async function."""
 Target: TypeAlias = "str | Key | Kind | Untyped"
 """An object to reconcile: its name, in the namespace of the changed object; its key; or the object itself."""
 
@@ -67,10 +68,10 @@ class AppController(Generic[K]):
     finalizer: str = ""
     cleanup: Reconcile[K] | None = field(default=None, repr=False)
     is_daemon: bool = False
-    """Whether the function is a generator, which lasts as long as the object."""
+    """Whether the function is a generator or async generator, which lasts as long as the object."""
 
-    def __call__(self, obj: K, context: Context) -> Result | None:
-        """Call the function."""
+    def __call__(self, obj: K, context: Context) -> Any:
+        """Call the function: return its `Result` or None, or what must be awaited for it."""
         return self.function(obj, context)
 
     def finalize(self, name: str) -> Callable[[Reconcile[K]], Reconcile[K]]:
@@ -181,7 +182,8 @@ class App:
         It is called for an object after a change of it, or of an object that it `owns` (applied as owned); when one of
         its `watches` returns it; after the time in its `Result` or `resync` (seconds); and after it raised. `reads` are
         kinds that it only reads. At most `workers` objects are reconciled at a time, each by one worker. An object that
-        failed 1 + `max_retries` times waits for its next change. `name` is by default the function's.
+        failed 1 + `max_retries` times waits for its next change. `name` is by default the function's. An async function
+        runs on the event loop that all async functions of the process share; a worker waits for it.
         """
         declaration, owned, read = declaration_of(kind), sequence_of(owns, "owns"), sequence_of(reads, "reads")
         check_list("watches", watches, '[Watch("v1/Pod", function)]', of=Watch)
@@ -222,16 +224,16 @@ class App:
         owns: Sequence[type[Kind] | str] = (),
         reads: Sequence[type[Kind] | str] = (),
         workers: int = 1,
-    ) -> Callable[[Callable[[Any, Context], Iterator[float]]], AppController[Any]]:
+    ) -> Callable[[Callable[[Any, Context], Iterator[float] | AsyncIterator[float]]], AppController[Any]]:
         """Return a decorator for a generator that runs for each object of `kind`: `yield 5` sleeps for five seconds.
 
         It starts with the object, and ends with a `GeneratorExit` at its `yield` when the object is deleted, so that
         `finally` cleans up. `yield` returns the current object. It runs for `workers` objects at a time; blocking code
-        occupies a worker.
+        occupies a worker. The generator may be async.
         """
 
-        def decorate(function: Callable[[Any, Context], Iterator[float]]) -> AppController[Any]:
-            if not inspect.isgeneratorfunction(function):
+        def decorate(function: Callable[[Any, Context], Iterator[float] | AsyncIterator[float]]) -> AppController[Any]:
+            if not (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)):
                 raise TypeError(f"daemon {function.__name__}: a daemon is a generator, in which `yield 5` sleeps")
             make = self.controller(kind, name=name, owns=owns, reads=reads, workers=workers)
             made = make(function)  # type: ignore[arg-type]  # `is_daemon` says that it is no reconcile
@@ -268,6 +270,7 @@ class App:
                 raise TypeError(
                     f"{chosen!r} is not a valid name of an admission plugin; write a name such as `shop-limits`"
                 )
+            _check_plain(function, f"admission plugin {chosen}")
             _check_two(function, f"admission plugin {chosen}", "it takes two things, the object and the write")
             unknown = [each for each in operations if each not in _OPERATIONS]
             if unknown or not operations:
@@ -282,15 +285,18 @@ class App:
 
 
 def _check_function(function: Callable[..., Any], name: str) -> None:
-    if inspect.iscoroutinefunction(function):
-        raise TypeError(
-            f"controller {name}: {function.__name__} is an async function, but controllers run on threads: write `def`,"
-            " and `asyncio.run(…)` around what must be awaited"
-        )
     _check_two(function, f"controller {name}", "reconcile takes two things, the object and the context")
 
 
 def _check_two(function: Callable[..., Any], who: str, problem: str) -> None:
     parameters: Mapping[str, inspect.Parameter] = inspect.signature(function).parameters
-    if inspect.iscoroutinefunction(function) or len(parameters) != 2:
+    if len(parameters) != 2:
         raise TypeError(f"{who}: {problem}")
+
+
+def _check_plain(function: Callable[..., Any], who: str) -> None:
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(
+            f"{who}: {function.__name__} is an async function, but a write waits for it: write `def`, and"
+            " `asyncio.run(…)` around what must be awaited"
+        )

@@ -26,6 +26,7 @@ from ctrlmgr.errors import AlreadyExists, CtrlmgrError, NotFound, TerminalError
 from ctrlmgr.framework.app import AppController
 from ctrlmgr.framework.cached_objects import Cache, read
 from ctrlmgr.framework.children import plain, to_object
+from ctrlmgr.framework.coroutines import blocking
 from ctrlmgr.framework.daemons import Daemon, begin
 from ctrlmgr.framework.reconcile_context import Context, Memory, Writer
 from ctrlmgr.framework.typed_kinds import Status
@@ -51,6 +52,8 @@ class AppReconciler:
         """Call `controller`, which reads `cache`; `failed` is called for each exception."""
         self._tell_failed = failed
         self._controller = controller
+        self._function = blocking(controller.function)
+        self._cleanup = blocking(controller.cleanup) if controller.cleanup is not None else None
         self._declaration = controller.declaration
         self._objects = cache.lister(controller.declaration)
         self._cache = cache
@@ -105,15 +108,15 @@ class AppReconciler:
         if controller.is_daemon:
             return self._step(raw, client)
         if raw.is_terminating:
-            if controller.cleanup is None or controller.finalizer not in (raw.metadata.finalizers or ()):
+            if self._cleanup is None or controller.finalizer not in (raw.metadata.finalizers or ()):
                 return None
-            result, written = self._call(controller.cleanup, raw, client)
+            result, written = self._call(self._cleanup, raw, client)
             if result is None:
                 self._release(written, client)
             return result
-        if controller.cleanup is not None and controller.finalizer not in (raw.metadata.finalizers or ()):
+        if self._cleanup is not None and controller.finalizer not in (raw.metadata.finalizers or ()):
             raw = client.update(raw.with_metadata(finalizers=[*(raw.metadata.finalizers or ()), controller.finalizer]))
-        result, _ = self._call(controller.function, raw, client)
+        result, _ = self._call(self._function, raw, client)
         self._memory[raw.key].seen = raw
         if result is None and controller.resync is not None:
             return Result(requeue_after=controller.resync)
@@ -133,7 +136,7 @@ class AppReconciler:
     def _run(self, raw: Object, obj: Any, context: Context) -> Result | None:
         daemon = self._daemons.get(raw.key)
         if daemon is None:
-            daemon = self._daemons[raw.key] = begin(self._controller.function, obj, context, raw.uid)
+            daemon = self._daemons[raw.key] = begin(self._function, obj, context, raw.uid)
         try:
             return daemon.step(obj, context, where=self._controller.where)
         except BaseException:

@@ -146,10 +146,6 @@ def test_a_kind_that_a_definition_may_add_is_declared(name: str) -> None:
     assert App("later").controller(name)(reconcile).declaration.label == name
 
 
-async def never(obj: Untyped, context: Context) -> None:
-    """Wait."""
-
-
 @pytest.mark.parametrize(
     ("declare", "message"),
     [
@@ -173,7 +169,6 @@ async def never(obj: Untyped, context: Context) -> None:
             lambda app: app.controller("networking.k8s.io/v1/Ingres")(reconcile),
             "did you mean networking.k8s.io/v1/Ingress?",
         ),
-        (lambda app: app.controller("v1/Pod")(never), "is an async function, but controllers run on threads"),
         (lambda app: app.controller("v1/Pod")(lambda obj: None), "is not a valid name of a controller"),
         (lambda app: app.controller("v1/Pod", name="x")(lambda obj: None), "takes two things"),
         (lambda app: app.controller("v1/Pod", workers=0)(reconcile), "workers=0 is not a whole number of at least 1"),

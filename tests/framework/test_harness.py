@@ -264,11 +264,3 @@ def test_what_is_no_generator_is_no_daemon() -> None:
         @app.daemon(Lamp)
         def blink(lamp: Lamp, context: Context) -> Any:
             return None
-
-
-def test_an_async_reconcile_is_refused_with_what_to_do() -> None:
-    app = App("lamps")
-    with pytest.raises(TypeError, match=r"lamp is an async function, .* run on threads: write `def`, and `asyncio.run"):
-
-        @app.controller(Lamp)  # type: ignore[arg-type]  # that is what it refuses
-        async def lamp(lamp: Lamp, context: Context) -> None: ...

@@ -61,8 +61,9 @@ LOADING = {
         SHOP + controller(options=', owns=["v1/Cofigmap"]'), "the core group has no kind 'Cofigmap'", "shopfile.py:10",
         "did you mean v1/ConfigMap?",
     ),
-    "an async controller": Mistake(
-        SHOP + controller(define="async def"), "shop_controller is an async function", "shopfile.py:10", "write `def`",
+    "an async admission function": Mistake(
+        SHOP + controller(define="async def").replace("app.controller", "app.admission"),
+        "shop_controller is an async function", "shopfile.py:10", "write `def`",
     ),
     "a controller of one argument": Mistake(
         SHOP + controller(parameters="(shop: Shop)"), "reconcile takes two things", "shopfile.py:10",
