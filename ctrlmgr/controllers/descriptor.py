@@ -1,8 +1,8 @@
 """Controller descriptors: each controller's package declares its name, options, kinds and builder.
 
-`serve` builds controllers from their descriptors. The command line and the settings take the options from them, a
-replay learns which recorded writes are the controllers', and `docs/` lists them. To add a controller, add its package
-and one line in `registry`.
+`serve` builds controllers from their descriptors. The command line and the settings read the options from the
+descriptors, a replay reads which recorded writes belong to controllers, and `docs/` lists the descriptors. To add a
+controller, add its package and one line in `registry`.
 
 Every command imports all descriptors, so their packages import nothing heavy. `builder` names the function that builds
 the controller, like an entry point, and only `build` imports it.
@@ -20,7 +20,8 @@ from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.authentication.user_names import ServiceAccountName
 from ctrlmgr.authorization.rbac.policy_rules import PolicyRule
 
-if TYPE_CHECKING:  # for type checkers only: importing a descriptor must not load engine and log
+# This import is for type checkers only, because importing a descriptor must not load the engine and the log.
+if TYPE_CHECKING:
     from random import Random
 
     from ctrlmgr.client import EngineClient
@@ -43,7 +44,7 @@ SECTION = "controllers"
 
 @dataclass(frozen=True)
 class NoOptions:
-    """The options of a controller without options."""
+    """The options of a controller that has no settings."""
 
 
 class ControllerContext(Protocol):
@@ -51,7 +52,7 @@ class ControllerContext(Protocol):
 
     @property
     def informers(self) -> Informers:
-        """The caches. Request informers while building; they sync afterwards."""
+        """The caches. Request informers while building a controller; the informers sync afterwards."""
 
     @property
     def event_log(self) -> EventLog:
@@ -63,19 +64,19 @@ class ControllerContext(Protocol):
 
     @property
     def random(self) -> Random:
-        """The source of names and ids."""
+        """The source of random names and ids."""
 
     @property
     def engine(self) -> WriteEngine:
-        """The engine, for the existing kinds."""
+        """The engine, which returns the existing kinds."""
 
     @property
     def root_ca(self) -> str:
-        """The certificate of this server's certificate authority, as PEM."""
+        """The certificate of this server's certificate authority (PEM)."""
 
     @property
     def at_once(self) -> int:
-        """How many objects a reconcile may write concurrently, in threads; 1 for none."""
+        """The number of objects that a reconcile may write concurrently, in threads; 1 to write one after another."""
 
     @property
     def recalls(self) -> bool:
@@ -87,12 +88,12 @@ class ControllerContext(Protocol):
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return a client that writes as the controller.
 
-        With `canonical` the caller promises that the objects it writes are in their final form: see
+        With `canonical`, the caller guarantees that the objects it writes are in their final form: see
         `engine.verbs.canonical_writes`.
         """
 
     def apiserver_client(self) -> EngineClient:
-        """Return a client for writes of the API server itself, which do not depend on the leader."""
+        """Return a client for writes of the API server itself; these do not require that this process is the leader."""
 
     def recorder(self, descriptor: ControllerDescriptor[Any]) -> Recorder:
         """Return the recorder for the controller's Events."""
@@ -104,8 +105,8 @@ O = TypeVar("O")  # noqa: E741  # the options of a controller
 class OwnedKind(NamedTuple):
     """A kind for which a replay expects the controller to write the same objects as the recorded one.
 
-    `manager` is the field manager of the recorded writes. `parent` is the kind of the owning object, which has the same
-    name and lifetime. Changes of the kinds in `causes` trigger the controller.
+    `manager` is the field manager of the recorded writes. `parent` is the kind of the owner, an object that has the
+    same name and lifetime. Changes of the kinds in `causes` trigger the controller.
     """
 
     resource: Resource
@@ -118,9 +119,9 @@ class OwnedKind(NamedTuple):
 class ControllerDescriptor(Generic[O]):
     """The declaration of one controller.
 
-    `name` and `aliases` are kube-controller-manager's. `--controllers` accepts each alias, and each of our former
-    names. `component` is the source of its Events, and `account` the ServiceAccount in kube-system that it acts as;
-    both default to the name.
+    `name` and `aliases` are kube-controller-manager's. `--controllers` accepts each alias, and each former name of the
+    controller in ctrlmgr. `component` is the source of the controller's Events, and `account` its ServiceAccount in
+    kube-system; both default to the name.
     """
 
     name: str
@@ -135,23 +136,25 @@ class ControllerDescriptor(Generic[O]):
     component: str = ""
     account: str = ""
     acts_as: str = ""
-    """The user that it acts as if not a ServiceAccount: kube-controller-manager itself, or another component."""
+    """The user that it acts as instead of a ServiceAccount: kube-controller-manager, or another component.
+    """
     rules: tuple[PolicyRule, ...] = ()
-    """The permissions of a controller that Kubernetes does not have; the others have Kubernetes' roles."""
+    """The permissions of a controller that does not exist in Kubernetes; other controllers have Kubernetes' roles."""
     tells_in_series: bool = False
-    """Whether it writes Events of the newer API, `events.k8s.io`; see `controllers.events.recorder`."""
+    """Whether the controller writes Events of the newer API, `events.k8s.io`; see `controllers.events.recorder`."""
     watches: tuple[Resource, ...] = ()
     owns: tuple[Resource, ...] = ()
-    """The kinds that it creates and deletes."""
+    """The kinds that the controller creates and deletes."""
     enabled_by_default: bool = True
     starts_first: bool = False
-    """Whether it is built and started before the other controllers, which need its objects."""
+    """Whether the controller starts before the other controllers, because they need the objects that it creates.
+    """
     replays: bool = False
-    """Whether a replay runs it."""
+    """Whether a replay runs the controller."""
     replayed_kinds: tuple[OwnedKind, ...] = ()
-    """The kinds that a replay compares object by object."""
+    """The kinds whose objects a replay compares one by one."""
     shared_kinds: tuple[Resource, ...] = ()
-    """The kinds that other clients write too; a replay determines the author of each change."""
+    """The kinds that other clients write too; for these a replay determines the author of each change."""
 
     def build(self, context: ControllerContext, options: O) -> Controller:
         """Build the controller; call it before the informers sync."""
@@ -161,22 +164,22 @@ class ControllerDescriptor(Generic[O]):
 
     @property
     def event_source(self) -> str:
-        """The component in its Events."""
+        """The component in the controller's Events."""
         return self.component or self.name
 
     @property
     def service_account(self) -> str:
-        """The name of its ServiceAccount in kube-system."""
+        """The name of the controller's ServiceAccount in kube-system."""
         return self.account or self.name
 
     @property
     def user(self) -> str:
-        """The user name under which it writes."""
+        """The user name under which the controller writes."""
         return self.as_user.name
 
     @property
     def as_user(self) -> User:
-        """The user that it acts as: its ServiceAccount, or its own component."""
+        """The user that the controller acts as: its ServiceAccount, or its own component."""
         if self.acts_as:
             return User(self.acts_as, "", (AUTHENTICATED,))
         return ServiceAccountName(NAMESPACE, self.service_account).user

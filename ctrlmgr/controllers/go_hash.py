@@ -1,4 +1,4 @@
-"""Kubernetes' order of ports and subsets: by a hash of their Go representation.
+"""Computes Kubernetes' order of ports and subsets: they are sorted by a hash of their Go representation.
 
 `pkg/api/v1/endpoints/util.go` sorts by a hash of `dump.ForHash`, which in 1.36 is the 128-bit FNV-1a (it was MD5, until
 FIPS forbade that: kubernetes/kubernetes#129652). The text is go-spew's `%#v`, with sorted keys, and without methods and

@@ -11,14 +11,14 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 
 
 class MayAsk(Protocol):
-    """Answers an authorization question, like a SubjectAccessReview."""
+    """Checks a user's permissions, like a SubjectAccessReview."""
 
     def __call__(self, user: User, subresource: str) -> bool:
-        """Return whether `user` may create a subresource of `certificatesigningrequests`; called on any thread."""
+        """Return whether `user` may create a subresource of `certificatesigningrequests`; any thread may call it."""
 
 
 class Identity(NamedTuple):
-    """The keys that sign for this process, and the authorizer for signing requests."""
+    """The keys with which this process signs, and the authorizer for signing requests."""
 
     token_key: PrivateKey
     """Signs tokens that are stored in Secrets."""

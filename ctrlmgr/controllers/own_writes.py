@@ -2,14 +2,14 @@
 
 A cache is slightly behind the log. A controller that reads it right after its own write would create an object twice,
 or miss one that it has to delete. Kubernetes' trackers (`EndpointSliceTracker`, `staleEndpointsTracker`) block workers
-until the cache has caught up. Here the missing writes are overlaid instead, so workers do not wait.
+until the cache has caught up. Here the missing writes are added to the cached objects instead, so workers do not wait.
 
 Guarantees:
-- `lay_over` replaces each cached object with the controller's newer write. Writes of other clients since are not known;
-  the controller's next write then conflicts, and at its retry the cache contains them.
+- `lay_over` replaces each cached object with the controller's newer write. The result lacks later writes of other
+  clients. The controller's next write then conflicts, and when it is retried, the cache contains these writes.
 - A write is kept until the cache has caught up, which `lay_over` and `is_own` detect.
-- A controller need not reconcile for its own writes, nor for older changes: it knew them when it wrote. `is_own`
-  returns True for such changes.
+- A controller need not reconcile for its own writes, nor for older changes, because these were known when it wrote.
+  `is_own` returns True for such changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.informer import Change
 
 @dataclass(slots=True)
 class _Writes:
-    """The writes that the cache may lack, by key; `deleted` holds the deleted objects' last state."""
+    """The writes that the cache may lack, by key; `deleted` contains the last states of deleted objects."""
 
     written: dict[Key, Object] = field(default_factory=dict)
     deleted: dict[Key, Object] = field(default_factory=dict)
@@ -35,7 +35,10 @@ class _Writes:
         return bool(self.written or self.deleted)
 
     def lay_over(self, cached: dict[Key, Object], seen: Revision) -> None:
-        """Update `cached`, read at revision `seen` or later, with these writes; drop writes that the cache contains."""
+        """Update `cached`, which was read at revision `seen` or later, with these writes.
+
+        Drop the writes that the cache contains.
+        """
         for key, obj in [*self.written.items()]:
             there = cached.get(key)
             if obj.revision <= seen or (there is not None and there.revision >= obj.revision):
@@ -44,14 +47,15 @@ class _Writes:
                 cached[key] = obj
         for key, obj in [*self.deleted.items()]:
             there = cached.get(key)
-            # Same uid but newer: finalizers keep the object, which was only marked for deletion.
+            # The cached object has the same uid and is newer: finalizers keep it, because it was only marked for
+            # deletion.
             if there is not None and there.uid == obj.uid and there.revision <= obj.revision:
                 del cached[key]
             elif obj.revision <= seen:
                 del self.deleted[key]
 
     def take(self, change: Change) -> bool:
-        """Return whether a change is this process's own write, or older than one."""
+        """Return whether a change is this process's own write, or is older than one of its writes."""
         obj = change.object
         written, deleted = self.written.get(obj.key), self.deleted.get(obj.key)
         was_deleted = deleted is not None and deleted.uid == obj.uid
@@ -68,7 +72,8 @@ class _Writes:
 class OwnWrites:
     """The recent writes of one controller, by owner: the object that it reconciles, such as a Service.
 
-    Thread-safe, but two threads must not write for the same owner at once. A controller's workers never do.
+    An instance is thread-safe, but two threads must not write for the same owner at once. The workers of a controller
+    never do this.
     """
 
     def __init__(self) -> None:
@@ -81,9 +86,9 @@ class OwnWrites:
         return len(self._writes)
 
     def lay_over(self, owner: Key, cached: dict[Key, Object], seen: Revision) -> None:
-        """Update `cached`, the owner's objects as read from the cache, with this process's newer writes.
+        """Update `cached`, the owner's objects as read from the cache, with newer writes of this process.
 
-        `seen` is the cache's revision before it was read.
+        `seen` is the revision that the cache had before it was read.
         """
         if owner not in self._writes:
             return
@@ -93,7 +98,10 @@ class OwnWrites:
                 self._drop_if_empty(owner, writes)
 
     def is_own(self, owner: Key, change: Change) -> bool:
-        """Return whether a change is one of the kept writes, which is then dropped, or older than one."""
+        """Return whether a change is one of the kept writes, or is older than one.
+
+        If it is a kept write, the write is dropped.
+        """
         if owner not in self._writes:
             return False
         with self._lock:
@@ -108,11 +116,11 @@ class OwnWrites:
         self._remember(owner, client.create(obj))
 
     def update(self, owner: Key, obj: Object, client: Client) -> None:
-        """Update the object read at `obj.revision`; raises the errors of `client`."""
+        """Update the object that was read at `obj.revision`; raises the errors of `client`."""
         self._remember(owner, client.update(obj))
 
     def delete(self, owner: Key, obj: Object, client: Client) -> None:
-        """Delete an object, which may already be deleted; raises other errors of `client`."""
+        """Delete an object. An object that is already deleted is not an error; raises the other errors of `client`."""
         try:
             client.delete(obj)
         except NotFound:

@@ -46,7 +46,7 @@ class RevisionKeeper:
     """Manages the revisions of one DaemonSet during one reconcile."""
 
     def __init__(self, owner: Owner, event_log: EventLog, client: EngineClient) -> None:
-        """Write through `client`; `event_log` is read for the revision that already has a name."""
+        """Write through `client`; read from `event_log` the revision that already has the wanted name."""
         self._owner = owner
         self._log = event_log
         self._client = client
@@ -64,7 +64,7 @@ class RevisionKeeper:
         return Revisions(set_number(current, max(number, number_of(current)), self._client), old)
 
     def _labelled(self, revision: Object) -> Object:
-        """Return a revision with a hash label, which is its name if it had none."""
+        """Return a revision with a hash label; if it had no label, the hash is its name."""
         if HASH_LABEL in revision.labels:
             return revision
         return self._client.patch(revision, {"metadata": {"labels": {HASH_LABEL: revision.name}}})
@@ -101,7 +101,7 @@ class RevisionKeeper:
         self._client.update(Object.from_dict({**body, "status": status}), "status")
 
     def clean_up(self, old: Sequence[Object], pods: Iterable[Object]) -> None:
-        """Delete the oldest revisions beyond the limit; raises the errors of the API."""
+        """Delete the oldest revisions that exceed the limit; raises the errors of the API."""
         live = {pod.labels.get(HASH_LABEL) for pod in pods}
         surplus = len(old) - revision_limit(self._owner.object)
         for revision in [each for each in old if each.labels.get(HASH_LABEL) not in live][: max(surplus, 0)]:

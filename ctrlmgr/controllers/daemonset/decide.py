@@ -2,12 +2,12 @@
 
 Guarantees, Kubernetes' (`pkg/controller/daemon/daemon_controller.go` and `update.go`):
 - Every node that the template fits has one pod. If the node no longer fits, the pod stays only while it may continue
-  there (`scheduling.daemon_pod_fit`). A pod that has ended is deleted and replaced. A failed pod is replaced only after
+  there (`scheduling.daemon_pod_fit`). A pod that has ended is deleted and replaced; a failed pod is replaced only after
   its backoff.
-- Of several pods on a node the oldest stays. With a surge both an old and a new pod stay while the old one is ready and
-  the new one is not available yet.
+- If a node has several pods, the oldest stays. With a surge, both an old and a new pod stay while the old one is ready
+  and the new one is not available yet.
 - An update without surge never exceeds the maximum of unavailable pods; unavailable old pods are deleted first. With a
-  surge, available old pods get at most that many new pods beside them.
+  surge, at most that many new pods are created beside available old pods.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ctrlmgr.controllers.workloads.controlled_pods import is_available, is_ready
 from ctrlmgr.scheduling.daemon_pod_fit import Fit, FitNode, fit
 
 Backoff = Callable[[str], float]
-"""Returns the seconds that the failed pod on a node must stay; called once for each failed pod."""
+"""A function that returns the seconds for which the failed pod on a node must stay; called once for each failed pod."""
 
 
 class Tale(NamedTuple):
@@ -37,7 +37,10 @@ class Tale(NamedTuple):
 
 @dataclass
 class Step:
-    """The next writes: pods to create (by node), pods to delete, Events; and seconds until the next reconcile."""
+    """The next writes: pods to create (by node), pods to delete and Events.
+
+    Also the seconds until the next reconcile.
+    """
 
     create: list[str] = field(default_factory=list)
     delete: list[Object] = field(default_factory=list)
@@ -49,12 +52,12 @@ class Step:
         return bool(self.create or self.delete)
 
     def wait(self, seconds: float) -> None:
-        """Reconcile again in this many seconds at the latest."""
+        """Reconcile again after at most this many seconds."""
         self.again = seconds if self.again is None else min(self.again, seconds)
 
 
 def fits(daemon_set: Object, node: Object) -> Fit:
-    """Return whether a DaemonSet's pod should run, and may continue, on a node."""
+    """Return whether a DaemonSet's pod should run on a node, and whether an existing one may continue there."""
     return fit(daemon_set.view(DaemonSet).fit_spec, node.view(FitNode))
 
 
@@ -62,7 +65,7 @@ class Planner:
     """Plans the writes for one DaemonSet at one moment."""
 
     def __init__(self, daemon_set: Object, nodes: Sequence[Object], pods: Pods, hash_: str, now: int) -> None:
-        """Plan at `now`, microseconds since 1970; `hash_` is the hash of the current template's revision."""
+        """Plan at the time `now` (microseconds since 1970); `hash_` is the hash of the current template's revision."""
         self._set = daemon_set
         self._view = daemon_set.view(DaemonSet)
         self._fits = {node.name: fits(daemon_set, node) for node in sorted(nodes, key=lambda node: node.name)}
@@ -70,10 +73,10 @@ class Planner:
         self._hash = hash_
         self._now = now
 
-    # Pods on the right nodes.
+    # This part moves pods to the right nodes.
 
     def manage(self, backoff: Backoff) -> Step:
-        """Return the step that moves pods to the right nodes, whatever their template."""
+        """Return the step that moves pods to the right nodes, independently of their templates."""
         step = Step()
         for node, wanted in self._fits.items():
             pods = self._pods.get(node)
@@ -83,7 +86,7 @@ class Planner:
                 self._tidy(node, pods or (), wanted, step, backoff)
             elif pods:
                 step.delete += [pod for pod in pods if not pod.is_terminating]
-        # A pod that is not bound to its node yet can never be bound to a deleted one.
+        # A pod that is not bound yet can never be bound to a node that was deleted.
         for node, pods in self._pods.items():
             if node not in self._fits:
                 step.delete += [pod for pod in pods if not pod.view(Pod).spec.node_name]
@@ -132,19 +135,19 @@ class Planner:
     # Rolling update.
 
     def roll(self) -> Step:
-        """Return the next step of a rolling update, for when `manage` returns no writes."""
+        """Return the next step of a rolling update; call it only when `manage` returns no writes."""
         desired = sum(wanted.should_run for wanted in self._fits.values())
         pods = {**dict.fromkeys((node for node, wanted in self._fits.items() if wanted.should_run), ()), **self._pods}
         surge = self._view.max_surge(desired)
         return self._surge(pods, desired, surge) if surge else self._swap(pods, self._view.max_unavailable(desired))
 
     def _swap(self, pods: Pods, room: int) -> Step:
-        """Return the deletion of old pods: all unavailable ones, and as many others as `room` allows."""
+        """Return the deletion of old pods: all unavailable ones, and as many available ones as `room` allows."""
         broken, candidates, unavailable = [], [], 0
         for on_node in pods.values():
             found = self._new_and_old(on_node)
             if found is None or (found.new is None) == (found.old is None):
-                unavailable += 1  # `manage` handles it
+                unavailable += 1  # `manage` handles this node.
             elif found.old is None:
                 unavailable += not self._is_available(found.new)
             elif not self._is_available(found.old):
@@ -155,7 +158,7 @@ class Planner:
         return Step(delete=[*broken, *candidates[: max(room - unavailable, 0)]])
 
     def _surge(self, pods: Pods, desired: int, room: int) -> Step:
-        """Create new pods beside old ones, and delete old pods that are replaced."""
+        """Return the creation of new pods beside old ones, and the deletion of old pods that are replaced."""
         step, surged, available = Step(), 0, 0
         candidates: list[str] = []
         sunset: list[Object] = []
@@ -178,7 +181,7 @@ class Planner:
             else:
                 (sunset if self._is_available(old) else step.delete).append(old)
         step.create += candidates[: max(room - surged, 0)]
-        # If pods move to other nodes, an old one is deleted only after its replacement is available.
+        # If pods move to other nodes, an old pod is deleted only after its replacement is available.
         step.delete += sunset[: max(available - desired, 0)]
         return step
 
@@ -186,7 +189,10 @@ class Planner:
         return node in self._fits and self._fits[node].should_run
 
     def _new_and_old(self, pods: Iterable[Object]) -> _NewAndOld | None:
-        """Return the new and the old pod on a node that remain; None if there are several of either."""
+        """Return the new and the old pod on a node, without terminating pods.
+
+        None if there are several new or old ones.
+        """
         staying = [pod for pod in pods if not pod.is_terminating]
         new = [pod for pod in staying if is_updated(self._set, pod, self._hash)]
         old = [pod for pod in staying if pod not in new]
@@ -200,7 +206,7 @@ class Planner:
     # Status.
 
     def status(self) -> dict[str, Any]:
-        """Return the counts for the status."""
+        """Return the counts for the status of the DaemonSet."""
         desired = current = misplaced = ready = updated = available = 0
         for node, wanted in self._fits.items():
             pods = self._pods.get(node)
@@ -227,14 +233,14 @@ class Planner:
 
 
 class _NewAndOld(NamedTuple):
-    """The pod on a node with the current template, and the one with an earlier template."""
+    """The pod on a node with the current template, and the pod with an earlier template."""
 
     new: Object | None
     old: Object | None
 
 
 def with_status(daemon_set: Object, counts: dict[str, Any]) -> Object | None:
-    """Return the DaemonSet with these counts and its generation observed; None if its status is already so."""
+    """Return the DaemonSet with these counts and its generation observed; None if its status is already up to date."""
     was = daemon_set.view(DaemonSet).status
     before = (
         was.current_number_scheduled,

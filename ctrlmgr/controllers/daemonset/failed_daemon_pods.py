@@ -1,8 +1,8 @@
-"""Backoff before a DaemonSet's failed pod on a node is replaced, so that controller and kubelet do not loop.
+"""The backoff before a DaemonSet's failed pod on a node is replaced; it prevents a loop of controller and kubelet.
 
 Guarantees, Kubernetes' (`failedPodsBackoff`): the first failed pod is deleted at once, the next one on the same node
-after 1 s, then after 2, 4 … up to 15 minutes. After twice that time without a failure the backoff starts again. Each
-generation of the DaemonSet has its own backoff. The backoff is lost when the process ends.
+after 1 s, the following ones after 2 s, 4 s … up to 15 minutes. After 30 minutes without a failure, the backoff starts
+again. Each generation of the DaemonSet has its own backoff. The backoff is lost when the process ends.
 """
 
 from __future__ import annotations
@@ -30,17 +30,20 @@ class _Entry(NamedTuple):
 
 
 class FailedPodsBackoff:
-    """Counts failures; thread-safe. Times are in seconds."""
+    """Counts failed pods by node and DaemonSet; thread-safe. Times are in seconds."""
 
     def __init__(self, clock: Clock) -> None:
         """Use the monotonic time of `clock`."""
         self._clock = clock
         self._lock = threading.Lock()
-        # The series that failed within the last half hour, oldest first.
+        # The series of failures that had a failure within the last half hour, oldest first.
         self._entries: dict[Series, _Entry] = {}
 
     def before_replacing(self, series: Series) -> float:
-        """Return the seconds that a failed pod must stay; 0 if it may be deleted now, which counts as a failure."""
+        """Return the seconds for which a failed pod must stay.
+
+        If it may be deleted now, return 0 and count a failure.
+        """
         now = self._clock.monotonic()
         with self._lock:
             self._forget_old(now)
@@ -52,7 +55,7 @@ class FailedPodsBackoff:
             return 0.0
 
     def _forget_old(self, now: float) -> None:
-        """Remove series without a recent failure."""
+        """Remove the series of failures that have no recent failure."""
         for series, entry in list(self._entries.items()):
             if now - entry.since > 2 * LONGEST:
                 del self._entries[series]

@@ -1,8 +1,8 @@
 """The fields of a DaemonSet that its controller reads, and values derived from them.
 
 Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`):
-- A DaemonSet's pod tolerates these states of its node: not ready, unreachable, short of disk, memory or process ids,
-  unschedulable; and without network, if the pod uses the host's network.
+- A DaemonSet's pod tolerates a node that is not ready, unreachable, unschedulable, or short of disk, memory or process
+  ids. If the pod uses the host's network, it also tolerates a node without a network.
 - The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes, rounded up.
 """
 
@@ -25,7 +25,7 @@ DAEMON_SETS: Final = Resource("apps", "daemonsets")
 API_VERSION: Final = "apps/v1"
 KIND: Final = "DaemonSet"
 GENERATION: Final = "deprecated.daemonset.template.generation"
-"""The annotation with the generation of the template."""
+"""The name of the annotation with the generation of the template."""
 
 _ROLLING: Final = "RollingUpdate"
 _ENDURED: Final = (
@@ -88,7 +88,7 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def pod_spec(self) -> dict[str, Any]:
-        """The spec of its pods, with all default tolerations."""
+        """The spec of the DaemonSet's pods, with all default tolerations."""
         spec = dict(self.template.get("spec") or {})
         return {**spec, "tolerations": enduring(spec)}
 
@@ -99,16 +99,22 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_rolling(self) -> bool:
-        """Return whether the controller replaces pods after a template change; else it waits for their deletion."""
+        """Return whether the controller replaces pods after a template change.
+
+        Otherwise it waits until users delete them.
+        """
         return self.spec.update_strategy.type == _ROLLING
 
     def max_surge(self, nodes: int) -> int:
-        """Return how many of `nodes` nodes may have a new pod beside the old one."""
+        """Return how many of `nodes` nodes may have a new pod beside the old pod."""
         rolling = self.spec.update_strategy.rolling_update
         return scaled(rolling.max_surge, nodes, round_up=True) if self.is_rolling and rolling is not None else 0
 
     def max_unavailable(self, nodes: int) -> int:
-        """Return how many of `nodes` nodes may be without a pod; without surge at least 1, or updates would stop."""
+        """Return how many of `nodes` nodes may have no pod.
+
+        Without a surge at least 1, because updates would stop otherwise.
+        """
         rolling = self.spec.update_strategy.rolling_update
         if not self.is_rolling or rolling is None:
             return 0
@@ -122,7 +128,7 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
 
 
 def enduring(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tolerations of a pod's spec and those that every DaemonSet pod has."""
+    """Return the tolerations in a pod's spec, and the tolerations that every DaemonSet pod has."""
     found = [dict(each) for each in spec.get("tolerations") or ()]
     for name, effect in (*_ENDURED, *((_WITHOUT_NETWORK,) if spec.get("hostNetwork") else ())):
         wanted = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
@@ -135,7 +141,7 @@ def enduring(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _says_the_same(toleration: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Compare tolerations except for their seconds (`Toleration.MatchToleration`)."""
+    """Compare tolerations without their `tolerationSeconds` (`Toleration.MatchToleration`)."""
     return all((toleration.get(key) or "") == wanted.get(key, "") for key in ("key", "operator", "effect", "value"))
 
 

@@ -2,13 +2,14 @@
 
 Guarantees, Kubernetes' (`pkg/controller/deployment`):
 - The number of pods never exceeds the desired number plus the surge, and the controller never reduces the available
-  pods below the desired number minus the allowed unavailable ones. With the strategy Recreate no new pod is created
-  before the last old one has ended.
+  pods below the desired number minus the allowed unavailable ones. With the strategy Recreate, no new pod is created
+  before the last old pod has ended.
 - A Deployment that is scaled during a rollout is scaled in proportion. A paused Deployment is only scaled and cleaned
   up.
 - `spec.revisionHistoryLimit` old ReplicaSets are kept. The annotation `deprecated.deployment.rollback.to` restores the
   template of one of them.
-- The status belongs to the generation it names. Progress is checked against `spec.progressDeadlineSeconds`.
+- The status describes the generation in `observedGeneration`. Progress is checked against
+  `spec.progressDeadlineSeconds`.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class DeploymentReconciler:
         *,
         clock: Clock,
     ) -> None:
-        """Read from these caches; ReplicaSets and pods need `index_by_controller`."""
+        """Read from these caches; the informers of ReplicaSets and pods need `index_by_controller`."""
         self._deployments = deployments
         self._sets = replica_sets
         self._pods = pods
@@ -69,7 +70,7 @@ class DeploymentReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Take the next step; raises the errors of the API."""
+        """Take the next step of the Deployment's rollout; raises the errors of the API."""
         deployment = self._deployments.get(key)
         if deployment is None:
             return None
@@ -201,11 +202,11 @@ class DeploymentReconciler:
 
 
 _AT_ONCE: Final = Result(requeue_after=0.0)
-"""The new ReplicaSet's name was taken; the next reconcile uses another hash."""
+"""The name of the new ReplicaSet was taken; the next reconcile uses another hash."""
 
 
 class _LastPods:
-    """Maps a deleted pod to its Deployment, if that waits for its last pod."""
+    """Maps a deleted pod to its Deployment, if the Deployment waits until its last old pod is deleted."""
 
     def __init__(self, deployments: Lister, replica_sets: Lister) -> None:
         self._deployments = deployments

@@ -1,7 +1,7 @@
 """Decides the sizes of a Deployment's ReplicaSets, without writing.
 
-Sizes are by name. Source: Kubernetes' `pkg/controller/deployment/{sync,rolling}.go` and `util/deployment_util.go`.
-"All" ReplicaSets are the old ones and the new one.
+The results map names of ReplicaSets to sizes. Source: Kubernetes' `pkg/controller/deployment/{sync,rolling}.go` and
+`util/deployment_util.go`. "All" ReplicaSets are the old ones and the new one.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def size(replica_set: Object) -> int:
 
 
 def available(replica_set: Object) -> int:
-    """Return the number of its available pods."""
+    """Return the number of a ReplicaSet's available pods."""
     return replica_set.view(ReplicaSet).status.available_replicas
 
 
 def by_age(replica_sets: Iterable[Object]) -> list[Object]:
-    """Return ReplicaSets, oldest first; at equal times by name."""
+    """Return ReplicaSets sorted by creation time, oldest first; if the times are equal, by name."""
     return sorted(replica_sets, key=lambda each: (created_at(each), each.name))
 
 
 def scaled_up(replica_sets: Iterable[Object]) -> list[Object]:
-    """Return those with a desired number above 0 (`FilterActiveReplicaSets`)."""
+    """Return the ReplicaSets with a desired number above 0 (`FilterActiveReplicaSets`)."""
     return [each for each in replica_sets if size(each) > 0]
 
 
@@ -57,19 +57,22 @@ def without_hash(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_new(view: Deployment, replica_sets: Iterable[Object]) -> Object | None:
-    """Return the ReplicaSet with the Deployment's template; of several, the oldest."""
+    """Return the ReplicaSet with the Deployment's template; if several have it, the oldest."""
     matching = (each for each in by_age(replica_sets) if same_template(each.view(ReplicaSet).template, view.template))
     return next(matching, None)
 
 
 def is_scaling(view: Deployment, replica_sets: Iterable[Object]) -> bool:
-    """Return whether the Deployment was scaled after its ReplicaSets (`isScalingEvent`)."""
+    """Return whether the Deployment has been scaled since its ReplicaSets were scaled (`isScalingEvent`)."""
     sizes = (replicas_annotation(each, DESIRED_REPLICAS) for each in scaled_up(replica_sets))
     return any(each is not None and each != view.replicas for each in sizes)
 
 
 def size_of_new(view: Deployment, others: int, current: int) -> int:
-    """Return the new size of the new ReplicaSet, now `current`, beside `others` pods (`NewRSNewReplicas`)."""
+    """Return the new size of the new ReplicaSet (`NewRSNewReplicas`).
+
+    Its size is now `current`, and all other ReplicaSets have `others` pods.
+    """
     if not view.is_rolling:
         return view.replicas
     room = view.replicas + view.surge_alone - others - current
@@ -83,8 +86,8 @@ class Sizes(NamedTuple):
 
     sizes: Mapping[str, int]
     shared: bool = False
-    """Whether the sizes are proportional; then the annotations of ReplicaSets with an unchanged size are updated
-    too."""
+    """Whether the sizes are proportional. If so, annotations of ReplicaSets with an unchanged size are updated too.
+    """
 
 
 def scale(view: Deployment, new: Object | None, old: Sequence[Object]) -> Sizes:
@@ -100,13 +103,13 @@ def scale(view: Deployment, new: Object | None, old: Sequence[Object]) -> Sizes:
 
 
 def is_saturated(view: Deployment, new: Object) -> bool:
-    """Return whether the new ReplicaSet has all desired pods of the Deployment, and they are available."""
+    """Return whether the new ReplicaSet has all desired pods of the Deployment, and all of them are available."""
     wanted = view.replicas
     return size(new) == wanted == replicas_annotation(new, DESIRED_REPLICAS) and available(new) == wanted
 
 
 def _proportional(view: Deployment, replica_sets: Sequence[Object]) -> dict[str, int]:
-    """Distribute a change in proportion to the sizes; the largest ReplicaSet gets the remainder."""
+    """Distribute a change in proportion to the sizes of ReplicaSets; the largest ReplicaSet gets the remainder."""
     allowed = view.replicas + view.surge if view.replicas else 0
     to_add = allowed - sum(map(size, replica_sets))
     ordered = _larger_first(replica_sets, newer_first=to_add > 0) if to_add else by_age(replica_sets)
@@ -134,7 +137,7 @@ def _share(view: Deployment, replica_set: Object, to_add: int, added: int) -> in
 
 
 def _fraction(view: Deployment, replica_set: Object) -> int:
-    """Return the proportional change of a ReplicaSet, from the Deployment's size in its annotation."""
+    """Return the proportional change of a ReplicaSet, based on the Deployment's size in the ReplicaSet's annotation."""
     current = size(replica_set)
     if not view.replicas:
         return -current
@@ -145,10 +148,10 @@ def _fraction(view: Deployment, replica_set: Object) -> int:
 
 
 def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str, int]:
-    """Return the sizes of old ReplicaSets that can shrink now: unavailable pods first, then the oldest ReplicaSets.
+    """Return the sizes of the old ReplicaSets that can shrink now (`reconcileOldReplicaSets`).
 
-    The minimum of available pods is kept. Pods of the new ReplicaSet that are not ready yet reduce what can be removed
-    (`reconcileOldReplicaSets`).
+    Unavailable pods are removed first, then pods of the oldest ReplicaSets. The minimum of available pods is kept. Pods
+    of the new ReplicaSet that are not ready yet reduce the number of pods that can be removed.
     """
     up = scaled_up(old)
     least = view.replicas - view.unavailable
@@ -158,7 +161,7 @@ def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str
     sizes: dict[str, int] = {}
     for each in by_age(up):
         unavailable = size(each) - available(each)
-        if unavailable < 0:  # its status is outdated, so its number of available pods is unreliable
+        if unavailable < 0:  # The ReplicaSet's status is outdated, so its number of available pods is unreliable.
             return sizes
         if taken := min(room, unavailable):
             sizes[each.name] = size(each) - taken
@@ -167,7 +170,7 @@ def shrink_old(view: Deployment, new: Object, old: Sequence[Object]) -> dict[str
 
 
 def _without_spare(old: Sequence[Object], sizes: Mapping[str, int], spare: int) -> dict[str, int]:
-    """Return the sizes after removing `spare` more available pods, from the oldest ReplicaSets first."""
+    """Return the sizes after `spare` more available pods are removed, from the oldest ReplicaSets first."""
     left = dict(sizes)
     for each in by_age(old):
         current = left.get(each.name, size(each))
@@ -179,7 +182,7 @@ def _without_spare(old: Sequence[Object], sizes: Mapping[str, int], spare: int) 
 
 
 def to_clean_up(view: Deployment, old: Iterable[Object]) -> list[Object]:
-    """Return the old ReplicaSets beyond the limit that may be deleted: lowest revisions first, without pods."""
+    """Return the old ReplicaSets that exceed the limit and have no pods; the lowest revisions are deleted first."""
     if view.history_limit is None:
         return []
     alive = [each for each in by_age(old) if not each.is_terminating]

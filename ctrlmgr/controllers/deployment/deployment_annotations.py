@@ -1,4 +1,4 @@
-"""The annotations of a Deployment and its ReplicaSets: revisions, and the sizes for which they were scaled.
+"""The annotations of a Deployment and its ReplicaSets: revisions, and the Deployment's size at the last scaling.
 
 Source: Kubernetes' `pkg/controller/deployment/util/deployment_util.go`.
 """
@@ -32,24 +32,24 @@ _LONGEST_HISTORY: Final = 2000
 
 
 def revision_of(obj: Object) -> int | None:
-    """Return the revision in an object's annotation, 0 without one, None for an invalid number."""
+    """Return the revision in an object's annotation; 0 without an annotation, None if it is not a number."""
     text = obj.annotations.get(REVISION)
     return 0 if text is None else _number(text)
 
 
 def max_revision(replica_sets: Iterable[Object]) -> int:
-    """Return the highest revision; invalid numbers are ignored."""
+    """Return the highest revision of these objects; invalid numbers are ignored."""
     return max((revision_of(each) or 0 for each in replica_sets), default=0)
 
 
 def last_revision(replica_sets: Iterable[Object]) -> int:
-    """Return the second highest revision, which is the one before the current, 0 if there is none."""
+    """Return the second highest revision, which precedes the current one; 0 if there is none."""
     highest = sorted((revision_of(each) or 0 for each in replica_sets), reverse=True)
     return max(highest[1], 0) if len(highest) > 1 else 0
 
 
 def rollback_to(deployment: Object) -> int | None:
-    """Return the revision to roll back to, 0 for the last one, None without a rollback."""
+    """Return the revision to roll back to; 0 for the previous revision, None if no rollback is requested."""
     text = deployment.annotations.get(ROLLBACK_TO, "")
     return _number(text) if text else None
 
@@ -61,14 +61,15 @@ def replicas_annotation(obj: Object, name: str) -> int | None:
 
 
 def sized(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, str]:
-    """Return the annotations of a ReplicaSet scaled for a Deployment of `desired` pods, at most `most`."""
+    """Return the annotations of a ReplicaSet after scaling a Deployment to `desired` pods, and at most `most`."""
     return {**annotations, DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(most)}
 
 
 def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str], revision: int) -> dict[str, str]:
     """Return the annotations of a Deployment's new ReplicaSet: copied ones, and its revision.
 
-    If it had a lower revision before, the Deployment was rolled back to it. The history records that, within its limit.
+    If the ReplicaSet had a lower revision before, the Deployment was rolled back to it. The annotation with the history
+    of revisions then lists the lower revision, within its length limit.
     """
     wanted = {**current, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
     text = current.get(REVISION, "")
@@ -82,7 +83,7 @@ def of_new_replica_set(deployment: Mapping[str, str], current: Mapping[str, str]
 
 
 def of_rolled_back(deployment: Mapping[str, str], replica_set: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations of a Deployment after a rollback: the ReplicaSet's, except the controller's own."""
+    """Return the annotations of a Deployment after a rollback: those of the ReplicaSet, except the controller's own."""
     own = {key: value for key, value in deployment.items() if key in _NOT_COPIED and key != ROLLBACK_TO}
     return {**own, **{key: value for key, value in replica_set.items() if key not in _NOT_COPIED}}
 

@@ -3,9 +3,9 @@
 Guarantees, Kubernetes' (`pkg/controller/deployment/sync.go`, `rollback.go`):
 - The new ReplicaSet's name contains the hash of the template. If another object has that name, the status counts the
   collision, which changes the next hash.
-- It has the Deployment's annotations, and its revision is one more than those of all old ones; the Deployment gets the
-  same revision.
-- Each change of size is an Event `ScalingReplicaSet` on the Deployment.
+- The new ReplicaSet gets the Deployment's annotations. Its revision is one more than the highest revision of the old
+  ReplicaSets, and the Deployment gets the same revision.
+- For each change of size, an Event `ScalingReplicaSet` is recorded on the Deployment.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KIND: Final = "Deployment"
 
 
 class Rollout:
-    """A Deployment and its ReplicaSets, updated with the results of each write."""
+    """A Deployment and its ReplicaSets; each write updates them with its result."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Rollout:
         recorder: Recorder,
         clock: Clock,
     ) -> None:
-        """Write through `client`; `event_log` is read for the object that already has a name."""
+        """Write through `client`; read from `event_log` the object that already has the new ReplicaSet's name."""
         self.deployment = deployment
         self._sets = {each.name: each for each in decide.by_age(replica_sets)}
         self._client = client
@@ -68,14 +68,14 @@ class Rollout:
 
     @property
     def old(self) -> list[Object]:
-        """All other ReplicaSets."""
+        """All ReplicaSets except the new one."""
         new = self.new
         return [each for each in self.all if new is None or each.uid != new.uid]
 
-    # The new ReplicaSet.
+    # The new ReplicaSet; None if it does not exist.
 
     def sync_revision(self) -> Object | None:
-        """Update the annotations of the new ReplicaSet, if it exists, and the Deployment's revision."""
+        """Update the annotations of the new ReplicaSet (if it exists) and the Deployment's revision."""
         new = self.new
         if new is None:
             return None
@@ -92,7 +92,7 @@ class Rollout:
         return new
 
     def require_new(self) -> Object | None:
-        """Return the new ReplicaSet, created if needed; None if its name was taken."""
+        """Return the new ReplicaSet, created if needed; None if another object has its name."""
         return self.sync_revision() or self._create()
 
     def _create(self) -> Object | None:
@@ -143,7 +143,7 @@ class Rollout:
         return Object.from_dict({**head, "metadata": metadata, "spec": spec}), count, revision
 
     def _taken(self, wanted: Object) -> Object | None:
-        """Return the object with the new ReplicaSet's name if it is equal; else count a collision."""
+        """Return the existing object with the new ReplicaSet's name if both are equal; otherwise count a collision."""
         current = self._log.get(REPLICA_SETS, wanted.key)
         if current is None:
             raise NotFound(f"{REPLICA_SETS} {wanted.key} was there, and is gone")
@@ -163,7 +163,7 @@ class Rollout:
         self._tell(WARNING, status.NOT_CREATED, message)
 
     def _note_revision(self, revision: str, reason: str, name: str) -> None:
-        """Update the Deployment's revision, and its condition about the created or found ReplicaSet."""
+        """Update the Deployment's revision, and its condition that the new ReplicaSet was created or found."""
         view = self.view
         conditions = view.status.conditions
         begins = reason == status.CREATED or condition_of(conditions, status.PROGRESSING) is None
@@ -182,7 +182,7 @@ class Rollout:
     def resize(self, sizes: Mapping[str, int], *, note: bool = False) -> bool:
         """Set the sizes of ReplicaSets; return whether any has changed.
 
-        With `note` the annotations of ReplicaSets with an unchanged size are updated too.
+        With `note`, the annotations of ReplicaSets with an unchanged size are updated too.
         """
         changed = False
         for name, wanted in sizes.items():
@@ -206,7 +206,7 @@ class Rollout:
         return True
 
     def clean_up(self) -> None:
-        """Delete the old ReplicaSets beyond the history limit."""
+        """Delete the old ReplicaSets that exceed the history limit."""
         for each in decide.to_clean_up(self.view, self.old):
             try:
                 self._client.delete(each)

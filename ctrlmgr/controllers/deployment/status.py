@@ -32,14 +32,14 @@ _SECOND: Final = 1_000_000
 
 
 def condition(type_: str, status: str, reason: str, message: str, now: int) -> Condition:
-    """Return a condition with the times `now`, in microseconds since 1970."""
+    """Return a condition whose timestamps are `now` (microseconds since 1970)."""
     at = format_time_seconds(now)
     times = {"lastUpdateTime": at, "lastTransitionTime": at}
     return {"type": type_, "status": status, **times, "reason": reason, "message": message}
 
 
 def numbers(deployment: Object, new: Object | None, replica_sets: Sequence[Object], now: int) -> dict[str, Any]:
-    """Return the status from the ReplicaSets, with the new Available condition and the other existing ones.
+    """Return the status computed from the ReplicaSets, with a new condition Available and the other conditions.
 
     Zeros are omitted, as in Go's encoding.
     """
@@ -64,7 +64,7 @@ def numbers(deployment: Object, new: Object | None, replica_sets: Sequence[Objec
 
 
 def with_conditions(status: Mapping[str, Any], conditions: list[Condition]) -> dict[str, Any]:
-    """Return a status with other conditions; the field is omitted if there are none."""
+    """Return a status with these conditions instead of its own; the field is omitted if there are none."""
     kept = {name: value for name, value in status.items() if name != "conditions"}
     return {**kept, "conditions": conditions} if conditions else kept
 
@@ -111,7 +111,7 @@ def _with_progress(
         return with_condition(conditions, told)
     if _has_progressed(view, status):
         told = condition(PROGRESSING, "True", UPDATED, f"{subject} is progressing.", now)
-        # The update time is the time of the latest progress, so it is set even if the reason is unchanged.
+        # The update time is the time of the latest progress, so it is set even if the reason does not change.
         if current is not None and current["status"] == "True":
             told["lastTransitionTime"] = current.get("lastTransitionTime")
         return [*without(conditions, PROGRESSING), told]
@@ -122,7 +122,7 @@ def _with_progress(
 
 
 def is_complete(deployment: Object, status: Mapping[str, Any]) -> bool:
-    """Return whether, by a status, all pods are new and available, and there are no others (`DeploymentComplete`)."""
+    """Return whether all pods in a status are new and available, and none are old (`DeploymentComplete`)."""
     wanted = deployment.view(Deployment).replicas
     names = ("updatedReplicas", "replicas", "availableReplicas")
     is_observed = status.get("observedGeneration", 0) >= (deployment.metadata.generation or 0)
@@ -141,7 +141,7 @@ def _has_progressed(view: Deployment, status: Mapping[str, Any]) -> bool:
 
 
 def has_timed_out(view: Deployment, progress: Mapping[str, Any] | None, now: int) -> bool:
-    """Return whether the progress deadline is exceeded (`DeploymentTimedOut`)."""
+    """Return whether the rollout has exceeded its progress deadline (`DeploymentTimedOut`)."""
     if view.deadline is None or progress is None or progress.get("reason") == COMPLETE:
         return False
     return progress.get("reason") == TIMED_OUT or _due(view.deadline, progress) < now
@@ -153,19 +153,22 @@ def _due(deadline: int, progress: Mapping[str, Any]) -> int:
 
 
 def look_again_in(deployment: Object, status: Mapping[str, Any], now: int) -> float | None:
-    """Return the seconds until a rollout must be checked for its deadline, None for never."""
+    """Return the seconds until the progress deadline of a rollout must be checked, None if it need not be checked."""
     view = deployment.view(Deployment)
     progress = condition_of(view.status.conditions, PROGRESSING)
     if view.deadline is None or progress is None or progress.get("reason") == TIMED_OUT:
         return None
     if is_complete(deployment, status):
         return None
-    # One second more, because condition times are whole seconds.
+    # Wait one second more, because the timestamps of conditions are whole seconds.
     return max((_due(view.deadline, progress) - now) / _SECOND, 0.0) + 1
 
 
 def _failure(new: Object | None, replica_sets: Iterable[Object]) -> Condition | None:
-    """Return the first failure of a ReplicaSet, the new one's first, as a condition of the Deployment."""
+    """Return the first failure of a ReplicaSet as a condition of the Deployment.
+
+    The new ReplicaSet's has precedence.
+    """
     for each in (*((new,) if new is not None else ()), *replica_sets):
         found = condition_of(each.view(ReplicaSet).status.conditions, REPLICA_FAILURE)
         if found is not None:
@@ -176,9 +179,9 @@ def _failure(new: Object | None, replica_sets: Iterable[Object]) -> Condition | 
 
 
 def pausing(view: Deployment, now: int) -> Condition | None:
-    """Return the condition to set after a Deployment was paused or resumed; None if unchanged.
+    """Return the condition to set after a Deployment was paused or resumed; None if it is unchanged.
 
-    It restarts the progress deadline. A rollout that has timed out keeps its condition.
+    The new condition restarts the progress deadline. A rollout that has timed out keeps its condition.
     """
     progress = condition_of(view.status.conditions, PROGRESSING)
     reason = progress.get("reason") if progress is not None else None

@@ -73,17 +73,17 @@ class Deployment(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def selector(self) -> LabelSelector | None:
-        """The selector of its ReplicaSets; None if it is not valid."""
+        """The selector of the Deployment's ReplicaSets; None if it is not valid."""
         return selector_of(self.spec.selector)
 
     @property
     def is_rolling(self) -> bool:
-        """Return whether old pods are replaced gradually."""
+        """Return whether old pods are replaced gradually (strategy RollingUpdate)."""
         return self.spec.strategy.type == _ROLLING
 
     @property
     def recreates(self) -> bool:
-        """Return whether all old pods are deleted before new ones are created."""
+        """Return whether all old pods are deleted before new pods are created (strategy Recreate)."""
         return self.spec.strategy.type == _RECREATE
 
     @property
@@ -100,7 +100,7 @@ class Deployment(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def surge_alone(self) -> int:
-        """The surge without regard to the allowed unavailable pods."""
+        """The surge, computed independently of the allowed number of unavailable pods."""
         rolling = self.spec.strategy.rolling_update or RollingUpdate()
         return fenceposts(rolling.max_surge, 0, self.replicas).surge
 

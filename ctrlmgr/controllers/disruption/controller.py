@@ -35,7 +35,7 @@ from ctrlmgr.kinds.label_selectors import selector_shown
 from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 _POD: Final = "pod/"
-"""The prefix of a pod's key; a budget's key is its own."""
+"""The prefix of a pod's key; a key without the prefix is a budget's key."""
 _UNMANAGED: Final = (
     "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, the "
     "status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these "
@@ -44,7 +44,7 @@ _UNMANAGED: Final = (
 
 
 class DisruptionReconciler:
-    """Reconciles a budget, or the condition DisruptionTarget of a pod."""
+    """Reconciles a budget, or the condition DisruptionTarget of a pod, depending on the key."""
 
     def __init__(self, budgets: Lister, pods: Lister, scales: Scales, recorder: Recorder, *, clock: Clock) -> None:
         """Read from these caches; `recorder` records Events."""
@@ -117,18 +117,18 @@ class DisruptionReconciler:
 class PodChanges:
     """Maps a pod's change to its budget, and to the pod itself if its condition may have to be reset.
 
-    If several budgets select the pod, it maps to the first by name, because Kubernetes reconciles only one of them; the
-    pod cannot be evicted then.
+    If several budgets select the pod, the pod maps to the first budget by name, because Kubernetes reconciles only one
+    of them. Such a pod cannot be evicted.
     """
 
     def __init__(self, budgets: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Read `budgets`; `recorder` records Events for pods of several budgets."""
+        """Read `budgets`; `recorder` records an Event for a pod that several budgets select."""
         self._budgets = budgets
         self._recorder = recorder
         self._clock = clock
 
     def __call__(self, change: Change) -> list[Key]:
-        """Return the keys to reconcile."""
+        """Return the keys of the budgets and pods to reconcile."""
         keys = self._of_budgets(change.object) if len(self._budgets) else []
         pod = change.new
         if pod is not None and stale_after(pod, self._clock.now()) is not None:

@@ -1,11 +1,11 @@
 """Decides how many disruptions a budget allows, without writing.
 
 Guarantees, Kubernetes' (`pkg/controller/disruption/disruption.go`, `component-helpers/apps/poddisruptionbudget`):
-- A percentage is of the desired pods of the selected pods' controllers, each controller counted once, rounded up. A
-  number for `minAvailable` needs no controllers.
-- A terminating pod, or one that was evicted within the last two minutes, is not healthy. An eviction without a deletion
-  is dropped after that time, and so is the condition DisruptionTarget of a pod that was not deleted.
-- If no pod is expected, no disruption is allowed.
+- A percentage refers to the sum of the desired pods of all controllers of the selected pods, and is rounded up. If
+  `minAvailable` is a number, the controllers are not read.
+- A pod that is terminating, or was evicted within the last two minutes, is not healthy. If an evicted pod is not
+  deleted within that time, the eviction is dropped. The same applies to the condition DisruptionTarget.
+- If the expected number of pods is 0, no disruption is allowed.
 
 Times are microseconds since 1970.
 """
@@ -38,7 +38,7 @@ class Scale(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The expected pods, how many of them must be healthy, and whether some have no controller."""
+    """The number of expected pods, how many of them must be healthy, and whether some have no controller."""
 
     pods: int
     healthy: int
@@ -46,7 +46,10 @@ class Expected(NamedTuple):
 
 
 def expected(budget: Object, pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> Expected:
-    """Return what a budget expects of `pods`; raises the errors of `scale_of`, called for pods with a controller."""
+    """Return the number of pods that a budget expects, given its `pods`.
+
+    Raises the errors of `scale_of`, which is called for pods with a controller.
+    """
     spec = budget.view(Budget).spec
     if spec.max_unavailable is not None:
         wanted, unmanaged = _wanted(pods, scale_of)
@@ -73,7 +76,7 @@ def _wanted(pods: Sequence[Object], scale_of: Callable[[Object], Scale]) -> tupl
 
 
 class Disrupted(NamedTuple):
-    """The evictions that still count, when the first of them expires, and evicted pods that were not deleted."""
+    """The evictions that still count, when the earliest expires, and evicted pods that were not deleted in time."""
 
     pods: Mapping[str, str]
     until: int | None
@@ -81,7 +84,7 @@ class Disrupted(NamedTuple):
 
 
 def disrupted(budget: Object, pods: Sequence[Object], now: int) -> Disrupted:
-    """Return the current state of the evictions in a budget's status."""
+    """Return the evictions in a budget's status that still count, and those that have expired."""
     noted = budget.view(Budget).status.disrupted_pods or {}
     due = {pod.name: parse_time(noted[pod.name]) + PATIENCE for pod in pods if _is_awaited(pod, noted)}
     kept = {name: noted[name] for name, at in due.items() if at >= now}
@@ -94,7 +97,7 @@ def _is_awaited(pod: Object, noted: Mapping[str, str]) -> bool:
 
 
 def healthy(pods: Sequence[Object], gone: Mapping[str, str], now: int) -> int:
-    """Return how many pods are ready and not leaving; `gone` are the evicted ones."""
+    """Return how many pods are ready and not about to be deleted; `gone` are the evicted pods."""
     staying = (pod for pod in pods if not pod.is_terminating)
     return sum(
         is_ready(pod) and not (pod.name in gone and parse_time(gone[pod.name]) + PATIENCE > now) for pod in staying
@@ -102,7 +105,7 @@ def healthy(pods: Sequence[Object], gone: Mapping[str, str], now: int) -> int:
 
 
 def with_status(budget: Object, wanted: Expected, current: int, gone: Mapping[str, str], now: int) -> Object | None:
-    """Return a budget with these counts in its status, None if it has them already."""
+    """Return a budget with these counts in its status, None if its status has them already."""
     was, generation = budget.view(Budget).status, budget.metadata.generation or 0
     allowed = max(current - wanted.healthy, 0) if wanted.pods > 0 else 0
     reason = _SUFFICIENT if allowed else _INSUFFICIENT
@@ -126,7 +129,7 @@ def with_status(budget: Object, wanted: Expected, current: int, gone: Mapping[st
 
 
 class BudgetNumbers(NamedTuple):
-    """The counts in a status."""
+    """The pod counts in a budget's status."""
 
     current: int
     desired: int
@@ -135,7 +138,7 @@ class BudgetNumbers(NamedTuple):
 
 
 def failed_safe(budget: Object, problem: str, now: int) -> Object:
-    """Return a budget that allows no disruption because of a problem; other status fields are kept."""
+    """Return a budget that allows no disruption because of a problem; its other status fields are kept."""
     body, was = budget.to_dict(), budget.view(Budget).status
     conditions = _conditions(was.conditions or (), False, "SyncFailed", problem, was.observed_generation, now)
     return Object.from_dict(
@@ -146,7 +149,7 @@ def failed_safe(budget: Object, problem: str, now: int) -> Object:
 def _conditions(
     conditions: Sequence[Mapping[str, Any]], value: bool, reason: str, message: str, generation: int, now: int
 ) -> list[dict[str, Any]]:
-    """Set the condition in place, or at the end (`SetStatusCondition`)."""
+    """Replace the condition of this type in the list, or append the condition (`SetStatusCondition`)."""
     said = condition_of(conditions, ALLOWED)
     kept = said is not None and said["status"] == str(value)
     new = {
@@ -166,9 +169,12 @@ _MARK: Final = DISRUPTION.encode()
 
 
 def stale_after(pod: Object, now: int) -> int | None:
-    """Return the microseconds until a pod's condition DisruptionTarget is outdated; None if it has none."""
+    """Return the microseconds until a pod's condition DisruptionTarget is outdated.
+
+    None if the pod has no such condition.
+    """
     if pod.is_terminating or not pod.mentions(_MARK):
-        return None  # true for nearly all pods, which are not decoded then
+        return None  # Nearly all pods return here, so they are not decoded.
     said = pod.view(DisruptedPod).disruption
     if said is None:
         return None

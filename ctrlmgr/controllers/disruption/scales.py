@@ -1,8 +1,8 @@
-"""Finds the desired number of pods of a pod's controller, which is the base of a budget's percentages.
+"""Finds the desired number of pods of a pod's controller; percentages in a budget refer to that number.
 
 Guarantees, Kubernetes' (`finders` in `pkg/controller/disruption/disruption.go`): a ReplicaSet of a Deployment counts as
-the Deployment. For an unknown kind the scale subresource is read through the API. A kind without it is an error, with
-Kubernetes' message.
+the Deployment. For an unknown kind, the scale subresource is read through the API. If the kind has no scale
+subresource, an error with Kubernetes' message is raised.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _APPS: Final = ("apps", "extensions")
 
 
 class NoScaleError(Exception):
-    """The desired number of pods of a controller is unknown; the text is for users."""
+    """The desired number of pods of a controller could not be read; the message is for users."""
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False):
@@ -49,10 +49,10 @@ def _scale(obj: Object) -> Scale:
 
 
 class Scales:
-    """Finds scales of controllers."""
+    """Finds the scales of controllers."""
 
     def __init__(self, listers: Mapping[Resource, Lister], kinds: Callable[[], Iterable[Kind]]) -> None:
-        """Read `listers` of the `KNOWN` resources; `kinds` returns the served kinds."""
+        """Read the controllers in `KNOWN` from `listers`; `kinds` returns the served kinds."""
         self._listers = listers
         self._kinds = kinds
 

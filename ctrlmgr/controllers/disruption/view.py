@@ -1,6 +1,7 @@
-"""The fields of a PodDisruptionBudget, and of a pod with a disruption condition, that are read.
+"""The fields that the disruption controller reads of PodDisruptionBudgets, and of pods with a disruption condition.
 
-Guarantee: a budget without a selector selects nothing; one with an empty selector selects all pods of its namespace.
+Guarantee: a budget without a selector selects no pods; a budget with an empty selector selects all pods of its
+namespace.
 """
 
 from __future__ import annotations
@@ -73,13 +74,13 @@ DISRUPTION: Final = "DisruptionTarget"
 
 
 class DisruptedPod(msgspec.Struct, frozen=True):
-    """The fields of a pod about its disruption."""
+    """The fields of a pod that describe its disruption."""
 
     status: _Status = _Status()
 
     @property
     def disruption(self) -> _Condition | None:
-        """The condition DisruptionTarget if it is True and may be outdated; those of kubelets never are."""
+        """The condition DisruptionTarget if it is True and may become outdated; conditions set by kubelets never do."""
         found = next((each for each in self.status.conditions or () if each.type == DISRUPTION), None)
         if found is None or found.status != "True" or found.reason == "TerminationByKubelet":
             return None

@@ -2,20 +2,20 @@
 
 Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpoint/endpoints_controller.go`):
 
-- The subsets are those of `desired_subsets`, within the capacity (`truncate`). The labels are the Service's plus
-  `endpoints.kubernetes.io/managed-by` and, without a cluster IP, `service.kubernetes.io/headless`. Annotations are
-  kept, except the last trigger time and the over-capacity mark.
-- If subsets, labels and that mark are correct, nothing is written. So the trigger time only changes together with
-  another field, and annotations that a client adds are kept.
-- A Service without a selector, or an ExternalName, is ignored, and so are its Endpoints. The annotation
+- The subsets are those of `desired_subsets`, within the capacity (`truncate`). The labels are those of the Service and
+  `endpoints.kubernetes.io/managed-by`. If the Service has no cluster IP, `service.kubernetes.io/headless` is added.
+  Annotations are kept, except the last trigger time and the over-capacity mark.
+- If subsets, labels and the over-capacity mark are correct, nothing is written. So the trigger time only changes
+  together with another field, and annotations that a client adds are kept.
+- A Service without a selector, or of type ExternalName, is ignored, and so are its Endpoints. The annotation
   `service.alpha.kubernetes.io/tolerate-unready-endpoints` has no effect; `spec.publishNotReadyAddresses` does. Only a
   pod's phase matters, not its restart policy.
 - The Endpoints of a deleted Service are deleted. Deleted Endpoints of an existing Service are created again at once.
   Edits by a client stay until the Service or one of its pods changes: only deletions of Endpoints are watched.
 
-The controller's own writes that the cache does not contain yet are overlaid (`OwnWrites`), where Kubernetes'
-`staleEndpointsTracker` waits. If another client has written meanwhile, the conditional write fails (`Conflict`,
-`AlreadyExists`, `NotFound`) and is retried.
+If the cache does not contain the controller's own last writes yet, the controller uses these writes instead of the
+cached objects (`OwnWrites`). Kubernetes' `staleEndpointsTracker` waits for the cache instead. If another client has
+written meanwhile, the conditional write fails (`Conflict`, `AlreadyExists`, `NotFound`) and is retried.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ log = structlog.get_logger(__name__)
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MANAGER = "endpoint-controller"
-"""The value of Kubernetes' controller in the label `endpoints.kubernetes.io/managed-by`."""
+"""The value of the label `endpoints.kubernetes.io/managed-by`, the same as Kubernetes' controller sets."""
 MAX_RETRIES = 15
-"""Retries of a failing Service before it is dropped, after 5 ms, doubling, up to 82 s (`maxRetries`)."""
+"""The number of retries of a failing Service before it is dropped; the first is after 5 ms, the delay doubles up to 82
+s (`maxRetries`).
+"""
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 HEADLESS = "service.kubernetes.io/headless"
@@ -59,11 +61,11 @@ LEADER = "control-plane.alpha.kubernetes.io/leader"
 """The annotation of an Endpoints object that is a leader election lock."""
 
 _OURS = frozenset((MANAGED_BY, HEADLESS))
-"""The labels of Endpoints that are not their Service's."""
+"""The labels of Endpoints that are not copied from the Service."""
 
 
 class _Parts(msgspec.Struct):
-    """The parts of an Endpoints body, not decoded."""
+    """The parts of an Endpoints body; the values are not decoded."""
 
     metadata: msgspec.Raw
     subsets: msgspec.Raw = msgspec.Raw(b"[]")
@@ -80,9 +82,9 @@ def desired_endpoints(
 ) -> Object | None:
     """Return the Endpoints object to write for `service`, or None if no write is needed.
 
-    `pods` are all pods that the Service selects, in any order. `current` is its existing Endpoints object, whose
-    revision the result has (0 without one: it is to be created). `trigger_time` is from `TriggerTimes`, in microseconds
-    since 1970.
+    `pods` are all pods that the Service selects, in any order. `current` is the Service's existing Endpoints object;
+    the result has its revision. If there is none, the revision is 0, and the result is to be created. `trigger_time` is
+    from `TriggerTimes`, in microseconds since 1970.
     """
     view = service.view(Service)
     if not view.selects_endpoints:
@@ -97,7 +99,8 @@ def desired_endpoints(
         metadata = ObjectMeta(name=service.name, namespace=service.namespace, labels=labels, annotations=annotations)
         return Object(ENDPOINTS, _body(_encode(metadata), encoded))
     parts = _take_apart(current.body)
-    # Over the capacity, Kubernetes compares with the subsets before truncation, and so writes every time.
+    # If the capacity is exceeded, Kubernetes compares with the subsets before truncation, and therefore writes every
+    # time.
     if (
         not is_over
         and OVER_CAPACITY not in current.annotations
@@ -110,7 +113,7 @@ def desired_endpoints(
 
 
 def desired_labels(service: Mapping[str, str], *, is_headless: bool) -> dict[str, str]:
-    """Return the labels of the Endpoints of a Service with the labels `service`, sorted by key."""
+    """Return the labels of a Service's Endpoints, sorted by key; `service` are the labels of the Service."""
     labels = {**service, MANAGED_BY: MANAGER, HEADLESS: ""}
     if not is_headless:
         del labels[HEADLESS]
@@ -118,7 +121,7 @@ def desired_labels(service: Mapping[str, str], *, is_headless: bool) -> dict[str
 
 
 def labels_are_right(endpoints: Mapping[str, str], service: Mapping[str, str]) -> bool:
-    """Return whether `endpoints` has the manager's label and otherwise, except `HEADLESS`, the labels of `service`.
+    """Return whether the labels `endpoints` are the labels `service` and the manager's label, except `HEADLESS`.
 
     `HEADLESS` is not compared, because a Service does not change between having a cluster IP and having none.
     """
@@ -130,7 +133,7 @@ def labels_are_right(endpoints: Mapping[str, str], service: Mapping[str, str]) -
 def desired_annotations(
     current: Mapping[str, str], trigger_time: int | None, *, is_over: bool
 ) -> dict[str, str] | None:
-    """Return `current` with the trigger time (None: without) and, if `is_over`, the over-capacity mark."""
+    """Return `current` with the trigger time (removed if None) and, if `is_over`, the over-capacity mark."""
     annotations = {key: value for key, value in current.items() if key not in (TRIGGER_TIME, OVER_CAPACITY)}
     if trigger_time is not None:
         annotations[TRIGGER_TIME] = format_trigger_time(trigger_time)
@@ -164,7 +167,7 @@ def _without_pod_version(address: EndpointAddress) -> EndpointAddress:
 def _changed(
     current: Object, parts: _Parts, labels: dict[str, str], annotations: dict[str, str] | None, subsets: bytes
 ) -> Object | None:
-    """Return `current` with these labels, annotations and subsets; None if it is equal, byte for byte."""
+    """Return `current` with these labels, annotations and subsets; None if the result is equal, byte for byte."""
     metadata = current.metadata
     if metadata.labels != labels or metadata.annotations != annotations:
         metadata = replace(metadata, labels=labels, annotations=annotations)
@@ -199,7 +202,7 @@ class EndpointsReconciler:
         self._writes = OwnWrites()
 
     def on_start(self) -> Iterator[Key]:
-        """Yield every Endpoints object except election locks, because its Service may have been deleted meanwhile."""
+        """Yield all Endpoints except leader election locks, because their Services may have been deleted meanwhile."""
         for endpoints in self._endpoints.list():
             if LEADER not in endpoints.annotations:
                 yield endpoints.key
@@ -222,7 +225,7 @@ class EndpointsReconciler:
         return own_key(change) if change.type is EventType.DELETED and not is_own else ()
 
     def _current(self, key: Key) -> Object | None:
-        seen = self._seen()  # before the cache is read, which can only be newer
+        seen = self._seen()  # Call this before the cache is read; the cache can then only be newer.
         cached = self._endpoints.get(key)
         found = {} if cached is None else {key: cached}
         self._writes.lay_over(key, found, seen)
@@ -231,7 +234,7 @@ class EndpointsReconciler:
     def _write(self, service: Object, current: Object | None, client: Client) -> None:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
-        # Called even if nothing is written, so that the next call compares with this one, as in Kubernetes.
+        # This is called even if nothing is written, so that the next call compares with this one, as in Kubernetes.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         wanted = desired_endpoints(service, pods, current, trigger_time)
         if wanted is None:

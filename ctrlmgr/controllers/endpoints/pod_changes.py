@@ -4,13 +4,15 @@ Guarantees, after `GetServicesToUpdateOnPodChange` (`k8s.io/endpointslice/util`)
 - The creation or deletion of a pod affects every Service whose selector matches its labels.
 - A change of a pod's readiness or addresses, and every change while it is being deleted, affect the Services that match
   its old or new labels.
-- So does the end of a pod, its binding to a node, and its replacement by another pod of the same name. Kubernetes
-  misses these if nothing else changes, and its endpoints stay outdated until something does.
+- The end of a pod, its binding to a node, and its replacement by another pod of the same name affect the same Services.
+  Kubernetes misses these changes if nothing else changes, so its endpoints stay outdated until the next change.
 - A change of only the labels affects the Services that the pod joins or leaves.
-- Other changes affect no Service. Endpoints depend only on the compared fields, so several changes may be coalesced.
+- Other changes affect no Service. Endpoints depend only on the compared fields, so several changes may be combined into
+  one.
 
-An index of Services by one pair of their selectors finds the candidates, so the cost depends on matching Services and
-not on all in the namespace. Results are cached by the pods' labels until a selector changes.
+The candidates are found with an index of Services by one label pair of their selectors. So the cost depends on the
+number of matching Services, not of all Services in the namespace. Results are cached by the pods' labels until a
+selector changes.
 """
 
 from __future__ import annotations
@@ -37,13 +39,16 @@ class PodChanges:
     """Maps a pod's change to the sorted keys of the affected Services."""
 
     def __init__(self, services: Informer) -> None:
-        """Index `services` by selector and follow its changes; call it before it syncs. Prefer `pod_changes`."""
+        """Index `services` by selector and follow their changes; call it before `services` syncs.
+
+        Prefer `pod_changes`.
+        """
         services.add_index(_BY_SELECTOR, _selector_values)
         services.add_handler(self._on_service, vital=True)
         self._services: Lister = services.lister
         self._last: tuple[Change | None, list[Key]] = (None, [])
         # Cached results of `_select` by namespace and labels, until a Service's selector changes. Handlers of Services
-        # and pods run on one thread, in log order, so both are consistent here.
+        # and pods run on one thread, in log order, so Services and pods are consistent here.
         self._known: BoundedCache[tuple[str, tuple[tuple[str, str], ...]], frozenset[Key]] = BoundedCache(
             "services-by-labels", entries=_ENTRIES, size=_SIZE
         )
@@ -83,7 +88,7 @@ class PodChanges:
         self._last = (None, [])
 
     def _selecting(self, pod: Object) -> frozenset[Key]:
-        """Return the keys of the Services that select `pod`; a Service without a selector selects none."""
+        """Return the keys of the Services that select `pod`; a Service without a selector selects no pods."""
         labels = pod.labels
         question = (pod.namespace, tuple(labels.items()))
         found = self._known.get(question)
@@ -105,7 +110,10 @@ _of_informers: WeakKeyDictionary[Informer, PodChanges] = WeakKeyDictionary()
 
 
 def pod_changes(services: Informer) -> PodChanges:
-    """Return the shared `PodChanges` of `services`; the first call, before it syncs, creates it."""
+    """Return the shared `PodChanges` of `services`.
+
+    The first call creates it, and must precede the sync of `services`.
+    """
     found = _of_informers.get(services)
     if found is None:
         found = _of_informers[services] = PodChanges(services)
@@ -113,10 +121,11 @@ def pod_changes(services: Informer) -> PodChanges:
 
 
 def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
-    """Return whether a pod's endpoint fields may have changed, and whether its labels have.
+    """Return whether a pod's endpoint fields may have changed, and whether its labels have changed.
 
-    Go compares the deletion timestamps as pointers, so every update of a terminating pod counts. Fields that never
-    change during a pod's life, such as its hostname and ports, are covered by the uid.
+    Go compares the deletion timestamps as pointers, so every update of a terminating pod counts as a change. Fields
+    that never change during a pod's life, such as its hostname and ports, need no comparison because the uid is
+    compared.
     """
     before, after = old.view(Pod), new.view(Pod)
     pod_changed = (
@@ -132,7 +141,10 @@ def endpoints_changed(old: Object, new: Object) -> tuple[bool, bool]:
 
 
 def stops_being_ready(change: Change) -> bool:
-    """Return whether a pod was ready before `change` and no longer is; such a change should not wait for a batch."""
+    """Return whether a pod was ready before `change` and no longer is.
+
+    Such a change should not wait for further changes.
+    """
     old, new = change.old, change.new
     return old is not None and new is not None and old.view(Pod).is_ready and not new.view(Pod).is_ready
 

@@ -5,10 +5,10 @@ Guarantees:
   order; it does not depend on the order of the pods.
 - Every address is in exactly those subsets whose ports its pod offers; no two subsets have the same addresses.
 
-Kubernetes expands everything to (port, address) pairs and packs them again. The result is the same if pods are grouped
-first: pods whose ports resolve to the same numbers are always in the same subsets. So only groups are packed, and there
-is usually one. (Duplicates do not occur here: an address's identity includes its pod's uid, and a Service's ports have
-unique names.)
+Kubernetes expands all subsets to (port, address) pairs and packs these pairs again. The result is the same if pods are
+grouped first, because pods whose ports resolve to the same numbers are always in the same subsets. So only groups are
+packed, and there is usually one group. (Duplicates do not occur here: an address's identity includes its pod's uid, and
+a Service's ports have unique names.)
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CAPACITY = 1000
 """The maximum number of addresses in an Endpoints object (`maxCapacity`)."""
 
 Resolved: TypeAlias = tuple[int | None, ...]
-"""A pod's number, or None, for each of the Service's ports with a named target; () if no target is named."""
+"""One port number of a pod, or None, for each of the Service's ports with a named target; () if no target is named."""
 
 _order = itemgetter(0)
 
@@ -50,7 +50,9 @@ class Group(NamedTuple):
 
 
 def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """Return the subsets of the Endpoints of `service`, before truncation; `pods` are those it selects.
+    """Return the subsets of the Endpoints of `service`, before truncation.
+
+    `pods` are the pods that the Service selects.
 
     A Service without ports has endpoints only if its cluster IP is "None".
     """
@@ -64,7 +66,7 @@ def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubse
 def _group(service: Service, names: Sequence[tuple[str, str]], pods: Iterable[Pod]) -> dict[Resolved, Group]:
     """Group the addresses of pods that belong into the endpoints by their resolved ports.
 
-    Left out are pods that have ended (phase Failed or Succeeded), have no address of the Service's IP family, or are
+    Pods are left out if they have ended (phase Failed or Succeeded), have no address of the Service's IP family, or are
     being deleted. If the Service publishes not-ready addresses, terminating pods are included and all addresses count
     as ready (`ShouldPodBeInEndpoints`, `addEndpointSubset`).
     """
@@ -91,7 +93,7 @@ def _group(service: Service, names: Sequence[tuple[str, str]], pods: Iterable[Po
 def pack(ports: Sequence[ServicePort], groups: Mapping[Resolved, Group]) -> list[EndpointSubset]:
     """Return a subset for each distinct set of groups that offers a port, in Kubernetes' order.
 
-    Without ports there is one subset with all addresses and no ports.
+    If the Service has no ports, there is one subset with all addresses and no ports.
     """
     if not ports:
         return [_subset(list(groups.values()), [])] if groups else []
@@ -131,7 +133,7 @@ def _sorted_addresses(lists: Sequence[list[PodAddress]]) -> list[EndpointAddress
 
 
 def count_addresses(subsets: Iterable[EndpointSubset]) -> tuple[int, int]:
-    """Return the numbers of ready and not-ready addresses; an address in two subsets counts twice."""
+    """Return the numbers of ready and of not-ready addresses; an address in two subsets counts twice."""
     ready = not_ready = 0
     for subset in subsets:
         ready += len(subset.addresses or ())
@@ -140,11 +142,11 @@ def count_addresses(subsets: Iterable[EndpointSubset]) -> tuple[int, int]:
 
 
 def truncate(subsets: list[EndpointSubset]) -> list[EndpointSubset]:
-    """Return `subsets` within `CAPACITY`, the same list if they are already.
+    """Return `subsets` within `CAPACITY`; if they do not exceed it, the same list.
 
-    Ready addresses have precedence: they are cut only if they alone exceed the capacity, and then no other address is
-    kept. Each subset keeps its proportional share, rounded up, until the capacity is reached. Within a subset the first
-    addresses are kept (`truncateEndpoints` in `endpoints_controller.go`).
+    Ready addresses have precedence: they are cut only if their number alone exceeds the capacity, and then no not-ready
+    address is kept. Each subset keeps its proportional share, rounded up, until the capacity is reached. Within a
+    subset the first addresses are kept (`truncateEndpoints` in `endpoints_controller.go`).
     """
     ready, not_ready = count_addresses(subsets)
     if ready + not_ready <= CAPACITY:

@@ -1,8 +1,8 @@
 """Computes the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
 
 Guarantee: `TriggerTimes` returns the same as Kubernetes' `TriggerTimeTracker` (`k8s.io/endpointslice/util`) for the
-same sequence of calls. The first call returns the creation time of a Service, later calls the oldest trigger time that
-is newer than at the call before. As in Kubernetes, two changes of one pod between two calls count as one.
+same sequence of calls. The first call returns the creation time of a Service. Later calls return the oldest trigger
+time that is newer than at the previous call. As in Kubernetes, two changes of one pod between two calls count as one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.clock import format_time, format_time_seconds
 
 _NEVER = -(1 << 63)
-"""Before any other time."""
+"""A time that is before any other time."""
 
 
 class _Seen(NamedTuple):
@@ -26,18 +26,19 @@ class _Seen(NamedTuple):
 class TriggerTimes:
     """The last seen trigger times of each Service, in microseconds since 1970.
 
-    Threads may call it concurrently for different Services, because each call reads and writes one key of the
+    Threads may use an instance concurrently for different Services, because each call reads and writes one key of the
     dictionary, which is atomic in Python. Calls for one Service must not overlap.
     """
 
     def __init__(self) -> None:
-        """Start without any Service."""
+        """Start without any recorded Service."""
         self._seen: dict[Key, _Seen] = {}
 
     def observe(self, service: Key, created_at: int | None, pods: Iterable[Pod]) -> int | None:
         """Record the current times and return the trigger time of the changes since the last call, None if unknown.
 
-        `created_at` is the Service's creation time. A pod's trigger time is when its Ready condition last changed.
+        `created_at` is the Service's creation time. A pod's trigger time is the time when its Ready condition last
+        changed.
         """
         times = {pod.metadata.name: time for pod in pods if (time := pod.ready_changed_at) is not None}
         before = self._seen.get(service)
@@ -50,7 +51,7 @@ class TriggerTimes:
         return min(changed, default=None)
 
     def forget(self, service: Key) -> None:
-        """Remove a deleted Service."""
+        """Remove the times of a deleted Service."""
         self._seen.pop(service, None)
 
 

@@ -3,9 +3,10 @@
 Guarantees, those of `reconcileByAddressType` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
 - For each of the Service's IP families the slices contain the endpoints of `desired_groups`, distributed by `pack`,
   with the hints that the Service requests.
-- A family without endpoints has a placeholder: one slice without endpoints and ports.
+- An IP family without endpoints has a placeholder: one slice without endpoints and ports.
 - Slices of another family, of ports that no pod has, and of an earlier Service of the same name are deleted.
-- Correct slices are only in the list `unchanged`. Applying the changes and calling again returns no writes.
+- Correct slices are only in the list `unchanged`. If the changes are applied and the function is called again, it
+  returns no writes.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def desired_changes(
 ) -> Changes:
     """Return the writes for `service`.
 
-    `pods` are the pods that it selects, `existing` its current slices. `shares` is called if the Service requests hints
-    by the CPU of zones.
+    `pods` are the pods that the Service selects, `existing` its current slices. `shares` is called only if the Service
+    requests hints that are based on the CPU of zones.
     """
     drafts: dict[str, list[Draft]] = {}
     for current in existing:
@@ -83,7 +84,7 @@ def _changes_of(
 
 
 def _keep_place(changes: Changes, service: Object, placeholder: Draft, labels: Mapping[str, str]) -> None:
-    """Ensure that there is a slice: keep an empty one from deletion, or create the placeholder."""
+    """Ensure that there is at least one slice: keep an empty slice that would be deleted, or create the placeholder."""
     if changes.create or changes.update or changes.unchanged:
         return
     for draft in changes.delete:
@@ -100,7 +101,7 @@ def _new(address_type: str, ports: list[EndpointPort]) -> Draft:
 
 
 def _is_owned(draft: Draft, service: Object) -> bool:
-    """Return whether a slice belongs to this Service, and not to an earlier one of the same name."""
+    """Return whether a slice belongs to this Service, not to an earlier Service of the same name."""
     owners = (draft.current and draft.current.metadata.owner_references) or ()
     return any((owner.uid, owner.kind, owner.api_version) == (service.uid, "Service", "v1") for owner in owners)
 

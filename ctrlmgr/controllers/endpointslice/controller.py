@@ -4,12 +4,12 @@ Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslice/endpoin
 
 - The slices with this controller's label and the Service's name are those of `desired_changes`. Correct slices are not
   written, so the trigger time only changes together with another field.
-- A Service without a selector, or an ExternalName, is ignored, and so are its slices.
-- No slice is created for a Service that is being deleted, nor in a namespace that is.
+- A Service without a selector, or of type ExternalName, is ignored, and so are its slices.
+- No slice is created for a Service that is being deleted, nor in a namespace that is being deleted.
 - A slice that a client edits or deletes is corrected at once. If a client changes its label to another manager or
   Service, it is replaced. Slices that are being deleted do not count.
 - The slices of a deleted Service are deleted, unless a client has removed their owner reference (orphaned them). In
-  Kubernetes the garbage collector deletes them; here either controller does.
+  Kubernetes the garbage collector deletes these slices; here either the garbage collector or this controller does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 CONTROLLER_NAME = DESCRIPTOR.name
 MAX_RETRIES = 15
-"""Retries of a failing Service before it is dropped, after 5 ms, doubling, up to 82 s (`maxRetries`)."""
+"""The number of retries of a failing Service before it is dropped; the first is after 5 ms, the delay doubles up to 82
+s (`maxRetries`).
+"""
 
 
 class EndpointSliceReconciler:
@@ -75,7 +77,7 @@ class EndpointSliceReconciler:
     def _write(self, service: Object, client: Client) -> None:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
-        # Called even if nothing is written, so that the next call compares with this one, as in Kubernetes.
+        # This is called even if nothing is written, so that the next call compares with this one, as in Kubernetes.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         existing = self._slices.list(service.key)
         zone_of = _remembering(self._zones.of)
@@ -88,14 +90,17 @@ class EndpointSliceReconciler:
 
 
 def _is_owned_by(key: Key) -> Callable[[Object], bool]:
-    """Return a function that says whether a slice's owner is a Service of that name; orphaned slices have none."""
+    """Return a function that says whether a slice's owner is a Service with the slice's label.
+
+    Orphaned slices have none.
+    """
     return lambda obj: any(
         (owner.kind, owner.name) == ("Service", key.name) for owner in obj.metadata.owner_references or ()
     )
 
 
 def _remembering(zone_of: Callable[[str], str | None]) -> Callable[[str], str | None]:
-    """Return a memoized function for one reconcile: many pods share a node."""
+    """Return a memoized function that is used for one reconcile, because many pods share a node."""
     known: dict[str, str | None] = {}
 
     def zone(node: str) -> str | None:

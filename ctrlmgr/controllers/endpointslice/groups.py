@@ -4,7 +4,7 @@ Guarantees, all of them Kubernetes 1.36's (`k8s.io/endpointslice`: `reconciler.g
 - Every pod with an address of the IP family is one endpoint, unless it has ended (phase Failed or Succeeded). A pod
   that is being deleted stays, as `terminating`, until it no longer exists.
 - A pod on a node that does not exist is left out, unless the Service publishes not-ready addresses.
-- Pods whose ports resolve to the same numbers are in one group. A port that a pod does not have is left out.
+- Pods whose ports resolve to the same numbers are in one group. A Service's port that a pod does not have is left out.
 - A group's ports are sorted as kube-controller-manager sorts them; its endpoints are in the order of the pods.
 """
 
@@ -27,7 +27,7 @@ Identity: TypeAlias = tuple[str, str, str, str]
 PortSet: TypeAlias = frozenset[EndpointPort]
 
 ZoneOf: TypeAlias = Callable[[str], str | None]
-"""Returns the zone of a node by name: "" without a zone, None if the node does not exist."""
+"""A function that returns the zone of a node by name: "" if the node has no zone, None if the node does not exist."""
 
 _CONDITIONS = {flags: EndpointConditions(*flags) for flags in itertools.product((False, True), repeat=3)}
 
@@ -40,9 +40,10 @@ class Group(NamedTuple):
 
 
 def address_types(service: Service) -> list[str]:
-    """Return the IP families of a Service's slices, the primary one first; both if unknown.
+    """Return the IP families of a Service's slices, the primary family first; both families if they are unknown.
 
-    Only objects from before dual-stack Services have no `ipFamilies`; for them the cluster IP decides.
+    Only Services that were stored before dual-stack Services existed have no `ipFamilies`; their cluster IP determines
+    the family.
     """
     families = [family for family in service.spec.ip_families or () if family in (IPV4, IPV6)]
     if families:
@@ -52,9 +53,9 @@ def address_types(service: Service) -> list[str]:
 
 
 def desired_groups(service: Service, pods: Iterable[Pod], address_type: str, zone_of: ZoneOf) -> dict[PortSet, Group]:
-    """Return the endpoints of one IP family by their ports; `pods` are those that the Service selects.
+    """Return the endpoints of one IP family, grouped by their ports; `pods` are the pods that the Service selects.
 
-    If no pod has an address of the family, the group is present and empty.
+    If no pod has an address of the family, the group exists and is empty.
     """
     ports = service.spec.ports or []
     names = [(target, port.protocol) for port in ports if isinstance(target := port.target, str)]

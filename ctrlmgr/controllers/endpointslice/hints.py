@@ -1,15 +1,15 @@
 """Assigns hints to endpoints: kube-proxy uses them to keep traffic in the same zone or node.
 
 Guarantees (KEP-4444 and KEP-2433; Kubernetes' `k8s.io/endpointslice/{trafficdist,topologycache}`):
-- Only ready endpoints have hints. They are a function of the endpoints, their current hints and the nodes' CPU.
-  Assigning again changes nothing, except in one case by CPU: see `balance`.
+- Only ready endpoints have hints. The hints depend only on the endpoints, their current hints and the nodes' CPU.
+  Assigning the hints again changes nothing, except in one case that `balance` describes.
 - `spec.trafficDistribution`: the hint is the endpoint's own zone; with `PreferSameNode` also its own node.
-- The annotation `service.kubernetes.io/topology-mode: Auto`, which has precedence: the hint is one zone, mostly the
-  endpoint's own. Zones get endpoints in proportion to their CPU, with at most a fifth too few. If that is impossible,
-  or an endpoint's zone is unknown, there are no hints.
+- The annotation `service.kubernetes.io/topology-mode: Auto` has precedence. With it, the hint is one zone, mostly the
+  endpoint's own. Zones get endpoints in proportion to their CPU; a zone gets at most a fifth too few. If that is
+  impossible, or an endpoint's zone is unknown, there are no hints.
 - Slices with acceptable hints are not changed, so that few slices are written.
 
-If several zones are equal candidates, Go takes any of them; here the first by name is taken.
+If several zones are equal candidates, Go chooses any of them; here the first zone by name is chosen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OVERLOAD = 0.2
 Shares: TypeAlias = Mapping[str, float]
 """The share of each zone in the CPU of all nodes."""
 
-_HINTS = "service.kubernetes.io/topology-aware-hints"  # deprecated, but it still has precedence
+_HINTS = "service.kubernetes.io/topology-aware-hints"  # This annotation is deprecated, but it still has precedence.
 _MODE = "service.kubernetes.io/topology-mode"
 
 
@@ -44,12 +44,12 @@ class Allocation(NamedTuple):
 
 
 def asks_for_topology(annotations: Mapping[str, str]) -> bool:
-    """Return whether a Service with these annotations requests hints by zones' CPU."""
+    """Return whether a Service with these annotations requests hints that are based on the CPU of zones."""
     return annotations.get(_HINTS, annotations.get(_MODE)) in ("Auto", "auto")
 
 
 def hint(changes: Changes, traffic_distribution: str) -> None:
-    """Assign the hints that `spec.trafficDistribution` requests; remove them if it requests none."""
+    """Assign the hints that `spec.trafficDistribution` requests; remove existing hints if it requests none."""
     match traffic_distribution:
         case "PreferClose" | "PreferSameZone":
             _assign(changes, lambda endpoint: _near(endpoint.zone, None))
@@ -68,7 +68,7 @@ def _near(zone: str | None, node: str | None) -> EndpointHints | None:
 
 
 def _assign(changes: Changes, hints_of: Callable[[Endpoint], EndpointHints | None]) -> None:
-    """Assign hints to ready endpoints and remove all others; a slice that this changes is updated."""
+    """Assign hints to ready endpoints and remove all other hints; slices that change move to the list of updates."""
     for draft in changes.create + changes.update:
         draft.endpoints = [_hinted(endpoint, hints_of) for endpoint in draft.endpoints]
     unchanged = []
@@ -88,9 +88,9 @@ def _hinted(endpoint: Endpoint, hints_of: Callable[[Endpoint], EndpointHints | N
 
 
 def hint_by_cpu(changes: Changes, shares: Shares | None) -> bool:
-    """Assign hints in proportion to the zones' `shares` (None: not known for every node).
+    """Assign hints in proportion to the zones' `shares` of CPU (None: a node's zone or CPU is not known).
 
-    Return whether hints were assigned; if not, existing ones are removed.
+    Return whether hints were assigned. If they were not, existing hints are removed.
     """
     count = sum(endpoint.is_ready for draft in changes for endpoint in draft.endpoints)
     allocations = allocate(shares, count)
@@ -113,9 +113,10 @@ def allocate(shares: Shares | None, count: int) -> dict[str, Allocation] | None:
 
 
 def _allot(changes: Changes, allocations: Mapping[str, Allocation]) -> bool:
-    """Assign hints in changed slices: first each endpoint's own zone, then move some to zones that lack endpoints.
+    """Assign hints in slices that change anyway.
 
-    Return False, with hints partly assigned, if the zone of an endpoint is unknown.
+    Each endpoint first gets its own zone; then some endpoints move to zones that lack endpoints. Return False, with
+    hints partly assigned, if the zone of an endpoint is unknown.
     """
     allotted = _keep_good(changes, allocations)
     drafts = changes.create + changes.update
@@ -131,7 +132,7 @@ def _allot(changes: Changes, allocations: Mapping[str, Allocation]) -> bool:
 
 
 def _keep_good(changes: Changes, allocations: Mapping[str, Allocation]) -> Counter[str]:
-    """Update unchanged slices with unsuitable hints; return the number of hints per zone of the others."""
+    """Move unchanged slices with unsuitable hints to the updates; return the hints per zone in the remaining slices."""
     allotted: Counter[str] = Counter()
     unchanged = []
     for draft in changes.unchanged:
@@ -146,7 +147,7 @@ def _keep_good(changes: Changes, allocations: Mapping[str, Allocation]) -> Count
 
 
 def _hints_by_zone(draft: Draft, allocations: Mapping[str, Allocation]) -> Counter[str] | None:
-    """Return a slice's number of hints per zone; None if some are missing, or name a zone without CPU."""
+    """Return the number of hints per zone in a slice; None if a hint is missing or names a zone without CPU."""
     found: Counter[str] = Counter()
     for endpoint in draft.endpoints:
         if endpoint.is_ready:
@@ -161,8 +162,9 @@ def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) 
     """Return how many endpoints each zone gives to others, and how many each receives (`getGivingAndReceivingZones`).
 
     One endpoint is moved at a time, from the zone with the largest surplus to the one with the largest deficit. Both
-    must be at least half an endpoint, and one of them at least a whole one. A zone may so exceed its maximum, by less
-    than half an endpoint more than it desires. Then the next call updates one more unchanged slice.
+    the surplus and the deficit must be at least 0.5, and one of them at least 1. A zone may therefore receive up to
+    half an endpoint more than its desired number, which can exceed its maximum. In that case the next call updates one
+    more unchanged slice.
     """
     distance = {zone: allotted.get(zone, 0) - allocation.desired for zone, allocation in allocations.items()}
     spare = {zone: each for zone, each in distance.items() if each > 0}
@@ -182,7 +184,7 @@ def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) 
 
 
 def _given_away(endpoint: Endpoint, giving: Counter[str], receiving: Counter[str]) -> Endpoint:
-    """Return an endpoint with a hint for a receiving zone, if its own zone gives one away."""
+    """Return the endpoint; if its own zone gives one away, with a hint for a receiving zone."""
     zone = endpoint.zone or ""
     if not endpoint.is_ready or not giving[zone]:
         return endpoint

@@ -1,11 +1,11 @@
 """The nodes of endpoints: their zones, and the share of each zone in all CPU.
 
 Guarantees:
-- A change of a node that slices refer to enqueues the Services of those slices. For the Services of its pods, these are
-  its creation, its deletion and a change of its zone; for Services that request hints by CPU also its readiness, CPU or
-  role.
-- Shares exist only if every counted node has a zone and a CPU capacity, and there are at least two zones. A node counts
-  if it is ready and not of the control plane (`SetNodes` in Kubernetes' `k8s.io/endpointslice/topologycache`).
+- The creation of a node, its deletion and a change of its zone enqueue the Services with pods on the node. These
+  changes, and a change of a node's readiness, CPU or role, also enqueue the Services that request hints by CPU.
+- The shares of zones exist only if every counted node has a zone and a CPU capacity, and there are at least two zones.
+  A node counts if it is ready and not a control plane node (`SetNodes` in Kubernetes'
+  `k8s.io/endpointslice/topologycache`).
 
 Kubernetes retries a Service with pods on a missing node for a while, and ignores other node changes until the Service
 or one of its pods changes. Here slices follow nodes as they follow pods.
@@ -33,12 +33,12 @@ _BY_TOPOLOGY = "asks for topology"
 
 
 class Zones:
-    """Answers from the current nodes; thread-safe."""
+    """The zones of the current nodes, and the shares of zones; thread-safe."""
 
     def __init__(self, nodes: Informer) -> None:
-        """Follow `nodes`; call it before they sync."""
+        """Follow `nodes`; call it before `nodes` syncs."""
         self._nodes = nodes.lister
-        self._known: tuple[Shares | None] | None = None  # the result of `shares`, until a node changes
+        self._known: tuple[Shares | None] | None = None  # The cached result of `shares`, until a node changes.
         nodes.add_handler(self._on_node, vital=True)
 
     def of(self, node: str) -> str | None:
@@ -47,7 +47,7 @@ class Zones:
         return None if found is None else found.labels.get(ZONE, "")
 
     def shares(self) -> Shares | None:
-        """Return the share of each zone in all CPU, None if unknown."""
+        """Return the share of each zone in all CPU; None if the shares are unknown."""
         known = self._known
         if known is None:
             known = self._known = (cpu_shares(self._nodes.list()),)
@@ -58,14 +58,17 @@ class Zones:
 
 
 class _Capacity(NamedTuple):
-    """The fields of a node for hints by CPU."""
+    """The fields of a node that determine hints by CPU."""
 
     zone: str
     cpu: int
 
 
 def cpu_shares(nodes: Iterable[Object]) -> dict[str, float] | None:
-    """Return the share of each zone in the CPU of `nodes`; None if some are unknown, or all are in one zone."""
+    """Return the share of each zone in the CPU of `nodes`.
+
+    None if a zone or CPU is unknown, or all nodes are in one zone.
+    """
     cpu: dict[str, int] = {}
     for node in nodes:
         capacity = _capacity(node)
@@ -92,7 +95,7 @@ class NodeChanges:
     """Maps a change of a node to the sorted keys of the affected Services."""
 
     def __init__(self, nodes: Informer, pods: Informer, services: Informer, pod_changes: PodChanges) -> None:
-        """Index `pods` by their nodes, and `services`; call it before they sync.
+        """Index `pods` by their nodes, and `services`; call it before both sync.
 
         `pod_changes` maps pods to Services.
         """
@@ -117,7 +120,7 @@ class NodeChanges:
         return sorted(found)
 
     def _services_on(self, change: Change) -> Iterable[Key]:
-        """Return the Services with pods on a node, as if each pod were new."""
+        """Return the Services with pods on a node; each pod is handled like a new pod."""
         for pod in self._pods.by_index(_BY_NODE, change.object.name):
             yield from self._services_of(Change(EventType.ADDED, None, pod, change.revision))
 

@@ -1,7 +1,7 @@
 """The slices that one controller manages, including its own writes that the cache does not contain yet.
 
 Slices have generated names: a controller that reads a cache without the slice that it has just created would create
-another. `OwnWrites` states the guarantees of `list`. `keys` is empty for changes that this process wrote.
+another. The guarantees of `list` are those of `OwnWrites`. `keys` returns no keys for changes that this process wrote.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ctrlmgr.informer import Change, Informer
 class OwnSlices:
     """The slices with one `managed-by` label, by the Service or Endpoints object that their label names.
 
-    Thread-safe in the same way as `OwnWrites`.
+    It is thread-safe in the same way as `OwnWrites`.
     """
 
     def __init__(self, slices: Informer, manager: str, seen: Callable[[], Revision]) -> None:
-        """Index `slices` by their owners; call it before they sync.
+        """Index `slices` by their owners; call it before `slices` syncs.
 
-        They are at least at the revision that `seen` returns.
+        The cached slices are at least at the revision that `seen` returns.
         """
         self._index = f"kept by {manager}"
         slices.add_index(self._index, lambda obj: map(str, self._owners(obj)))
@@ -42,13 +42,13 @@ class OwnSlices:
 
     def list(self, owner: Key) -> list[Object]:
         """Return the slices of `owner` that are not being deleted, sorted by key."""
-        seen = self._seen()  # before the cache is read, which can only be newer
+        seen = self._seen()  # Read the revision before the cache; the cache can then only be newer.
         found = {obj.key: obj for obj in self._slices.by_index(self._index, str(owner))}
         self.writes.lay_over(owner, found, seen)
         return [obj for _, obj in sorted(found.items()) if not obj.is_terminating]
 
     def is_free(self, key: Key) -> bool:
-        """Return whether the cache has no slice of that name."""
+        """Return whether no slice of that name is in the cache."""
         return self._slices.get(key) is None
 
     def keys(self, change: Change) -> Iterable[Key]:

@@ -1,14 +1,15 @@
-"""Distributes endpoints to slices so that few slices are written.
+"""Distributes endpoints to slices such that few slices are written.
 
 Guarantees, those of `reconcileByPortMapping` and `finalize` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
 - Afterwards every wanted endpoint is in exactly one slice, and no slice exceeds `MAX_ENDPOINTS`, unless another client
   caused it.
 - An endpoint stays in its slice. An unchanged slice is not written; a slice that loses all endpoints is deleted.
-- New endpoints are added first to slices that are written anyway, the fullest first. The rest, if it fits, is added to
-  the one unchanged slice that is then closest to full; otherwise to new slices. Slices are never rebalanced.
-- If one slice would be deleted and another created, the first is overwritten instead (`recycle`).
+- New endpoints are added first to slices that are written anyway, the fullest first. The remaining endpoints are added
+  to the unchanged slice that is closest to full afterwards, if they fit into one, or to new slices. Slices are never
+  rebalanced.
+- If one slice would be deleted and another created, the former is overwritten instead (`recycle`).
 
-Unlike in Go nothing depends on the order of maps: the same input gives the same slices.
+Unlike in Go, the result does not depend on the order of maps: the same input gives the same slices.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Draft:
     """A slice in its desired state.
 
     `current` is the existing slice (None: it is to be created). The lists may be shared with the cache, so they are
-    replaced and never changed. `relabel` says that its labels need an update, `renew` that only its name is kept.
+    replaced and never changed. `relabel` says that the slice's labels need an update, `renew` that only the slice's
+    name is kept.
     """
 
     address_type: str
@@ -51,7 +53,7 @@ class Draft:
 
     @property
     def differs(self) -> bool:
-        """Return whether it differs from the existing slice."""
+        """Return whether the draft differs from the existing slice."""
         if self.current is None or self.renew or self.relabel:
             return True
         return self.endpoints != (self.current.view(EndpointSlice).endpoints or [])
@@ -67,7 +69,7 @@ class Changes:
     unchanged: list[Draft] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Draft]:
-        """Iterate over the slices that exist afterwards."""
+        """Iterate over the slices that exist after the writes."""
         return chain(self.create, self.update, self.unchanged)
 
     def add(self, other: Changes) -> None:
@@ -84,9 +86,10 @@ def pack(
     new: Callable[[], Draft],
     is_labelled: Callable[[Draft], bool],
 ) -> Changes:
-    """Return the changes of the slices of one set of ports, which should contain `wanted`; empties `wanted`.
+    """Return the changes of the slices with one set of ports.
 
-    `new` returns an empty slice with these ports.
+    Afterwards the slices contain the endpoints in `wanted`, which this empties. `new` returns an empty slice with these
+    ports.
     """
     changes = Changes()
     for draft in existing:
@@ -128,7 +131,7 @@ def _sort(
 
 
 def is_same(desired: Endpoint, existing: Endpoint) -> bool:
-    """Compare endpoints of one identity, without hints and targets' versions (`EndpointsEqualBeyondHash`)."""
+    """Compare endpoints with the same identity, ignoring hints and targets' versions (`EndpointsEqualBeyondHash`)."""
     return desired == existing or (
         desired.conditions == existing.conditions
         and desired.node_name == existing.node_name
@@ -146,7 +149,10 @@ def _emptiness(draft: Draft) -> int:
 
 
 def _closest(drafts: Iterable[Draft], count: int) -> Draft | None:
-    """Return the draft that is closest to full after adding `count` endpoints; None if it fits into none."""
+    """Return the draft that is closest to full after adding `count` endpoints.
+
+    None if they do not fit into any draft.
+    """
     if count >= MAX_ENDPOINTS:
         return None
     fitting = [draft for draft in drafts if len(draft.endpoints) + count <= MAX_ENDPOINTS]
@@ -154,13 +160,13 @@ def _closest(drafts: Iterable[Draft], count: int) -> Draft | None:
 
 
 def _fill(draft: Draft, wanted: dict[Identity, Endpoint]) -> None:
-    """Move the first endpoints of `wanted` into a slice, as far as it has room; the slice must own its list."""
+    """Move as many of the first endpoints of `wanted` into a slice as fit; the slice must own its list."""
     room = max(MAX_ENDPOINTS - len(draft.endpoints), 0)
     draft.endpoints += [wanted.pop(key) for key in list(islice(wanted, room))]
 
 
 def recycle(changes: Changes, may_stay: Callable[[Draft], bool]) -> None:
-    """Overwrite deleted slices that `may_stay` with created ones, as long as there are both."""
+    """Overwrite deleted slices for which `may_stay` is True with created ones, as long as there are both."""
     gone = []
     for draft in changes.delete:
         if changes.create and may_stay(draft):

@@ -3,7 +3,7 @@
 Guarantees:
 - A body has Go's encoding: fields in its order, labels and annotations sorted, empty lists as `null`.
 - The generation counts every write (`pkg/registry/discovery/endpointslice`); all finalizers are kept.
-- A slice has all labels of its Service, except those that say whose slice it is (`setEndpointSliceLabels` in
+- A slice has all labels of its Service, except labels that identify the owner of a slice (`setEndpointSliceLabels` in
   Kubernetes' `k8s.io/endpointslice/utils.go`).
 """
 
@@ -42,7 +42,7 @@ _take_metadata = msgspec.json.Decoder(_Metadata).decode
 class Appearance(NamedTuple):
     """The metadata that all slices of one Service or Endpoints object share.
 
-    A new slice has these annotations; an existing one also keeps its others.
+    A new slice has these annotations; an existing slice also keeps its other annotations.
     """
 
     namespace: str
@@ -61,7 +61,7 @@ def appearance_of(service: Object, trigger_time: int | None) -> Appearance:
 
 
 def owner(kind: str, obj: Object) -> OwnerReference:
-    """Return the controller owner reference to a v1 object."""
+    """Return the controller owner reference to an object of the API version v1."""
     return OwnerReference("v1", kind, obj.name, obj.uid, controller=True, block_owner_deletion=True)
 
 
@@ -80,7 +80,7 @@ def desired_labels(service: Object) -> dict[str, str]:
 
 
 def new_slice(draft: Draft, appearance: Appearance, name: str) -> Object:
-    """Return the object to create for a draft."""
+    """Return the slice to create for a draft."""
     metadata = ObjectMeta(
         name=name,
         generate_name=appearance.prefix,
@@ -94,7 +94,7 @@ def new_slice(draft: Draft, appearance: Appearance, name: str) -> Object:
 
 
 def changed_slice(draft: Draft, appearance: Appearance) -> Object:
-    """Return the update of a draft's `current` object, at its revision."""
+    """Return the updated slice for a draft, at the revision of its `current` slice."""
     current = draft.current
     assert current is not None
     changes: dict[str, Any] = {
@@ -110,7 +110,7 @@ def changed_slice(draft: Draft, appearance: Appearance) -> Object:
 
 
 def _annotations(current: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str] | None:
-    """Return `current` with the `wanted` ones, without an old trigger time."""
+    """Return the annotations `current` with the `wanted` ones, without an old trigger time."""
     kept = {key: value for key, value in current.items() if key != TRIGGER_TIME}
     return dict(sorted({**kept, **wanted}.items())) or None
 

@@ -1,6 +1,6 @@
 """Writes changes to slices: generates names, and makes one request for each slice.
 
-Guarantees: creations are first and deletions last, so that no endpoint is missing in between. If creation is not
+Guarantees: slices are created first and deleted last, so that no endpoint is missing in between. If creation is not
 allowed, updates and deletions are still made.
 """
 
@@ -29,14 +29,14 @@ class SliceWriter:
     """Writes the slices of one manager; thread-safe in the same way as `OwnSlices`."""
 
     def __init__(self, slices: OwnSlices, random: Random) -> None:
-        """Write `slices`, and generate names with `random`."""
+        """Write to the slices of `slices`; generate names with `random`."""
         self._slices = slices
         self._random = random
 
     def write(self, owner: Key, changes: Changes, appearance: Appearance, client: Client, *, may_create: bool) -> None:
         """Write `changes` to the slices of `owner`; raises the errors of `client`.
 
-        In a terminating namespace nothing is created, without an error.
+        In a terminating namespace no slices are created, and no error is raised.
         """
         try:
             for draft in changes.create if may_create else ():
@@ -48,12 +48,15 @@ class SliceWriter:
         self.delete(owner, (draft.current for draft in changes.delete if draft.current is not None), client)
 
     def delete(self, owner: Key, slices: Iterable[Object], client: Client) -> None:
-        """Delete slices of `owner`; already deleted ones are not an error."""
+        """Delete slices of `owner`; a slice that was already deleted is not an error."""
         for obj in slices:
             self._slices.writes.delete(owner, obj, client)
 
     def _free_name(self, appearance: Appearance) -> str:
-        """Return a name that is free in the cache; if the log has it, the creation fails and is retried."""
+        """Return a name that no cached slice has.
+
+        If the log has a slice of that name, the creation fails and is retried.
+        """
         name = generate_name(appearance.prefix, self._random)
         for _ in range(_NAME_ATTEMPTS):
             if self._slices.is_free(Key(appearance.namespace, name)):

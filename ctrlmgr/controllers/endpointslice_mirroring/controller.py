@@ -4,11 +4,13 @@ Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslicemirrorin
 
 - Endpoints are mirrored if there is a Service of their name without a selector, unless they have the label
   `endpointslice.kubernetes.io/skip-mirror: "true"` or are a leader election lock. Otherwise their slices are deleted.
-- There is one slice for each IP family and set of ports that `mirrored_groups` returns, and none for an empty one.
+- There is one slice for each IP family and set of ports that `mirrored_groups` returns, and no slice for an empty set
+  of endpoints.
 - A slice has the labels and annotations of its Endpoints, except the trigger time and `kubectl apply`'s annotation.
-- Slices with the label of this controller and the Endpoints' name are adopted; surplus ones are deleted. A slice that a
-  client edits or deletes is corrected at once.
-- Correct slices are not written. No slice is created for Endpoints that are being deleted, nor in a namespace that is.
+- Slices with the label of this controller and the Endpoints' name are adopted; surplus slices are deleted. A slice that
+  a client edits or deletes is corrected at once.
+- Correct slices are not written. No slice is created for Endpoints that are being deleted, nor in a namespace that is
+  being deleted.
 
 Unlike in Kubernetes, a slice of earlier Endpoints of the same name gets its new owner even if nothing else changed.
 """
@@ -46,13 +48,13 @@ MANAGER = "endpointslicemirroring-controller.k8s.io"
 """The value of the label `MANAGED_BY` on mirrored slices."""
 
 MAX_RETRIES = 15
-"""Retries of failing Endpoints before they are dropped (`maxRetries`)."""
+"""The number of retries of failing Endpoints before they are dropped (`maxRetries`)."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def is_for_mirroring(endpoints: Object) -> bool:
-    """Return whether Endpoints may be mirrored, by their own labels and annotations (`shouldMirror`)."""
+    """Return whether Endpoints may be mirrored, judging by their own labels and annotations (`shouldMirror`)."""
     return endpoints.labels.get(SKIP_MIRROR) != "true" and LEADER not in endpoints.annotations
 
 
@@ -95,7 +97,7 @@ def appearance_of(endpoints: Object) -> Appearance:
 def _mirror(
     changes: Changes, existing: list[Draft], new: Draft, wanted: dict[Identity, Endpoint], appearance: Appearance
 ) -> None:
-    """Update the first slice of one IP family and set of ports to `wanted`, or create it; delete the others."""
+    """Update the first slice of one IP family and set of ports to `wanted`, or create it; delete the other slices."""
     if not existing:
         new.endpoints = [*wanted.values()]
         changes.create.append(new)
@@ -179,15 +181,15 @@ def _has_no_selector(service: Object) -> bool:
 
 
 def _service_keys(change: Change) -> Iterable[Key]:
-    """Return the key of a Service that has or had no selector."""
+    """Return the key of a Service that has no selector, or had none before the change."""
     return {service.key for service in (change.old, change.new) if service is not None and _has_no_selector(service)}
 
 
 def _endpoints_keys(services: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a change to the Endpoints to enqueue: those that are or were mirrored.
+    """Return a function from a change to the Endpoints to enqueue: Endpoints that are or were mirrored.
 
-    Endpoints of a Service with a selector change often and are not enqueued. When the Service gets the selector, it is
-    enqueued itself.
+    Endpoints of a Service with a selector change often and are not enqueued. When a Service gets a selector, the change
+    of the Service enqueues its Endpoints.
     """
 
     def keys(change: Change) -> Iterable[Key]:

@@ -2,7 +2,7 @@
 
 Guarantees, those of `reconcile` (Kubernetes' `pkg/controller/endpointslicemirroring/reconciler.go`), which repacks the
 subsets first (`RepackSubsets` in `pkg/api/v1/endpoints/util.go`):
-- The division into subsets does not matter: an address is under the set of all ports that it offers.
+- The division into subsets does not matter: an address belongs to the set of all ports that it offers.
 - An address that is ready in one subset and not ready in another, at the same port, is not ready.
 - Each set of ports has at most `MAX_ADDRESSES` addresses, ready ones first; invalid IP addresses are left out.
 """
@@ -22,7 +22,7 @@ MAX_ADDRESSES = 1000
 """The maximum number of mirrored addresses per set of ports (`--mirroring-max-endpoints-per-subset`)."""
 
 Host: TypeAlias = tuple[str, str]
-"""The identity of an address: the IP address, and the uid of its target."""
+"""The identity of an address: the IP address, and the uid of its target object."""
 
 _READY = EndpointConditions(ready=True)
 _NOT_READY = EndpointConditions(ready=False)
@@ -51,14 +51,14 @@ def mirrored_groups(subsets: Iterable[EndpointSubset]) -> dict[str, dict[PortSet
 
 
 class Skipped(NamedTuple):
-    """The number of addresses that are not mirrored, and how many of those are invalid."""
+    """The number of addresses that are not mirrored, and how many of these are invalid."""
 
     number: int
     invalid: int
 
 
 def skipped_addresses(subsets: Iterable[EndpointSubset]) -> Skipped:
-    """Count the addresses that `mirrored_groups` leaves out, once for each set of ports."""
+    """Count the addresses that `mirrored_groups` leaves out; an address counts once for each set of ports."""
     subsets = list(subsets)
     everything = [address for subset in subsets for address in _all(subset)]
     if len(everything) <= MAX_ADDRESSES and all(map(_is_valid, everything)):
@@ -84,7 +84,7 @@ def _is_valid(address: EndpointAddress) -> bool:
 
 
 def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
-    """Return equivalent subsets, no two of which have the same addresses; addresses are sorted."""
+    """Return equivalent subsets with sorted addresses; no two of these subsets have the same addresses."""
     addresses: dict[Host, EndpointAddress] = {}
     offers: dict[SubsetPort | None, dict[Host, bool]] = {}
     for offer in _offers(subsets):
@@ -107,7 +107,7 @@ def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
 
 
 def _offers(subsets: Iterable[EndpointSubset]) -> Iterator[_Offer]:
-    """Yield every address at each of its ports; with port None if its subset has no ports."""
+    """Yield every address at each of its ports; if its subset has no ports, once with the port None."""
     for subset in subsets:
         ports: list[SubsetPort | None] = [*(subset.ports or (None,))]
         for addresses, ready in ((subset.addresses, True), (subset.not_ready_addresses, False)):

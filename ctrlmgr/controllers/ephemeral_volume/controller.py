@@ -1,8 +1,8 @@
-"""The ephemeral volume controller: each ephemeral volume of a pod has its own claim, which is deleted with the pod.
+"""The ephemeral volume controller: each ephemeral volume of a pod gets its own claim, which is deleted with the pod.
 
 Guarantees, Kubernetes' (`pkg/controller/volume/ephemeral/controller.go`): the claim's name is `POD-VOLUME`, and the pod
-owns it. If another owner's claim has that name, it is not changed, an Event reports it, and the pod's later volumes
-wait. A claim that is deleted while its pod exists is created again. A terminating pod gets no claims.
+owns it. If a claim of another owner has that name, that claim is not changed. An Event reports it, and the pod's later
+volumes wait. A claim that is deleted while its pod exists is created again. A terminating pod gets no claims.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def claim_for(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> dict[str, An
 
 
 class EphemeralVolumes:
-    """Reconciles a pod's ephemeral volumes."""
+    """Reconciles the ephemeral volumes of a pod."""
 
     def __init__(self, pods: Lister, claims: Lister, recorder: Recorder) -> None:
         """Read from these caches; pods are indexed by the claims of their ephemeral volumes."""
         self._pods, self._claims, self._recorder = pods, claims, recorder
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Create the missing claims; raises the errors of the API, and an error for another owner's claim."""
+        """Create the missing claims; raises the errors of the API, and an error if a claim has another owner."""
         pod = self._pods.get(key)
         if pod is None or pod.is_terminating:
             return
@@ -67,7 +67,7 @@ class EphemeralVolumes:
             if not is_controlled_by(found, pod):
                 problem = f"PVC {key} was not created for pod {pod.key} (pod is not owner)"
                 self._tell(pod, volume, problem)
-                raise CtrlmgrError(problem)  # its other volumes wait, as in Kubernetes
+                raise CtrlmgrError(problem)  # The pod's other volumes wait, as in Kubernetes.
             return
         try:
             client.create(Object.from_dict(wanted))
@@ -79,13 +79,13 @@ class EphemeralVolumes:
         self._recorder.event(pod, WARNING, "FailedBinding", f"ephemeral volume {volume['name']}: {problem}")
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
-        """Yield the pods that use a deleted claim, which may have to be created again."""
+        """Yield the pods that use a deleted claim, because the claim may have to be created again."""
         if change.new is None:
             yield from (each.key for each in pods_of_claim(self._pods, change.object.key))
 
 
 def pod_keys(change: Change) -> Iterator[Key]:
-    """Yield a new pod with ephemeral volumes; its volumes cannot change later."""
+    """Yield a new pod with ephemeral volumes; the volumes of a pod cannot change later."""
     pod = change.new
     if pod is None or pod.is_terminating or (change.old is not None and change.old.uid == pod.uid):
         return

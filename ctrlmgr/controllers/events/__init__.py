@@ -1,1 +1,1 @@
-"""Events (the API objects): recording, merging of repeated Events, and their expiry."""
+"""Events (the API objects): how they are recorded, merged when they repeat, and expired."""

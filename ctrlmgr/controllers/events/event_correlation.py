@@ -2,10 +2,11 @@
 
 Guarantees, all of them client-go's (`tools/record/events_cache.go`, `EventCorrelator`):
 - An equal occurrence increments the count of the same Event.
-- Occurrences that differ only in their message are combined into one Event from the tenth message on, until ten minutes
-  pass without another.
-- One component may record 25 occurrences about one object, and one more every five minutes; the rest is dropped.
-- It is pure except for its caches: the 4,096 most recent entries of each kind, with messages of at most 16 MiB.
+- From the tenth message on, occurrences that differ only in their message are combined into one Event. This ends after
+  ten minutes without such an occurrence.
+- One component may record 25 occurrences about one object, and one more every five minutes; all others are dropped.
+- Correlation is pure except for its caches: the 4,096 most recent entries of each kind, with messages of at most 16
+  MiB.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.caches import BoundedCache
 
 REMEMBERED: Final = 4096
-"""Maximum entries of each cache (`maxLruCacheEntries`)."""
+"""The maximum number of entries of each cache (`maxLruCacheEntries`)."""
 _SIZE: Final = 16 * 1024 * 1024
-"""Maximum bytes of cached messages."""
+"""The maximum size of the cached messages, in bytes."""
 SIMILAR: Final = 10
-"""The number of messages from which they are combined (`defaultAggregateMaxEvents`)."""
+"""The number of distinct messages from which occurrences are combined (`defaultAggregateMaxEvents`)."""
 INTERVAL: Final = 600.0
-"""Seconds without another message after which they are forgotten (`defaultAggregateIntervalInSeconds`)."""
+"""Seconds without another message after which a group of messages is removed (`defaultAggregateIntervalInSeconds`)."""
 BURST: Final = 25
-"""Occurrences that one component may record at once about one object (`defaultSpamBurst`)."""
+"""The number of occurrences that one component may record at once about one object (`defaultSpamBurst`)."""
 REFILL: Final = 300.0
-"""Seconds until it may record one more (`defaultSpamQPS`)."""
+"""Seconds until a component may record one more occurrence about an object (`defaultSpamQPS`)."""
 
 _COMBINED: Final = "(combined from similar events): "
 
 
 class Occurrence(NamedTuple):
-    """Something that happened to an object, as a controller records it."""
+    """A fact about an object, as a controller records it in an Event."""
 
     subject: ObjectReference
     type: str
@@ -42,21 +43,24 @@ class Occurrence(NamedTuple):
     reason: str
     message: str
     component: str
-    """The component that records it."""
+    """The component that records the occurrence."""
     action: str
     """The component's action, if Kubernetes has a word for it."""
     at: int
-    """The time, in microseconds since 1970."""
+    """The time of the occurrence, in microseconds since 1970."""
     name: str
-    """The name of its Event, if it becomes a new one."""
+    """The name of the occurrence's Event, if it becomes a new Event."""
     instance: str = ""
-    """The process of the component; only in Events of the newer API (`events.k8s.io`)."""
+    """The process in which the component runs; only Events of the newer API (`events.k8s.io`) contain it."""
     related: ObjectReference | None = None
-    """A related object; only in Events of the newer API."""
+    """A related object; only Events of the newer API contain it."""
 
 
 class Sighting(NamedTuple):
-    """An Event to write: `told` is its latest occurrence, `name` and `first` are those of the first."""
+    """An Event to write.
+
+    `told` is its latest occurrence; `name` and `first` are the name and time of its first occurrence.
+    """
 
     told: Occurrence
     name: str
@@ -66,7 +70,7 @@ class Sighting(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """Occurrences that differ only in their message; the messages are the keys, oldest first."""
+    """Occurrences that differ only in their messages; `messages` has the messages as keys, oldest first."""
 
     messages: dict[str, None] = field(default_factory=dict)
     latest: float = 0.0
@@ -74,7 +78,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Bucket:
-    """A token bucket; `tokens` is the number at time `at`, at most `BURST`."""
+    """A token bucket; `tokens` is the number of tokens at the time `at`, at most `BURST`."""
 
     at: float
     tokens: float = BURST
@@ -89,7 +93,7 @@ class _Bucket:
 
 
 class Correlator:
-    """Correlates occurrences; for one thread at a time."""
+    """Correlates occurrences; only one thread may use an instance at a time."""
 
     def __init__(self) -> None:
         """Start with empty caches."""
@@ -98,7 +102,7 @@ class Correlator:
         self._buckets: BoundedCache[Hashable, _Bucket] = BoundedCache("event-sources", entries=REMEMBERED)
 
     def correlate(self, told: Occurrence, now: float) -> Sighting | None:
-        """Return the Event to write, None to drop it; `now` is in monotonic seconds."""
+        """Return the Event to write, None to drop the occurrence; `now` is in monotonic seconds."""
         told, key = self._combined(told, now)
         before = self._seen.get(key)
         sighting = Sighting(told, told.name, told.at, 1)
@@ -108,7 +112,7 @@ class Correlator:
         return sighting if self._may_tell(told, now) else None
 
     def _combined(self, told: Occurrence, now: float) -> tuple[Occurrence, Hashable]:
-        """Return the occurrence, combined if its group is large, and the key of its Event."""
+        """Return the occurrence, combined if its group has many messages, and the key of its Event."""
         key = (_source(told), told.type, told.reason)
         group = self._groups.get(key)
         if group is None or now - group.latest > INTERVAL:
@@ -129,6 +133,6 @@ class Correlator:
 
 
 def _source(told: Occurrence) -> tuple[str, ...]:
-    """Return the component and the object, without the object's version."""
+    """Return the component and the object, without the object's resource version."""
     subject = told.subject
     return told.component, subject.kind, subject.namespace, subject.name, subject.uid, subject.api_version

@@ -2,8 +2,8 @@
 
 Guarantees:
 - Watchers receive DELETED, as when an etcd lease expires; finalizers do not hold an Event.
-- The age of an Event is the age of its newest state in the log. A restart does not change it, and incrementing its
-  count resets it.
+- The age of an Event is the age of its newest state in the log. A restart does not change the age; incrementing the
+  Event's count resets it.
 - An Event that changes at the moment of its expiry is kept.
 - One append deletes many Events.
 
@@ -34,28 +34,28 @@ CONTROLLER_NAME: Final = "event-expiry"
 INTERVAL: Final = 10.0
 """Seconds between checks, which is the maximum delay of an expiry."""
 AT_ONCE: Final = 500
-"""How many Events one append deletes."""
+"""The maximum number of Events that one append deletes."""
 
 ROOM: Final = 1_000
-"""How many outdated states may be kept, in addition to twice the number of Events at the last cleanup."""
+"""The number of outdated states that may be kept, in addition to twice the number of Events at the last cleanup."""
 
 _ALL: Final = Key("", "events")
 
 
 class EventExpiry:
-    """Reconciles a single key: all Events."""
+    """Reconciles a single key, which represents all Events."""
 
     def __init__(self, events: Informer, event_log: EventLog, ttl: float, *, clock: Clock) -> None:
-        """Expire the Events of `events`, which has not synced yet, after `ttl` seconds."""
+        """Expire Events after `ttl` seconds; the informer `events` has not synced yet."""
         self._events = events.lister
         self._log = event_log
         self._ttl = ttl
         self._clock = clock
-        # Guards the following fields.
+        # Guards the fields below.
         self._lock = threading.Lock()
-        # A heap of the current states of Events and some outdated ones, which are skipped.
+        # A heap of the current states of Events and some outdated states, which are skipped.
         self._states: list[tuple[Revision, Key]] = []
-        # The size at which outdated states are removed.
+        # The heap size at which outdated states are removed.
         self._room = ROOM
         events.add_handler(self._observe)
 
@@ -69,13 +69,14 @@ class EventExpiry:
             return
         with self._lock:
             heapq.heappush(self._states, (change.new.revision, change.new.key))
-            if len(self._states) > self._room:  # while another process leads, none are popped
+            # While another process is the leader, this process pops no states, so the heap grows.
+            if len(self._states) > self._room:
                 self._states = [state for state in self._states if self._event(state) is not None]
                 heapq.heapify(self._states)
                 self._room = 2 * len(self._states) + ROOM
 
     def _event(self, state: tuple[Revision, Key]) -> Object | None:
-        """Return the Event in this state, None if it has changed."""
+        """Return the Event in this state, None if the Event has changed or was deleted."""
         revision, key = state
         event = self._events.get(key)
         return event if event is not None and event.revision == revision else None
@@ -85,7 +86,10 @@ class EventExpiry:
         yield _ALL
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Delete expired Events; raises `Conflict` or `NotFound` if some have changed, and is then retried."""
+        """Delete expired Events.
+
+        Raises `Conflict` or `NotFound` if some Events have changed; the reconcile is then retried.
+        """
         newest = self._log.revision_at(self._clock.now() - round(self._ttl * 1_000_000))
         while expired := self._pop(newest):
             try:

@@ -23,7 +23,7 @@ def key_of(wanted: Sighting | Series) -> Key:
 
 
 def event_of(wanted: Sighting | Series) -> Object:
-    """Return the complete Event."""
+    """Return the complete Event for a sighting or a series."""
     return Object.from_dict(_in_series(wanted) if isinstance(wanted, Series) else _counted(wanted))
 
 

@@ -4,14 +4,15 @@ Guarantees:
 
 - Recording only appends to a queue: it never waits and never fails. If 1,000 occurrences are queued already, further
   ones are dropped. Their number is logged at once and then at most every ten seconds.
-- There are two recorders, as in client-go. Most controllers' (`tools/record`) combines similar occurrences, counts
-  equal ones and limits the rate of a component (`event_correlation`). The other (`tools/events`, the API
-  `events.k8s.io/v1`) turns repeated occurrences into a series (`series`); the scheduler and the repairs use it.
-- If the log is unavailable, the queue waits, for up to 12 tries. An Event that the log refuses is dropped; a
-  terminating namespace accepts no Events.
+- There are two kinds of recorders, as in client-go. The recorder of most controllers (`tools/record`) combines similar
+  occurrences, counts equal ones and limits the rate of a component (`event_correlation`). The scheduler and the repairs
+  use the other recorder (`tools/events`, the API `events.k8s.io/v1`), which turns repeated occurrences into a series
+  (`series`).
+- If the log is unavailable, an Event is tried up to 12 times, and the rest of the queue waits. An Event that the log
+  refuses is dropped; a terminating namespace accepts no Events.
 - After `close` each queued occurrence is tried once more.
 
-An `EventRecorder` records for one component; controllers know only this class. One `EventBroadcaster` writes the Events
+An `EventRecorder` records for one component; controllers use only this class. One `EventBroadcaster` writes the Events
 of a process, on its own thread. Each Event is written as its component's user.
 """
 
@@ -44,21 +45,23 @@ NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
 QUEUED: Final = 1000
-"""Maximum number of queued occurrences (`maxQueuedEvents`)."""
+"""The maximum number of queued occurrences (`maxQueuedEvents`)."""
 TRIES: Final = 12
-"""Maximum tries per Event (`maxTriesPerEvent`)."""
+"""The maximum number of tries per Event (`maxTriesPerEvent`)."""
 PAUSE: Final = 10.0
-"""Seconds between tries; before the second a random part of it, so that processes do not retry at the same time."""
+"""Seconds between tries. Before the second try it is a random part of this time, so that processes do not retry
+simultaneously.
+"""
 
 QUIET: Final = 10.0
-"""Seconds between log lines about dropped occurrences, because a line for each would cost as much as an Event."""
+"""Seconds between log lines about dropped occurrences; a line for each occurrence would cost as much as an Event."""
 
 _LOOK_UP: Final = 0.5
-"""Seconds between checks of `run` whether to stop."""
+"""Seconds after which `run` checks again whether to stop."""
 
 
 class Recorder(Protocol):
-    """Records Events for a controller."""
+    """Records the Events of a controller."""
 
     def event(
         self,
@@ -72,12 +75,12 @@ class Recorder(Protocol):
     ) -> None:
         """Record that something happened to `subject`: `type` is `Normal` or `Warning`, `reason` in CamelCase.
 
-        `action` is the component's action, `related` a related object; only Events of the newer API have them.
+        `action` is the component's action, `related` a related object; only Events of the newer API contain these two.
         """
 
 
 class Silent:
-    """A recorder that drops everything."""
+    """A recorder that drops all Events."""
 
     def event(
         self,
@@ -97,10 +100,10 @@ SILENT: Final[Recorder] = Silent()
 
 @contextmanager
 def failures_told(recorder: Recorder, subject: Object, reason: str, message: str) -> Iterator[None]:
-    """Record an Event about `subject` if the API refuses a write in the block, and raise the error again.
+    """Record an Event about `subject` if the API refuses a write in the block, then raise the error again.
 
-    Conflicts are not recorded, because the controller retries. If the log itself fails, it would not accept an Event
-    either.
+    Conflicts are not recorded, because the controller retries. If the log itself fails, nothing is recorded, because
+    the log would not accept an Event either.
     """
     try:
         yield
@@ -114,7 +117,7 @@ class EventRecorder:
     """Records Events for one component; thread-safe."""
 
     def __init__(self, broadcaster: EventBroadcaster, component: str, client: PatchClient, instance: str = "") -> None:
-        """`EventBroadcaster.recorder` creates it; `instance` names the process, for Events of the newer API."""
+        """Record through `broadcaster`; `instance` identifies this process in Events of the newer API."""
         self._broadcaster = broadcaster
         self._component = component
         self._client = client
@@ -140,7 +143,10 @@ class EventRecorder:
 
 
 class _Task(NamedTuple):
-    """An Event to write through `client`; `tries` counts attempts, `due` (monotonic seconds) is the next one."""
+    """An Event to write through `client`.
+
+    `tries` is the number of attempts so far, `due` the time of the next one in monotonic seconds.
+    """
 
     wanted: Sighting | Series
     client: PatchClient
@@ -149,7 +155,7 @@ class _Task(NamedTuple):
 
 
 class EventBroadcaster:
-    """Writes recorded occurrences; a Runnable. `process_next` is for one thread at a time."""
+    """Writes recorded occurrences; a Runnable. Only one thread at a time may call `process_next`."""
 
     name = "event-broadcaster"
 
@@ -160,16 +166,16 @@ class EventBroadcaster:
         self._host = host
         self._correlator = Correlator()
         self._series = SeriesCorrelator(clock.monotonic())
-        # Series to update; only for the thread of `process_next`.
+        # Series to update; only the thread that calls `process_next` uses this queue.
         self._due: deque[_Task] = deque()
-        # Guards the following fields; notified when work is added, or on close.
+        # Guards the fields below; notified when work is added, and on close.
         self._changed = threading.Condition()
         self._told: deque[tuple[Occurrence, PatchClient]] = deque()
         self._held: _Task | None = None
         self._closed = False
-        self._dropped = 0  # since the last log line
+        self._dropped = 0  # The number of dropped occurrences since the last log line.
         self._quiet_until = 0.0
-        # The number of the last name: nanoseconds since 1970, or one more than the one before.
+        # The number in the last generated name: nanoseconds since 1970, or one more than the previous number.
         self._stamp = 0
 
     def recorder(self, component: str, client: PatchClient, *, in_series: bool = False) -> EventRecorder:
@@ -177,7 +183,7 @@ class EventBroadcaster:
         return EventRecorder(self, component, client, f"{component}-{self._host}" if in_series else "")
 
     def stamp(self, subject: ObjectReference) -> tuple[int, str]:
-        """Return the time, and a name for an Event about `subject`, unique in this process."""
+        """Return the current time, and a name for an Event about `subject` that is unique in this process."""
         now = self._clock.now()
         with self._changed:
             self._stamp = max(self._stamp + 1, now * 1000)
@@ -196,7 +202,10 @@ class EventBroadcaster:
             log.error("events dropped", count=count, reason=told.reason, message=told.message, kind=told.subject.kind)
 
     def _drop(self) -> int:
-        """Count a dropped occurrence, holding the lock; return the number to log, 0 if it is not time yet."""
+        """Count a dropped occurrence; the caller holds the lock.
+
+        Return the number of dropped occurrences to log, 0 if a line was logged recently.
+        """
         now = self._clock.monotonic()
         self._dropped += 1
         if now < self._quiet_until:
@@ -206,13 +215,13 @@ class EventBroadcaster:
         return count
 
     def run(self, stop: threading.Event) -> None:
-        """Write until `stop` is set, and then the rest of the queue."""
+        """Write occurrences until `stop` is set, then write the rest of the queue once."""
         while not stop.is_set():
             self.process_next(_LOOK_UP)
         self.close()
 
     def close(self) -> None:
-        """Accept nothing more, and try once to write the queue; on the thread of `process_next`."""
+        """Refuse further occurrences, and try once to write the queue; call it on the thread of `process_next`."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -224,7 +233,7 @@ class EventBroadcaster:
             pass
 
     def process_next(self, timeout: float | None = None) -> bool:
-        """Process the next occurrence, waiting up to `timeout` seconds; return False if there was none."""
+        """Process the next occurrence, waiting up to `timeout` seconds for it; return False if there was none."""
         due = self._series.due(self._clock.monotonic(), self._clock.now())
         self._due.extend(_Task(series, client) for series, client in due)
         taken = self._take(timeout)
@@ -236,7 +245,7 @@ class EventBroadcaster:
         return True
 
     def _take(self, timeout: float | None) -> _Task | tuple[Occurrence, PatchClient] | None:
-        """Return the next task; while one waits for its retry, no other is returned."""
+        """Return the next task; while a task waits for its retry, no other task is returned."""
         give_up_at = None if timeout is None else self._clock.monotonic() + timeout
         with self._changed:
             while True:
@@ -273,7 +282,7 @@ class EventBroadcaster:
                 log.error("event not written", name=wanted.name, reason=reason, error=str(error))
             else:
                 self._hold(task)
-        except Exception as error:  # an unexpected error with one Event must not stop the others
+        except Exception as error:  # An unexpected error with one Event must not prevent the other Events.
             log.error("event not written", name=wanted.name, reason=reason, exc_info=error)
 
     def _hold(self, task: _Task) -> None:
@@ -284,7 +293,7 @@ class EventBroadcaster:
 
 
 def _send(wanted: Sighting | Series, client: PatchClient) -> None:
-    """Update an existing Event's count, or create it if it is new or deleted (`recordEvent` of client-go)."""
+    """Update an Event's count, or create the Event if it is new or was deleted (client-go's `recordEvent`)."""
     event = event_of(wanted)
     if wanted.times > 1:
         try:
@@ -296,7 +305,10 @@ def _send(wanted: Sighting | Series, client: PatchClient) -> None:
 
 
 def _is_refusal(error: CtrlmgrError) -> bool:
-    """Return whether a retry is useless; it is not if the log is unavailable or busy, or after a conflict."""
+    """Return whether a retry would fail again.
+
+    A retry can succeed after a conflict, or if the log was unavailable or busy.
+    """
     return isinstance(error, ApiError | Fenced) and not error.retryable
 
 

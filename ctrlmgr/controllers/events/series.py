@@ -19,13 +19,13 @@ from ctrlmgr.controllers.events.event_correlation import Occurrence
 FINISH: Final = 360.0
 """Seconds without another occurrence after which a series ends, and between checks for that (`finishTime`)."""
 REFRESH: Final = 1800.0
-"""Seconds between writes of all series (`refreshTime`)."""
+"""Seconds between two writes of every series (`refreshTime`)."""
 
 _MICROSECONDS: Final = 1_000_000
 
 
 class Series(NamedTuple):
-    """An Event of the newer API: the `first` occurrence, the count and the time of the latest."""
+    """An Event of the newer API: its first occurrence, and the number and latest time of its occurrences."""
 
     first: Occurrence
     times: int
@@ -49,10 +49,10 @@ class _Known(NamedTuple):
 
 
 class SeriesCorrelator:
-    """Counts repeated occurrences; for one thread at a time."""
+    """Counts repeated occurrences; only one thread may use an instance at a time."""
 
     def __init__(self, now: float) -> None:
-        """Start empty; `now` is in monotonic seconds."""
+        """Start without any series; `now` is in monotonic seconds."""
         self._known: dict[Hashable, _Known] = {}
         self._finish_at = now + FINISH
         self._refresh_at = now + REFRESH
@@ -69,7 +69,10 @@ class SeriesCorrelator:
         return series if series.times <= 2 else None
 
     def due(self, now: float, at: int) -> list[tuple[Series, PatchClient]]:
-        """Return the series to write now: `now` in monotonic seconds, `at` in microseconds since 1970."""
+        """Return the series to write now.
+
+        `now` is in monotonic seconds, `at` the same time in microseconds since 1970.
+        """
         written: list[_Known] = []
         if now >= self._refresh_at:
             self._refresh_at = now + REFRESH
@@ -80,7 +83,7 @@ class SeriesCorrelator:
         return [(each.series, each.client) for each in written]
 
     def _finished(self, before: int) -> list[_Known]:
-        """Remove the occurrences whose latest was before `before`, and return those that have a series."""
+        """Remove the Events whose latest occurrence was before `before`; return those of them that have a series."""
         ended = {key: each for key, each in self._known.items() if each.series.latest < before}
         for key in ended:
             del self._known[key]

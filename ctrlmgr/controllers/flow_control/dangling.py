@@ -1,8 +1,10 @@
-"""Keeps the condition `Dangling` of FlowSchemas: whether the priority level that one refers to is missing.
+"""Keeps the condition `Dangling` of FlowSchemas. It is True if the priority level of the FlowSchema does not exist.
 
 Guarantees:
-- The condition is applied with force as the manager `api-priority-and-fairness-config-consumer-v1`, when it differs.
-- A FlowSchema is written at most six times in a minute. Servers that disagree then do not fill the log.
+- When the condition differs, it is applied with force by the field manager
+  `api-priority-and-fairness-config-consumer-v1`.
+- A FlowSchema is written at most six times in a minute. So servers that disagree about the condition do not fill the
+  log.
 
 Source: apiserver `pkg/util/flowcontrol/apf_controller.go`.
 """
@@ -35,13 +37,13 @@ _MINUTE: Final = 60.0
 _MOST: Final = 6
 """The maximum number of writes of one FlowSchema in a minute."""
 _LATER: Final = (30, 75)
-"""The range of seconds until a FlowSchema is looked at again that was written too often."""
+"""The minimum and maximum number of seconds until a FlowSchema that was written too often is checked again."""
 
 
 def desired_condition(schema: Mapping[str, Any], now: int, *, exists: bool) -> dict[str, Any] | None:
-    """Return the condition of a FlowSchema whose priority level `exists` or does not; None if it has that already.
+    """Return the new condition of a FlowSchema; None if the FlowSchema has it already.
 
-    `now` is the time of a change, in microseconds since 1970.
+    `exists` says whether its priority level exists. `now` is the time of a change, in microseconds since 1970.
     """
     name = _level_name(schema)
     reference = f'This FlowSchema references the PriorityLevelConfiguration object named "{name}"'
@@ -61,7 +63,10 @@ class DanglingCondition:
     """Reconciles FlowSchemas."""
 
     def __init__(self, schemas: Lister, levels: Lister, *, clock: Clock, random: Random) -> None:
-        """Read from `schemas` and `levels`; `random` spreads the writes of several servers."""
+        """Read FlowSchemas from `schemas` and priority levels from `levels`.
+
+        `random` distributes the writes of several servers over time.
+        """
         self._schemas = schemas
         self._levels = levels
         self._clock = clock
@@ -87,7 +92,7 @@ class DanglingCondition:
         return None
 
     def _is_frequent(self, key: Key) -> bool:
-        """Record a write of a FlowSchema, unless it was written as often as it may be within the last minute."""
+        """Return whether a FlowSchema was written too often within the last minute; if not, record a write."""
         now, times = self._clock.monotonic(), self._written.setdefault(key, deque())
         while times and now - times[0] > _MINUTE:
             times.popleft()
@@ -98,7 +103,7 @@ class DanglingCondition:
 
 
 def _applied(schema: Object, condition: Mapping[str, Any]) -> Object:
-    # The uid prevents that the apply creates a schema again that was just deleted.
+    # Because the apply contains the uid, it cannot create a FlowSchema again that was just deleted.
     metadata = {"name": schema.name, "uid": schema.uid}
     head = {"kind": "FlowSchema", "apiVersion": API_VERSION, "metadata": metadata}
     return Object.from_dict({**head, "status": {"conditions": [condition]}})

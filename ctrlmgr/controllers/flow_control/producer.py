@@ -1,7 +1,7 @@
-"""Keeps the flow schemas and priority levels of every cluster, once a minute.
+"""Keeps the FlowSchemas and priority levels that every cluster has; it checks them once a minute.
 
-Guarantees: they all exist soon after a process starts to serve, with the specs that `upkeep` decides. All missing
-objects of a kind are created in one write.
+Guarantees: all these objects exist soon after a process starts to serve, with the specs that `upkeep` decides. All
+missing objects of a kind are created in one write.
 
 Source: Kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go` (post-start hook
 `priority-and-fairness-config-producer`).
@@ -26,36 +26,36 @@ from ctrlmgr.manager import Controller, Result
 
 HOOK: Final = "priority-and-fairness-config-producer"
 MANAGER: Final = f"api-{HOOK}-v1"
-"""The field manager of its writes."""
+"""The field manager of the controller's writes."""
 
 _KEY: Final = Key("", "bootstrap configuration")
 _EVERY: Final = 60.0
 
 
 class ConfigurationProducer:
-    """Reconciles the objects of every cluster; the only key stands for all of them."""
+    """Reconciles the objects that every cluster has; the only key represents all of them."""
 
     def __init__(self, informers: Informers) -> None:
-        """Read the caches of `informers`, which have not synced yet."""
+        """Read from the caches of `informers`, which have not synced yet."""
         self._caches = {LEVEL: informers.informer(LEVELS), FLOW_SCHEMA: informers.informer(FLOW_SCHEMAS)}
         self._is_done = False
 
     def problem(self) -> str | None:
-        """Return what is wrong, None if the objects were right once."""
+        """Return why the process is not ready, None once the objects have been correct."""
         return None if self._is_done else "the flow schemas and priority levels have not been created yet"
 
     def on_start(self) -> Iterable[Key]:
-        """Return the only key."""
+        """Return the only key, which represents all objects."""
         return [_KEY]
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Create, correct and delete objects; raises the errors of `client`, after which it is called again."""
+        """Create, correct and delete objects; raises the errors of `client`, and is then called again."""
         for kind, cache in self._caches.items():
             upkeep = desired_upkeep(kind, {obj.name: obj for obj in cache.lister.list()})
             if upkeep.create:
                 client.create_all(upkeep.create)
             for obj in upkeep.update:
-                with suppress(Conflict):  # it has just changed; the next round looks at it again
+                with suppress(Conflict):  # The object has just changed; the next round checks it again.
                     client.update(obj)
             for obj in upkeep.delete:
                 with suppress(NotFound):

@@ -1,11 +1,11 @@
-"""Decides how the flow schemas and priority levels of every cluster are kept.
+"""Decides how the FlowSchemas and priority levels that every cluster has are created, corrected and deleted.
 
 Guarantees:
-- A missing object is created, mandatory or suggested.
+- A missing object is created, whether it is mandatory or suggested.
 - The spec of a mandatory object is always corrected; only the seats that `exempt` has and lends can be configured.
 - The spec of a suggested object is corrected if its annotation `apf.kubernetes.io/autoupdate-spec` says so. Without the
-  annotation, the spec is corrected if it was never changed. The annotation then says what was decided.
-- An object with the annotation that is no longer one of Kubernetes' objects is deleted.
+  annotation, the spec is corrected if it was never changed, and the annotation is set accordingly.
+- An object with the annotation is deleted if Kubernetes no longer defines it.
 
 Source: Kubernetes `pkg/registry/flowcontrol/ensurer`.
 """
@@ -45,7 +45,7 @@ def desired_upkeep(kind: str, current: Mapping[str, Object]) -> Upkeep:
 
 
 def revise(obj: Object, spec: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return an object of every cluster with its annotation and its spec corrected, None if both are right."""
+    """Return an object with its annotation and spec corrected, None if both are correct."""
     fields = obj.to_dict()
     corrects = obj.name in FLOW_SCHEMAS or _may_correct(fields["metadata"])
     annotated = _says(fields["metadata"]) is corrects
@@ -61,7 +61,7 @@ def revise(obj: Object, spec: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _says(metadata: Mapping[str, Any]) -> bool | None:
-    """Return what the annotation says, None if it is missing or no boolean of Go's `strconv.ParseBool`."""
+    """Return the value of the annotation; None if it is missing or not a boolean for Go's `strconv.ParseBool`."""
     value = (metadata.get("annotations") or {}).get(AUTO_UPDATE)
     return None if value not in _TRUE | _FALSE else value in _TRUE
 
@@ -72,7 +72,7 @@ def _may_correct(metadata: Mapping[str, Any]) -> bool:
 
 
 def _is_alike(name: str, actual: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a spec is as wanted. The level `exempt` may have any number of seats."""
+    """Return whether a spec equals the wanted spec. The level `exempt` may have any number of seats."""
     if name == EXEMPT and "exempt" in wanted:
         return set(actual) == set(wanted) and actual["type"] == wanted["type"]
     return actual == wanted

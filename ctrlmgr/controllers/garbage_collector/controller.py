@@ -2,14 +2,15 @@
 
 Guarantees:
 
-- An object is deleted only if each of its owners does not exist or waits for the object's deletion. The deletion names
-  the uid and resourceVersion for which this was decided.
-- An owner is the object of that kind, name and uid, in the dependent's namespace if it is namespaced.
+- An object is deleted only if each of its owners does not exist or waits for the object's deletion. The deletion has
+  the uid and resourceVersion for which this was decided as preconditions.
+- The owner in a reference is the object with this kind, name and uid. If the kind is namespaced, the owner is in the
+  dependent's namespace.
 - Decisions made while a sync replaces the stores are discarded and made again.
-- Every write is conditional on what was read. A write that is repeated, late or lost in a crash does no harm, because
-  the next reconcile decides again.
+- Every write is conditional on the revision that was read. A write that is repeated, late or lost in a crash does no
+  harm, because the next reconcile decides again.
 
-`decisions` has the rules, `graph` the owner references.
+`decisions` contains the rules, `owner_graph` the graph of owner references.
 """
 
 from __future__ import annotations
@@ -54,18 +55,19 @@ _SYNCING = 0.1
 
 
 class GarbageCollector:
-    """Reconciles objects of every kind; the key is an `Item`'s."""
+    """Reconciles objects of every kind; the key is that of an `Item`."""
 
     def __init__(self, graph: Graph, informers: Informers, recorder: Recorder) -> None:
         """Decide from `graph`, which follows `informers`; record Events for invalid owner references."""
         self._graph = graph
         self._recorder = recorder
         self._informers = informers
-        self._late: dict[str, set[Item]] = {}  # by the uid of an owner; only for the informers' thread
-        """Dependents created while their owner waited for others; they are reconciled when one of those is deleted."""
+        # The keys are the uids of owners; only the informers' thread uses this dictionary.
+        self._late: dict[str, set[Item]] = {}
+        """Dependents that were created while their owner waited for other dependents, until one of those is deleted."""
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Decide and write for one object."""
+        """Decide about one object, and write the decision."""
         epoch = self._informers.epoch
         obj = self._graph.get(Item.parse(key))
         if obj is None:
@@ -80,7 +82,7 @@ class GarbageCollector:
         return None
 
     def affected(self, change: Change) -> Iterable[Key]:
-        """Return the keys of all objects that a change may affect; the graph must contain the change."""
+        """Return the keys of all objects that a change may affect; the graph must already contain the change."""
         if is_irrelevant(change):
             return ()
         for dependent, owner in self._graph.misplaced(change):
@@ -100,10 +102,11 @@ class GarbageCollector:
                 self._late.pop(old.uid, None)
 
     def _is_late(self, new: Object) -> bool:
-        """Return whether an object was created while an owner already waited for others, for example as a replacement.
+        """Return whether an object, such as a replacement, was created while an owner waited for other dependents.
 
-        Like Kubernetes (`processDeletingDependentsItem`), the collector deletes it only after one of the others is
-        deleted. Otherwise the collector and the controller that replaces objects would race until the owner is deleted.
+        Like Kubernetes (`processDeletingDependentsItem`), the collector deletes such an object only after one of the
+        other dependents is deleted. Otherwise the collector and the controller that replaces objects would race until
+        the owner is deleted.
         """
         for reference in references(new):
             place = self._graph.place_of(reference, new.namespace)
@@ -119,9 +122,9 @@ class GarbageCollector:
         return (item.key for item in self._graph.dependents(owner.uid))
 
     def _unblocked(self, old: Object, new: Object | None) -> Iterator[Key]:
-        """Yield the owners that `old` no longer blocks, and their late dependents.
+        """Yield the owners whose deletion `old` no longer blocks, and the late dependents of these owners.
 
-        An owner is reconciled only after its last blocking dependent is deleted: once, and not for each dependent.
+        An owner is reconciled once, after its last blocking dependent is deleted, and not after each dependent.
         """
         still = {owner.uid for owner in references(new) if owner.block_owner_deletion} if new is not None else ()
         for reference in references(old):
@@ -175,7 +178,7 @@ def _without(obj: Object, finalizer: str) -> Object:
 
 
 def is_collected(kind: Kind) -> bool:
-    """Return whether objects of a kind are collected; as in Kubernetes, Events are not: there are too many."""
+    """Return whether objects of a kind are collected. As in Kubernetes, Events are not, because there are too many."""
     return {"delete", "list", "watch"} <= kind.verbs and kind.storage != EVENTS
 
 
@@ -197,22 +200,22 @@ class _CustomOwners:
         self._controller = controller
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
-        """Watch instances, and reconcile the objects that refer to a kind that was unknown until now."""
+        """Watch the instances, and reconcile the objects that refer to this kind, which was unknown until now."""
         names = {(f"{definition.group}/{version}", definition.accepted.kind) for version in definition.versions}
         news = names - self._scopes.keys()
         for name in names:
             self._scopes[name] = Scope(resource, definition.namespaced)
         if resource not in self._listers:
             self._listers[resource] = instances.lister
-            # Before the controller's handler, which reads the graph. A graph that missed a change could delete too
-            # much.
+            # This handler precedes the controller's handler, which reads the graph. A graph that lacks a change could
+            # cause too many deletions.
             instances.add_handler(self._graph.fold, vital=True)
             self._controller.watch(Watch(instances, self._collector.affected))
         for item in self._graph.referring(news) if news else ():
             self._controller.queue.add(item.key)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Remove the kind: objects that refer to it are not collected."""
+        """Remove the kind from the graph. Objects that refer to it are not collected after that."""
         for version in definition.versions:
             self._scopes.pop((f"{definition.group}/{version}", definition.accepted.kind), None)
 
@@ -228,7 +231,8 @@ def build(context: ControllerContext, options: Options) -> Controller:
     listers = {resource: informer.lister for resource, informer in watched.items()}
     graph = Graph(listers, scopes)
     for informer in watched.values():
-        informer.add_handler(graph.fold, vital=True)  # before the controller's handler, which reads the graph
+        # This handler precedes the controller's handler, which reads the graph.
+        informer.add_handler(graph.fold, vital=True)
     collector = GarbageCollector(graph, informers, context.recorder(DESCRIPTOR))
     watches = [Watch(informer, collector.affected) for informer in watched.values()]
     controller = assemble(DESCRIPTOR, context, collector, watches, workers=options.concurrent_gc_syncs)

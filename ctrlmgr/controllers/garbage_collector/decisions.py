@@ -16,37 +16,42 @@ from ctrlmgr.engine.deletion import FOREGROUND, ORPHAN
 
 
 class Delete(NamedTuple):
-    """Delete the object: every owner is deleted, or waits for its deletion."""
+    """Delete the object, because each of its owners is deleted or waits for its deletion."""
 
     propagation: str
     unblock: bool = False
-    """Whether to set `blockOwnerDeletion` to False first, because one of its dependents waits too, perhaps for it."""
+    """Whether to set `blockOwnerDeletion` to False first, because a dependent of the object waits too, perhaps for the
+    object.
+    """
 
 
 class Detach(NamedTuple):
-    """Keep the object, with only these owner references: the other owners are deleted, or wait for its deletion."""
+    """Keep the object, with only these owner references.
+
+    All other owners are deleted, or wait for the object's deletion.
+    """
 
     references: Sequence[OwnerReference]
 
 
 class Orphan(NamedTuple):
-    """Remove the references to the object from its dependents, then its orphan finalizer."""
+    """Remove the references to the object from its dependents, then remove the object's orphan finalizer."""
 
     dependents: Sequence[Object]
 
 
 class Release(NamedTuple):
-    """Remove the finalizer that waited for its dependents."""
+    """Remove the finalizer with which the object waited for the deletion of its dependents."""
 
     finalizer: str
 
 
 Decision: TypeAlias = Delete | Detach | Orphan | Release | None
-"""None: no write, or none yet."""
+"""The decision about an object. None means that no write is needed now."""
 
 
 class _OwnerState(Enum):
-    """The state of an owner, as seen from its dependent."""
+    """The state of an owner, from the point of view of its dependent."""
 
     SOLID = auto()
     WAITING = auto()
@@ -73,7 +78,7 @@ def decide(obj: Object, graph: Graph) -> Decision:
 
 
 def is_waiting(obj: Object) -> bool:
-    """Return whether an object waits in foreground deletion for its dependents' deletion."""
+    """Return whether an object is in foreground deletion, and so waits for the deletion of its dependents."""
     return obj.is_terminating and FOREGROUND in (obj.metadata.finalizers or ())
 
 
@@ -90,8 +95,9 @@ def _decide_terminating(obj: Object, graph: Graph) -> Decision:
 def _owner_state(owner: OwnerReference, obj: Object, graph: Graph) -> _OwnerState:
     """Return the state of an owner, by its place and uid.
 
-    A namespaced owner is looked up in the dependent's namespace, so one in another namespace is absent. A namespaced
-    owner of a cluster-scoped dependent is UNKNOWN and so protects it forever, as does a kind that is not served.
+    A namespaced owner is looked up in the dependent's namespace, so an owner in another namespace is ABSENT. A
+    namespaced owner of a cluster-scoped dependent is UNKNOWN, and so is an owner of a kind that is not served. An
+    UNKNOWN owner protects the dependent forever.
     """
     place = graph.place_of(owner, obj.namespace)
     if place is None:

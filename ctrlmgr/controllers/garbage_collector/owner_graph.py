@@ -3,11 +3,12 @@
 Guarantees:
 
 - Adding a change costs time proportional to its references; an object without references uses no memory.
-- Owners have no nodes. A reference names its owner's place, and the store has the current object there. An owner that
-  was never seen and a deleted one are the same, so Kubernetes' virtual nodes are not needed.
-- An owner that is not in its store is deleted for good. Its uid was assigned before any object could refer to it, and
-  the stores follow the log in order, so a reader that sees the reference would see the owner. This does not hold while
-  a sync replaces the stores: see `Informers.epoch`.
+- Owners are not nodes of the graph. A reference contains its owner's place, and the store contains the current object
+  at that place. An owner that never existed and a deleted owner are the same, so Kubernetes' virtual nodes are not
+  needed.
+- If an owner is not in its store, it was deleted, not delayed. Its uid was assigned before any object could refer to
+  it, and the stores follow the log in order, so a reader that sees the reference would see the owner. This does not
+  hold while a sync replaces the stores: see `Informers.epoch`.
 - To detect owners in another namespace, the graph keeps the namespace of every namespaced object.
 """
 
@@ -23,7 +24,7 @@ from ctrlmgr.informer import Change, Lister
 
 
 class Item(NamedTuple):
-    """The place of an object: its resource, and its key there."""
+    """The place of an object: its resource, and its key in that resource."""
 
     resource: Resource
     place: Key
@@ -35,13 +36,13 @@ class Item(NamedTuple):
 
     @classmethod
     def parse(cls, key: Key) -> Item:
-        """Parse a controller's key, the inverse of `key`."""
+        """Parse a controller's key; this is the inverse of `key`."""
         resource, _, name = key.name.partition("/")
         return cls(Resource.parse(resource), Key(key.namespace, name))
 
     @property
     def key(self) -> Key:
-        """The place as a controller's key, in kubectl's form: `pods/web` or `deployments.apps/web`."""
+        """The place as the key of a controller, in kubectl's form: `pods/web` or `deployments.apps/web`."""
         return Key(self.place.namespace, f"{self.resource}/{self.place.name}")
 
 
@@ -53,7 +54,10 @@ class Scope(NamedTuple):
 
 
 class _Dependents:
-    """An owner's dependents, and whether each blocks its deletion; `blocking` counts those."""
+    """The dependents of an owner, and whether each blocks the owner's deletion.
+
+    `blocking` is the number of those that do.
+    """
 
     __slots__ = ("blocking", "items")
 
@@ -66,14 +70,17 @@ class Graph:
     """The owner references of all objects; one thread updates it, any thread reads it."""
 
     def __init__(self, listers: Mapping[Resource, Lister], scopes: Mapping[tuple[str, str], Scope]) -> None:
-        """Read objects from `listers`, one per collected kind; `scopes` are the same kinds by (apiVersion, kind)."""
+        """Read objects from `listers`, one for each collected kind.
+
+        `scopes` has the same kinds by (apiVersion, kind).
+        """
         self._listers = listers
         self._scopes = scopes
         self._lock = threading.Lock()
-        # By the owner's uid. Guarded by the lock; no value is empty.
+        # The keys are uids of owners; no value is empty. The lock guards it.
         self._dependents: dict[str, _Dependents] = {}
-        # The namespace of each namespaced object, by its uid; and the pairs of dependent and owner uid that `misplaced`
-        # has yielded. Both are guarded by the lock.
+        # The namespace of each namespaced object, by the object's uid; and the pairs of dependent and owner uid that
+        # `misplaced` has yielded. The lock guards both.
         self._namespaces: dict[str, str] = {}
         self._told: set[tuple[Item, str]] = set()
 
@@ -93,7 +100,7 @@ class Graph:
                 self._link(uid, item, blocks)
 
     def _place(self, change: Change) -> None:
-        """Update the namespaces."""
+        """Update the namespaces with a change."""
         old, new = change.old, change.new
         if old is not None and new is not None and old.uid == new.uid:
             return
@@ -116,7 +123,7 @@ class Graph:
             del self._dependents[uid]
 
     def misplaced(self, change: Change) -> Iterator[tuple[Object, OwnerReference]]:
-        """Yield dependents and their references to owners in another namespace, each once, after a change.
+        """After a change, yield dependents with their references to owners in another namespace, each once.
 
         A namespaced owner may only own objects in its namespace. For each object only the first such reference is
         yielded (`addDependentToOwners`, `processGraphChanges`).
@@ -128,7 +135,8 @@ class Graph:
         if owners := references(new):
             known = {each.uid for each in references(old)} if old is not None and is_same else set()
             yield from self._astray(new, [each for each in owners if each.uid not in known])
-        if new.namespace and not is_same and new.uid in self._dependents:  # the updating thread needs no lock to read
+        # The thread that updates the graph needs no lock to read it.
+        if new.namespace and not is_same and new.uid in self._dependents:
             for item in self.dependents(new.uid):
                 dependent = self.get(item)
                 if dependent is not None:
@@ -152,7 +160,8 @@ class Graph:
     def place_of(self, reference: OwnerReference, namespace: str) -> Item | None:
         """Return the place of the owner of an object in `namespace` ("": cluster-scoped).
 
-        Return None if it is unknown: its kind is not collected, or it is namespaced and the dependent is not.
+        Return None if the place is unknown: the owner's kind is not collected, or it is namespaced and the dependent is
+        not.
         """
         scope = self._scopes.get((reference.api_version, reference.kind))
         if scope is None or (scope.namespaced and not namespace):
@@ -160,7 +169,7 @@ class Graph:
         return Item(scope.resource, Key(namespace if scope.namespaced else "", reference.name))
 
     def dependents(self, uid: str) -> Sequence[Item]:
-        """Return the places of the objects that refer to `uid`."""
+        """Return the places of the objects that have a reference to the owner `uid`."""
         with self._lock:
             dependents = self._dependents.get(uid)
             return tuple(dependents.items) if dependents is not None else ()
@@ -182,7 +191,7 @@ class Graph:
             return dependents.blocking if dependents is not None else 0
 
     def __len__(self) -> int:
-        """Return the number of owners that are referred to, existing or not."""
+        """Return the number of owners in references, whether they exist or not."""
         return len(self._dependents)
 
 
@@ -196,7 +205,7 @@ def references(obj: Object) -> Sequence[OwnerReference]:
 
 
 def is_irrelevant(change: Change) -> bool:
-    """Return whether a change does not affect the graph, which is true for most and quick to check."""
+    """Return whether a change does not affect the graph. This is quick to check, and true for most changes."""
     if change.old is None or change.new is None:
         return False
     old, new = change.old.metadata, change.new.metadata
@@ -212,7 +221,7 @@ _NONE: Mapping[str, bool] = {}
 
 
 def _blocks(obj: Object | None) -> Mapping[str, bool]:
-    """Return the uids that an object refers to, and whether it blocks the deletion of each."""
+    """Return the uids of an object's owners, and whether the object blocks the deletion of each owner."""
     owners: Iterable[OwnerReference] = references(obj) if obj is not None else ()
     if not owners:
         return _NONE

@@ -11,7 +11,7 @@ from ctrlmgr.settings.setting_declaration import Setting
 from ctrlmgr.settings.setting_types import DURATION, TEXT, decimal, whole
 
 API_SERVICES = Resource("apiregistration.k8s.io", "apiservices")
-"""They name the servers that have metrics."""
+"""The resource of APIServices, which name the servers that provide metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)

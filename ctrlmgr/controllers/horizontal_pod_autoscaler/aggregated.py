@@ -2,9 +2,9 @@
 
 Guarantees:
 - Of a group's known versions, the one whose APIService has the highest priority is used.
-- A group without an APIService that names a server is absent. For resource metrics, stored PodMetrics are then used.
-- Each request is made as `system:serviceaccount:kube-system:horizontal-pod-autoscaler`, in the headers of a front
-  proxy. A server accepts them if it trusts this process's client certificate.
+- A group is absent if none of its APIServices names a server. For resource metrics, stored PodMetrics are then used.
+- The front proxy headers of each request name the user `system:serviceaccount:kube-system:horizontal-pod-autoscaler`. A
+  server accepts these headers if it trusts this process's client certificate.
 
 Paths and messages are those of `k8s.io/metrics/pkg/client` and `pkg/controller/podautoscaler/metrics/client.go`.
 """
@@ -45,14 +45,14 @@ _WINDOW: Final = 60 * _SECOND
 """The default window of a custom metric (`metricServerDefaultMetricWindow`)."""
 
 _TIMEOUT: Final = 30.0
-"""Seconds until a request times out."""
+"""The timeout of a request, in seconds."""
 
 _VERSIONS: Final[Mapping[str, Sequence[str]]] = {
     "metrics.k8s.io": ("v1beta1",),
     "custom.metrics.k8s.io": ("v1beta2", "v1beta1"),
     "external.metrics.k8s.io": ("v1beta1",),
 }
-"""The known versions, the preferred one first."""
+"""The known versions of each group, the preferred version first."""
 
 _UNAVAILABLE: Final = Reply(code=503, media_type="text/plain")
 """The reply of Kubernetes' aggregator for an unreachable server."""
@@ -66,7 +66,7 @@ class _Described(msgspec.Struct, frozen=True):
 
 
 class _Value(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of a MetricValue, or an ExternalMetricValue, that are used."""
+    """The fields that are read of a MetricValue or an ExternalMetricValue."""
 
     value: str
     timestamp: str = ""
@@ -88,7 +88,10 @@ class MetricsServers:
     def __init__(
         self, api_services: Callable[[], Iterable[Object]], view: View, random: Random, credentials: Credentials
     ) -> None:
-        """Resolve the Services of the APIServices in `view`; `credentials` hold the client certificate."""
+        """Resolve the Services of the APIServices in `view`.
+
+        `credentials` contain the client certificate.
+        """
         self._api_services = api_services
         self._view = view
         self._random = random
@@ -98,11 +101,11 @@ class MetricsServers:
         self._credentials = credentials._replace(headers={**credentials.headers, **names})
 
     def has(self, group: str) -> bool:
-        """Return whether a server is named for a group."""
+        """Return whether an APIService of a group names a server."""
         return self._spec(group) is not None
 
     def ask(self, call: Calls, group: str, path: str, query: Mapping[str, str], about: str, type_: type[T]) -> T:
-        """Return the reply of a group's server, decoded as `type_`; `about` names the request in errors.
+        """Return the reply of a group's server, decoded as `type_`; `about` describes the request in error messages.
 
         Raises `MetricsError` with client-go's messages.
         """
@@ -159,7 +162,7 @@ class Aggregated(Served):
         self._kinds = kinds
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return the pods' usage of a resource; with a `container`, that container's usage in each pod."""
+        """Return the usage of a resource by each pod; with a `container`, the usage by that container in each pod."""
         if not self._servers.has("metrics.k8s.io"):
             return super().resource(resource, namespace, selector, container)
         path, query = f"namespaces/{namespace}/pods", {"labelSelector": str(selector)}
@@ -185,11 +188,12 @@ class Aggregated(Served):
         return {each.described_object.name: _measured(each) for each in found}
 
     def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
-        """Return a custom metric of an object; `described` has its apiVersion, kind and name."""
+        """Return a custom metric of an object; `described` has the object's apiVersion, kind and name."""
         if not self._servers.has("custom.metrics.k8s.io"):
             return super().object(name, namespace, described, metric)
         resource = self._resource(described)
-        if str(resource) == "namespaces":  # it can only be the autoscaler's own namespace
+        # If the object is a namespace, it can only be the autoscaler's own namespace.
+        if str(resource) == "namespaces":
             path, about = f"namespaces/{namespace}/metrics/{name}", f"metrics.custom.metrics.k8s.io {name}"
         else:
             path = f"namespaces/{namespace}/{resource}/{described.get('name', '')}/{name}"
@@ -201,7 +205,7 @@ class Aggregated(Served):
         return _amount(found[0])
 
     def external(self, name: str, namespace: str, metric: LabelSelector) -> Sequence[int]:
-        """Return all values of an external metric."""
+        """Return all values of an external metric, from the server of the external metrics API."""
         if not self._servers.has("external.metrics.k8s.io"):
             return super().external(name, namespace, metric)
         path, query = f"namespaces/{namespace}/{name}", {"labelSelector": str(metric)}

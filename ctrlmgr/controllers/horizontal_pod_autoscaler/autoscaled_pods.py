@@ -1,4 +1,4 @@
-"""The fields of pods that an autoscaler reads: their state and requests.
+"""The fields of pods that an autoscaler reads: the pods' state and resource requests.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` (`calculateRequests`).
 """
@@ -55,7 +55,7 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 
 
 class MeasuredPod:
-    """A pod with or without metrics."""
+    """A pod of an autoscaler's target, with or without metrics."""
 
     def __init__(self, obj: Object) -> None:
         """Wrap `obj`, which is a pod."""
@@ -72,29 +72,29 @@ class MeasuredPod:
 
     @cached_property
     def ready(self) -> Condition | None:
-        """Its condition Ready."""
+        """The pod's condition Ready."""
         return next((each for each in self._status.conditions or () if each.type == "Ready"), None)
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it is running and ready."""
+        """Return whether the pod is running and ready."""
         return self.phase == "Running" and self.ready is not None and self.ready.status == "True"
 
     @property
     def ready_changed_at(self) -> int:
-        """When its condition Ready last changed, in microseconds since 1970."""
+        """When the pod's condition Ready last changed, in microseconds since 1970."""
         at = self.ready.last_transition_time if self.ready is not None else None
         return parse_time(at) if at else 0
 
     @property
     def started_at(self) -> int | None:
-        """When a kubelet accepted it, in microseconds since 1970; None if none has."""
+        """When a kubelet accepted the pod, in microseconds since 1970; None if no kubelet has accepted it."""
         at = self._status.start_time
         return parse_time(at) if at else None
 
 
 def requests_of(pods: Iterable[MeasuredPod], resource: str, container: str) -> dict[str, int]:
-    """Return each pod's request of a resource, or that of one container; raises `MetricsError`."""
+    """Return each pod's request of a resource, or one container's request in each pod; raises `MetricsError`."""
     return {pod.name: _request(pod, resource, container) for pod in pods}
 
 
@@ -106,7 +106,7 @@ def _request(pod: MeasuredPod, resource: str, container: str) -> int:
 
 
 def _pod_level(pod: MeasuredPod, level: Mapping[str, str], resource: str) -> int:
-    """Return the pod-level request, or else the sum of its containers' requests."""
+    """Return the pod-level request if there is one, otherwise the sum of the containers' requests."""
     overhead = milli((pod.spec.overhead or {}).get(resource, "0"))
     if resource in level:
         return milli(level[resource]) + overhead
@@ -133,7 +133,7 @@ def _of_containers(pod: MeasuredPod, resource: str, container: str) -> int:
 
 
 def _lasting(pod: MeasuredPod) -> list[_Container]:
-    """Return the containers that run as long as the pod, sidecars last."""
+    """Return the containers that run as long as the pod: regular containers, then sidecars."""
     sidecars = [each for each in pod.spec.init_containers or () if each.restart_policy == "Always"]
     return [*(pod.spec.containers or ()), *sidecars]
 

@@ -1,4 +1,4 @@
-"""One pass over one autoscaler: measures, decides, scales, and writes its status.
+"""One pass over one autoscaler: it reads metrics, decides the replicas, scales the target, and writes the status.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`reconcileAutoscaler`).
 """
@@ -51,10 +51,10 @@ _STABILIZED: Final = {
 
 
 class Problem(Exception):
-    """An autoscaler could not be evaluated in this period; its status and Events say why."""
+    """An autoscaler could not be evaluated in this period; its status and Events contain the reason."""
 
     is_of_spec = False
-    """Whether the autoscaler's spec is the cause."""
+    """Whether the autoscaler's spec is the cause of the problem."""
 
 
 class _Refused(Problem):
@@ -62,7 +62,7 @@ class _Refused(Problem):
 
 
 class Selectors:
-    """The pod selector of each autoscaler, to detect several that select the same pods; thread-safe."""
+    """The pod selector of each autoscaler, to detect autoscalers that select the same pods; thread-safe."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -75,12 +75,12 @@ class Selectors:
             self._selectors[key] = selector
 
     def forget(self, key: Key) -> None:
-        """Remove an autoscaler."""
+        """Remove the selector of an autoscaler."""
         with self._lock:
             self._selectors.pop(key, None)
 
     def selecting(self, namespace: str, pods: Iterable[Object]) -> list[Key]:
-        """Return the autoscalers of a namespace that select any of `pods`."""
+        """Return the autoscalers of a namespace that select at least one of `pods`."""
         labels = [pod.labels for pod in pods]
         with self._lock:
             known = [(key, each) for key, each in self._selectors.items() if key.namespace == namespace]
@@ -95,11 +95,11 @@ class Pods(Protocol):
 
 
 class PassDependencies(NamedTuple):
-    """The dependencies of every pass."""
+    """The dependencies that all passes share."""
 
     pods: Pods
     kinds: Callable[[], Iterable[Kind]]
-    """Returns the currently served kinds."""
+    """A function that returns the currently served kinds."""
     selectors: Selectors
     recorder: Recorder
     options: Options
@@ -114,16 +114,16 @@ class PassDependencies(NamedTuple):
 
 
 class Writer(Protocol):
-    """The reads and writes of a pass, which `EngineClient` implements. Every method raises `ApiError`."""
+    """The reads and writes of a pass; `EngineClient` implements this protocol. Every method raises `ApiError`."""
 
     def scale(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the Scale of an object."""
 
     def rescale(self, kind: Kind, scale: Object) -> Object:
-        """Update a Scale; return it as stored."""
+        """Update a Scale; return the stored Scale."""
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Update a subresource of an object; return it as stored."""
+        """Update a subresource of an object; return the stored object."""
 
 
 class AutoscalingPass:
@@ -139,7 +139,10 @@ class AutoscalingPass:
         now: int,
         counts: DecisionMetrics | None = None,
     ) -> None:
-        """Evaluate `obj` at `now` (microseconds since 1970), with its `memory`; record metrics in `counts`."""
+        """Evaluate the autoscaler `obj` at the time `now` (microseconds since 1970).
+
+        `memory` is the history of its recommendations; metrics are recorded in `counts`.
+        """
         self._object = obj
         self._view = obj.view(Autoscaler)
         self._spec = self._view.spec
@@ -154,7 +157,7 @@ class AutoscalingPass:
         self._wanted: int | None = None
 
     def autoscale(self) -> None:
-        """Measure, decide and scale; raises `Problem`."""
+        """Read the metrics, decide the replicas, and scale the target; raises `Problem`."""
         error = INTERNAL
         try:
             self._autoscale()
@@ -192,7 +195,7 @@ class AutoscalingPass:
         self._draft.numbers(current, desired, metrics, rescaled=desired != current)
 
     def write_status(self) -> None:
-        """Write the status if it has changed; record a failed write as an Event, without a retry."""
+        """Write the status if it has changed. A failed write is recorded as an Event and not retried."""
         wanted = self._draft.written_to(self._object)
         if wanted is None:
             return
@@ -266,7 +269,10 @@ class AutoscalingPass:
             self._counts.computed(metric.type, self._current, None, SPEC if found.is_of_spec else INTERNAL)
 
     def _selector(self, text: str, current: int) -> LabelSelector:
-        """Return the pod selector; raises `Problem` if it is invalid or ambiguous."""
+        """Return the pod selector.
+
+        Raises `Problem` if it is invalid, or if several autoscalers select the same pods.
+        """
         if not text:
             self._tell(WARNING, "SelectorRequired", "selector is required")
             message = "the HPA target's scale is missing a selector"
@@ -294,7 +300,7 @@ class AutoscalingPass:
     def _fail(
         self, problem: str, current: int, metrics: Sequence[Mapping[str, Any]] | None, *, is_of_spec: bool
     ) -> NoReturn:
-        """Raise `Problem` after setting the status: no replica count can be computed in this period."""
+        """Set the status, then raise `Problem`: the number of replicas cannot be computed in this period."""
         self._draft.numbers(current, None, metrics)
         self._tell(WARNING, "FailedComputeMetricsReplicas", problem)
         raise (_Refused if is_of_spec else Problem)(problem)
@@ -335,7 +341,7 @@ class AutoscalingPass:
 
 
 def _group(api_version: str) -> str:
-    """Return the group of an apiVersion; raises `BadRequest` with Go's message."""
+    """Return the group in an apiVersion; raises `BadRequest` with Go's message."""
     parts = api_version.split("/")
     if len(parts) > 2:
         raise BadRequest(f"unexpected GroupVersion string: {api_version}")
@@ -343,7 +349,7 @@ def _group(api_version: str) -> str:
 
 
 def _tolerances(behavior: Behavior | None, tolerance: float) -> Tolerances:
-    """Return the tolerances of an autoscaler: its own if set, else the default."""
+    """Return the tolerances of an autoscaler: its own if they are set, otherwise the default."""
 
     def own(text: str | None) -> float:
         return tolerance if text is None else quantity.parse(text) / quantity.WHOLE

@@ -1,9 +1,9 @@
 """The HorizontalPodAutoscaler controller: sets replicas of scale targets by metrics of their pods.
 
 Guarantees, Kubernetes' (`pkg/controller/podautoscaler/horizontal.go`):
-- Every autoscaler is evaluated once a period, and not more often when it changes.
-- It scales any object with the subresource `scale`, and only through that.
-- If several autoscalers select the same pods, none of them scales, and each reports it.
+- Every autoscaler is evaluated once a period; changes of an autoscaler do not cause more evaluations.
+- The controller scales any object with the subresource `scale`, and only through that subresource.
+- If several autoscalers select the same pods, none of them scales its target, and the status of each reports this.
 - A failure is reported in a condition and an Event, and retried in the next period.
 """
 
@@ -52,16 +52,17 @@ class AutoscalerReconciler:
         *,
         clock: Clock,
     ) -> None:
-        """Read `autoscalers`; `metrics` returns a metrics client for a reconcile's client."""
+        """Read autoscalers from `autoscalers`; `metrics` returns a metrics client, given the client of a reconcile."""
         self._autoscalers = autoscalers
         self._around = surroundings
         self._metrics = metrics
         self._clock = clock
-        # By key. Only one worker reconciles a key at a time, and dictionary operations are atomic.
+        # The histories, by the autoscaler's key. Only one worker reconciles a key at a time, and dictionary operations
+        # are atomic.
         self._memories: dict[Key, Memory] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Evaluate an autoscaler and requeue it; errors of the API are retried in the next period."""
+        """Evaluate an autoscaler and requeue it for the next period, also after an error of the API."""
         obj = self._autoscalers.get(key)
         if obj is None:
             self._memories.pop(key, None)
@@ -79,7 +80,10 @@ class AutoscalerReconciler:
 
 
 def _measuring(kinds: Callable[[], Iterable[Kind]], servers: MetricsServers) -> Callable[[EngineClient], MetricsClient]:
-    """Return a factory of metrics clients, which read the metrics APIs' servers or else stored PodMetrics."""
+    """Return a factory of metrics clients.
+
+    These read the servers of the metrics APIs, or stored PodMetrics if there are none.
+    """
 
     def made(client: EngineClient) -> MetricsClient:
         def pod_metrics(namespace: str) -> Iterable[Mapping[str, Any]] | None:
@@ -108,7 +112,8 @@ def build(
 
     def changed(change: Change) -> Iterable[Key]:
         if change.new is None:
-            selectors.forget(change.object.key)  # its pods can be selected by others at once
+            # From now on, other autoscalers may select the deleted autoscaler's pods.
+            selectors.forget(change.object.key)
         return own_key(change)
 
     servers = MetricsServers(
@@ -130,7 +135,10 @@ def build(
 
 
 def _certificate(options: Options) -> bytes:
-    """Return the client certificate and key for servers of metrics, as one PEM; empty for none."""
+    """Return the client certificate and key for the servers of metrics APIs, as one PEM.
+
+    Empty if none is configured.
+    """
     files = [options.proxy_client_cert_file, options.proxy_client_key_file]
     if not any(files):
         return b""

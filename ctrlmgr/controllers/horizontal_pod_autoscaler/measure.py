@@ -1,8 +1,8 @@
-"""Evaluates an autoscaler's metrics, each and together.
+"""Evaluates the metrics of an autoscaler, and combines the results.
 
 Guarantees:
-- The largest number of replicas that a metric proposes is used. If a metric is unavailable, the number does not
-  decrease; if all are, nothing is decided.
+- The result is the largest number of replicas that any metric proposes. If a metric is unavailable, the number does not
+  decrease. If all metrics are unavailable, there is no result.
 - Reasons and messages of conditions and Events are Kubernetes'.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go` (`computeReplicasForMetrics` and below).
@@ -30,11 +30,11 @@ from ctrlmgr.kinds.label_selectors import selector_of, selector_shown
 _NO_SUCH_SOURCE: Final = "InvalidMetricSourceType"
 
 UNKNOWN: Final[Mapping[str, Any]] = {"type": ""}
-"""The status of an unavailable metric."""
+"""The status of a metric that is unavailable."""
 
 
 class Measured(NamedTuple):
-    """The replicas that one metric proposes, its name in messages, and its status."""
+    """The number of replicas that one metric proposes, the metric's name in messages, and its status."""
 
     replicas: int
     name: str
@@ -44,8 +44,8 @@ class Measured(NamedTuple):
 class Unmeasured(MetricsError):
     """A metric was unavailable.
 
-    `reason` is for the condition and the Event, `told` is their message. The exception's message is for the combined
-    error.
+    `reason` and `told` are the reason and message of the condition and the Event. The message of the exception is used
+    for the combined error.
     """
 
     def __init__(self, reason: str, told: str, message: str) -> None:
@@ -54,22 +54,22 @@ class Unmeasured(MetricsError):
         self.reason = reason
         self.told = told
         self.is_of_spec = reason == _NO_SUCH_SOURCE
-        """Whether the autoscaler's spec is the cause."""
+        """Whether the autoscaler's spec is the cause of the error."""
 
 
 class MetricsContext(NamedTuple):
-    """The dependencies for evaluating metrics: the metrics client and the target's pods."""
+    """The dependencies of the evaluation: the metrics client, and the pods of the scale target."""
 
     client: MetricsClient
     namespace: str
     selector: LabelSelector
     situation: Situation
     replicas: int
-    """The replicas in the target's status."""
+    """The number of replicas in the scale target's status."""
 
 
 class Evaluation(NamedTuple):
-    """The result of all metrics; `replicas` is None if nothing can be decided, and `failures` says why."""
+    """The result of all metrics. If nothing can be decided, `replicas` is None, and `failures` contains the reasons."""
 
     replicas: int | None
     name: str
@@ -78,7 +78,7 @@ class Evaluation(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The combined error message, empty without failures."""
+        """The combined error message, empty if no metric has failed."""
         if not self.failures:
             return ""
         invalid, all_of_them = len(self.failures), len(self.statuses)
@@ -86,13 +86,13 @@ class Evaluation(NamedTuple):
 
 
 Observe = Callable[[Metric, Measured | Unmeasured], None]
-"""Called with the result of each metric."""
+"""A function that is called with the result of each metric."""
 
 
 def evaluate(
     metrics: Iterable[Metric], context: MetricsContext, observe: Observe = lambda metric, found: None
 ) -> Evaluation:
-    """Return the combined proposal of some metrics."""
+    """Return the combined proposal of several metrics."""
     best = Measured(0, "", {})
     statuses: list[Mapping[str, Any]] = []
     failures: list[Unmeasured] = []
@@ -148,7 +148,7 @@ def _resource_name(source: Source, utilization: str) -> str:
 
 
 def _of_resource(source: Source, context: MetricsContext, container: str) -> tuple[Proposal, dict[str, Any]]:
-    """Return the proposal by usage of a resource, and its current value."""
+    """Return the proposal by the usage of a resource, and the current value of the metric."""
     target, resource = source.target, source.name
     if target.average_value is None and target.average_utilization is None:
         either = "neither an average utilization target nor an average value (usage) target was set"
@@ -205,7 +205,7 @@ def _object(source: Source, context: MetricsContext) -> Measured:
         raise Unmeasured(reason, str(error), f"failed to get object metric value: {part}") from error
     current = {"value" if is_value else "averageValue": written(proposal.usage)}
     fields: dict[str, Any] = {"metric": _identifier(source.metric), "current": current}
-    # As in Kubernetes, an average over pods does not name the object.
+    # As in Kubernetes, the name of an average over pods does not contain the object.
     fields["describedObject"] = _reference(described) if is_value else {"kind": "", "name": ""}
     said = (
         f"{described.kind} metric {name}"
@@ -267,7 +267,7 @@ _SOURCES: Final[Mapping[str, tuple[str, Callable[[Source, MetricsContext], Measu
     "Object": ("object", _object),
     "External": ("external", _external),
 }
-"""By type: the field of its source, and the function that evaluates it."""
+"""For each type of metric: the field with its source, and the function that evaluates it."""
 
 
 def _status(type_: str, source: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def _reference(described: Reference) -> dict[str, Any]:
 
 
 def _selector(metric: Identifier) -> LabelSelector:
-    if metric.selector is None:  # a missing selector matches everything here
+    if metric.selector is None:  # Unlike elsewhere, a missing selector matches everything here.
         return LabelSelector()
     found = selector_of(metric.selector)
     if found is None:

@@ -1,7 +1,7 @@
 """The metrics client: resource, custom and external metrics for an autoscaler.
 
-Guarantees: amounts are thousandths, times and windows microseconds. Unavailable metrics raise `MetricsError` with the
-messages of Kubernetes' clients (`pkg/controller/podautoscaler/metrics/client.go`).
+Guarantees: amounts are in thousandths of the metric's unit, times and windows in microseconds. Unavailable metrics
+raise `MetricsError` with the messages of Kubernetes' clients (`pkg/controller/podautoscaler/metrics/client.go`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class MetricsError(CtrlmgrError):
 
 
 class PodMetric(NamedTuple):
-    """A metric of a pod: its value, time and window."""
+    """A metric of a pod: its value, the time of the measurement, and the window over which it was measured."""
 
     value: int
     at: int = 0
@@ -38,13 +38,13 @@ class MetricsClient(Protocol):
     """A source of metrics. Every method raises `MetricsError`."""
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return the pods' usage of a resource; with a `container`, that container's usage in each pod."""
+        """Return the usage of a resource by each pod; with a `container`, the usage by that container in each pod."""
 
     def pods(self, name: str, namespace: str, selector: LabelSelector, metric: LabelSelector) -> PodMetrics:
         """Return a custom metric of pods."""
 
     def object(self, name: str, namespace: str, described: Mapping[str, Any], metric: LabelSelector) -> int:
-        """Return a custom metric of an object; `described` has its apiVersion, kind and name."""
+        """Return a custom metric of an object; `described` has the object's apiVersion, kind and name."""
 
     def external(self, name: str, namespace: str, metric: LabelSelector) -> Sequence[int]:
         """Return all values of an external metric."""
@@ -83,11 +83,14 @@ class Served(Absent):
     """The metrics client of a cluster that stores PodMetrics (`metrics.k8s.io`) as custom objects."""
 
     def __init__(self, pod_metrics: Callable[[str], Iterable[Mapping[str, Any]] | None]) -> None:
-        """Use `pod_metrics`, which lists the PodMetrics of a namespace and returns None if the kind does not exist."""
+        """Read PodMetrics from `pod_metrics`, which lists those of a namespace.
+
+        `pod_metrics` returns None if the kind does not exist.
+        """
         self._list = pod_metrics
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return the pods' usage of a resource; with a `container`, that container's usage in each pod."""
+        """Return the usage of a resource by each pod; with a `container`, the usage by that container in each pod."""
         listed = self._list(namespace)
         if listed is None:
             return super().resource(resource, namespace, selector, container)
@@ -98,7 +101,10 @@ class Served(Absent):
 
 
 def pod_metrics(found: Iterable[Mapping[str, Any]], resource: str) -> PodMetrics:
-    """Return the pods' total usage of a resource; pods with a container without a value are left out."""
+    """Return each pod's total usage of a resource.
+
+    A pod is left out if a container has no value for the resource.
+    """
     metrics: PodMetrics = {}
     for each in found:
         usages = [container.get("usage") or {} for container in each.get("containers") or ()]
@@ -142,7 +148,7 @@ def _span(text: str) -> int:
 
 
 def milli(amount: str | float) -> int:
-    """Return an amount in thousandths, rounded up (`Quantity.MilliValue`)."""
+    """Return a quantity in thousandths, rounded up (`Quantity.MilliValue`)."""
     return -(-quantity.parse(str(amount)) // MILLI)
 
 

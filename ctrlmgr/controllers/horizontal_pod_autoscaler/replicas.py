@@ -1,16 +1,16 @@
 """Computes the number of replicas that a metric proposes.
 
-The proposed number is the current one times the ratio of the metric to its target, rounded up. Within a tolerance it is
-not changed. Pods count as follows:
+The proposed number is the current number times the ratio of the metric to its target, rounded up. If the ratio is
+within a tolerance of 1, the number does not change. Pods count as follows:
 - Terminating and failed pods, and their metrics, are left out.
-- Pods that are not ready yet (for CPU: in their first minutes, or never ready) count as zero usage when scaling up, and
-  are left out when scaling down.
-- Pods without metrics count as zero usage when scaling up. When scaling down they count as their whole request, or as
-  the target if that is higher.
-- If these corrections would reverse the direction, nothing changes.
+- Pods that are not ready yet (for CPU: in their first minutes, or never ready) count with zero usage when scaling up,
+  and are left out when scaling down.
+- Pods without metrics count with zero usage when scaling up. When scaling down, they count with their whole request, or
+  with the target if the target is higher.
+- If these corrections would reverse the direction of the scaling, the number does not change.
 
-Source: Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` and `metrics/utilization.go`. Amounts are
-thousandths, times and windows microseconds.
+Source: Kubernetes' `pkg/controller/podautoscaler/replica_calculator.go` and `metrics/utilization.go`. Amounts are in
+thousandths of a unit, times and windows in microseconds.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _NO_PODS: Final = "no pods returned by selector while calculating replica count"
 
 
 class Tolerances(NamedTuple):
-    """The relative distance from its target within which a metric causes no change."""
+    """The relative distance of a metric from its target within which it causes no change."""
 
     down: float = 0.1
     up: float = 0.1
 
     def covers(self, ratio: float) -> bool:
-        """Return whether a ratio of usage to target is close enough to 1."""
+        """Return whether a ratio of usage to target is close enough to 1 to cause no change."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
 class Readiness(NamedTuple):
-    """Microseconds after its start in which a pod's CPU does not count: if unready, and if it was never ready."""
+    """Microseconds after a pod's start in which its CPU does not count: if unready, and if it was never ready."""
 
     cpu_initialization_period: int = 300_000_000
     initial_readiness_delay: int = 30_000_000
 
 
 class Grouped(NamedTuple):
-    """Pods by how they count."""
+    """The names of pods, grouped by how they count."""
 
     ready: int
     unready: frozenset[str]
@@ -56,7 +56,7 @@ class Grouped(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """The replicas that a metric proposes, and its current value: absolute, and in percent of the request."""
+    """The replicas that a metric proposes, and the metric's current value: absolute, and in percent of requests."""
 
     replicas: int
     usage: int
@@ -64,7 +64,7 @@ class Proposal(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """The input for evaluating metrics: current replicas, their pods, and the time."""
+    """The input for the evaluation of metrics: the current number of replicas, their pods, and the time."""
 
     current: int
     pods: Sequence[MeasuredPod]
@@ -74,7 +74,7 @@ class Situation(NamedTuple):
 
 
 def group(situation: Situation, metrics: PodMetrics, resource: str) -> Grouped:
-    """Return the pods by how they count."""
+    """Group the names of pods by how the pods count."""
     ready = 0
     unready, missing, ignored = set[str](), set[str](), set[str]()
     for pod in situation.pods:
@@ -96,7 +96,7 @@ def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now:
         return True
     is_unready, changed_at = pod.ready.status == "False", pod.ready_changed_at
     if pod.started_at + readiness.cpu_initialization_period > now:
-        # Not ready, or measured before a whole window has passed since its readiness changed.
+        # The pod is unready, or no whole measurement window has passed since its readiness changed.
         return is_unready or metric.at < changed_at + metric.window
     return is_unready and pod.started_at + readiness.initial_readiness_delay > changed_at
 
@@ -104,9 +104,9 @@ def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now:
 def by_utilization(
     situation: Situation, target: int, metrics: PodMetrics, resource: str, container: str = ""
 ) -> Proposal:
-    """Return the proposal by usage in percent of requests; `target` is the target percentage.
+    """Return the proposal by the usage in percent of the requests; `target` is the target percentage.
 
-    With `container`, only that container of each pod counts. Raises `MetricsError`.
+    With `container`, only the container of that name in each pod counts. Raises `MetricsError`.
     """
     _check_pods(situation)
     grouped = group(situation, metrics, resource)
@@ -126,7 +126,10 @@ def by_utilization(
 
 
 def by_average(situation: Situation, target: int, metrics: PodMetrics, resource: str = "") -> Proposal:
-    """Return the proposal by an average amount per pod, whose target is `target`; raises `MetricsError`."""
+    """Return the proposal by an average amount per pod; `target` is the target of that average.
+
+    Raises `MetricsError`.
+    """
     _check_pods(situation)
     grouped = group(situation, metrics, resource)
     counted = _counted(metrics, grouped)
@@ -155,7 +158,7 @@ def _counted(metrics: PodMetrics, grouped: Grouped) -> dict[str, int]:
 def _rebalanced(
     counted: Mapping[str, int], grouped: Grouped, ratio: float, filled: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """Return the usages including assumed ones for uncounted pods; None if there are none to assume."""
+    """Return the usages, with assumed usages for pods without a counted one; None if no usage has to be assumed."""
     counts_unready = bool(grouped.unready) and ratio > 1.0
     if not grouped.missing and not counts_unready:
         return None
@@ -191,7 +194,10 @@ def _plain(situation: Situation, ratio: float, ready: int) -> int:
 
 
 def _corrected(situation: Situation, ratio: float, again: float, pods: int) -> int:
-    """Return the proposal of the second pass, or the current number if it is within tolerance or reverses direction."""
+    """Return the proposal of the second pass.
+
+    If it is within the tolerance or reverses the direction of the scaling, return the current number.
+    """
     current = situation.current
     if situation.tolerances.covers(again) or (ratio < 1.0 < again) or (again < 1.0 < ratio):
         return current
@@ -208,7 +214,7 @@ def _whole(number: float) -> int:
 def by_total(situation: Situation, usage: int, target: int) -> Proposal:
     """Return the proposal by one amount for all pods together; raises `MetricsError`.
 
-    From zero replicas, the amount alone decides.
+    If there are no replicas now, the number is the ratio of the amount to its target.
     """
     ratio = _ratio(usage, target)
     if not situation.current:
@@ -231,5 +237,5 @@ def by_total_per_pod(current: int, usage: int, target: int, tolerances: Toleranc
 
 
 def total_of(values: Iterable[int]) -> int:
-    """Return the sum of the values of an external metric, at most the largest int64."""
+    """Return the sum of the values of an external metric, limited to the largest int64."""
     return min(sum(values), _LARGEST_64)

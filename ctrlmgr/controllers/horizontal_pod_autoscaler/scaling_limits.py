@@ -1,11 +1,11 @@
 """Limits a scaling step: stabilization, rate policies and bounds.
 
 Guarantees:
-- Without a behavior: scaling down uses the highest recommendation of the stabilization window. Scaling up at most
-  doubles the replicas in one step (up to four at least).
-- With a behavior: each direction has a window, in which the most cautious recommendation is used. Its policies limit
-  the change in a period to a number or percentage of pods; the largest or the smallest limit is used, or none may
-  change.
+- Without `spec.behavior`, scaling down uses the highest recommendation of the stabilization window. Scaling up at most
+  doubles the replicas in one step, but may always reach four replicas.
+- With `spec.behavior`, each direction has a window, and the most cautious recommendation within it is used. The
+  policies of a direction limit the change within a period to a number or percentage of pods. `selectPolicy` selects the
+  largest or the smallest of these limits, or forbids changes.
 - The result is within the minimum and maximum of the spec.
 
 Source: Kubernetes' `pkg/controller/podautoscaler/horizontal.go`. Times and durations are in microseconds.
@@ -27,7 +27,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 class Sample(NamedTuple):
-    """A number at a time: a recommendation, or a change of replicas."""
+    """A number at a time: a recommended number of replicas, or a change of the number of replicas."""
 
     number: int
     at: int
@@ -47,7 +47,7 @@ class Memory:
             self.recommendations.append(Sample(replicas, now))
 
     def note_change(self, behavior: Behavior | None, before: int, after: int, now: int) -> None:
-        """Record a change of replicas, if a behavior has policies for it."""
+        """Record a change of the number of replicas, if the behavior has policies for its direction."""
         if behavior is None:
             return
         rules = behavior.scale_up if after > before else behavior.scale_down
@@ -57,7 +57,7 @@ class Memory:
 
 
 def _replace_outdated(samples: list[Sample], new: Sample, cutoff: int) -> None:
-    """Replace the last sample from before `cutoff`, or append to the end."""
+    """Replace the last sample that is older than `cutoff`; if there is none, append the new sample."""
     outdated = [place for place, sample in enumerate(samples) if sample.at < cutoff]
     if outdated:
         samples[outdated[-1]] = new
@@ -66,14 +66,14 @@ def _replace_outdated(samples: list[Sample], new: Sample, cutoff: int) -> None:
 
 
 class Bounds(NamedTuple):
-    """The minimum and maximum of replicas."""
+    """The minimum and maximum number of replicas."""
 
     least: int
     most: int
 
 
 class Limited(NamedTuple):
-    """The limited number of replicas, and the reasons for two conditions."""
+    """The limited number of replicas, and the reasons of two conditions."""
 
     replicas: int
     stabilized: str
@@ -95,7 +95,10 @@ _MESSAGES: Final = {
 def limit(
     memory: Memory, behavior: Behavior | None, bounds: Bounds, current: int, wanted: int, window: int, now: int
 ) -> Limited:
-    """Return a recommendation with limits applied, and record it; `window` is the stabilization for scaling down."""
+    """Return a recommendation after applying the limits, and record it.
+
+    `window` is the stabilization window for scaling down, in microseconds.
+    """
     if behavior is None:
         recommended = _stabilized(memory, wanted, window, now)
         stabilized = "ScaleDownStabilized" if recommended != wanted else ""
@@ -153,7 +156,10 @@ def _bounded_by(
 
 
 def _up_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
-    """Return the maximum of replicas now; percentages are rounded up, or small numbers would never grow."""
+    """Return the highest number of replicas that the policies allow now.
+
+    Percentages are rounded up, because small numbers would never grow otherwise.
+    """
 
     def proposed(start: int, value: int, is_percent: bool) -> int:
         return math.ceil(start * (1 + value / 100)) if is_percent else start + value
@@ -167,7 +173,7 @@ def _up_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
 
 
 def _down_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
-    """Return the minimum of replicas now."""
+    """Return the lowest number of replicas that the policies allow now."""
 
     def proposed(start: int, value: int, is_percent: bool) -> int:
         return int(start * (1 - value / 100)) if is_percent else start - value
@@ -183,7 +189,7 @@ def _down_limit(rules: Rules, memory: Memory, current: int, now: int) -> int:
 def _proposals(
     rules: Rules, memory: Memory, current: int, now: int, proposed: Callable[[int, int, bool], int]
 ) -> list[int]:
-    """Return the limit of each policy, relative to the replicas at the start of its period."""
+    """Return the limit of each policy, relative to the number of replicas at the start of the policy's period."""
     found: list[int] = []
     for policy in rules.policies or ():
         since = now - policy.period_seconds * _SECOND

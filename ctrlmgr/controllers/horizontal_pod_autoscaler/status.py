@@ -18,16 +18,22 @@ SCALING_LIMITED: Final = "ScalingLimited"
 
 
 class StatusDraft:
-    """A status that is changed step by step."""
+    """The status of an autoscaler, which is changed step by step."""
 
     def __init__(self, status: AutoscalerStatus, now: int) -> None:
-        """Start with `status`; changed conditions get the time `now`, microseconds since 1970."""
+        """Start with the fields of `status`.
+
+        Changed conditions get the transition time `now` (microseconds since 1970).
+        """
         self._before = _fields(status)
         self._fields = dict(self._before)
         self._at = format_time_seconds(now)
 
     def condition(self, type_: str, is_true: bool, reason: str, message: str) -> None:
-        """Set a condition, in place or at the end; its transition time changes only with its status."""
+        """Set a condition: replace it in the list, or append it.
+
+        The transition time changes only if the condition's status changes.
+        """
         status = "True" if is_true else "False"
         new = {"type": type_, "status": status, "lastTransitionTime": self._at, "reason": reason, "message": message}
         conditions = list(self._fields.get("conditions") or ())
@@ -44,7 +50,7 @@ class StatusDraft:
     def numbers(
         self, current: int, desired: int | None, metrics: Sequence[Mapping[str, Any]] | None, *, rescaled: bool = False
     ) -> None:
-        """Set the current and desired replicas (None: unchanged) and the metrics (None: none measured)."""
+        """Set the current and desired replicas (None: unchanged) and the metrics (None: no metric was read)."""
         kept = ("lastScaleTime", "conditions")
         wanted = self._fields["desiredReplicas"] if desired is None else desired
         fields = {name: self._fields[name] for name in kept if name in self._fields}
@@ -54,7 +60,7 @@ class StatusDraft:
         self._fields = {**fields, "currentReplicas": current, "desiredReplicas": wanted, "currentMetrics": listed}
 
     def written_to(self, obj: Object) -> Object | None:
-        """Return the autoscaler with this status, None if it is unchanged."""
+        """Return the autoscaler with this status, None if its status is equal."""
         if self._normal(self._fields) == self._normal(self._before):
             return None
         return Object.from_dict({**obj.to_dict(), "status": self._fields})

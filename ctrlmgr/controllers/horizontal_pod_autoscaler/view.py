@@ -1,6 +1,7 @@
 """Typed views of a HorizontalPodAutoscaler (autoscaling/v2) and a Scale, with the fields that the controller reads.
 
-Guarantees: fields that are not listed here stay in the object's body unchanged. A null list reads as an empty one.
+Guarantees: fields that these types do not declare stay unchanged in the object's body. A null list is read as an empty
+one.
 """
 
 from __future__ import annotations

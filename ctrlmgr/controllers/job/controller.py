@@ -1,7 +1,8 @@
 """The Job controller: manages the pods of Jobs, and removes the finalizer of pods whose Job no longer counts them.
 
 Guarantees, Kubernetes' (`pkg/controller/job`):
-- Each pod that ends is counted once, even after failures (`tracking`); no finalizer outlives its Job.
+- Each pod that ends is counted once, even after a crash (`tracking`). No pod keeps the finalizer after its Job is
+  deleted.
 - Changes of pods are batched for `BATCH_PERIOD`. Changes of a Job's spec are reconciled at once.
 - A Job that another controller manages, or that has finished, is ignored.
 - A Job is reconciled only after the caches contain its last writes, so it never creates too many pods.
@@ -47,11 +48,11 @@ _FIRST_RETRY: Final = 1.0
 _LAST_RETRY: Final = 60.0
 """Minimum and maximum seconds until the retry of a failed reconcile (`MaxJobApiBackOff`)."""
 _ORPHAN: Final = "pods/"
-"""The prefix of a key's name that marks a pod; names have no slash."""
+"""The prefix of a key's name that marks the key of a pod; names cannot contain a slash."""
 
 
 class JobReconciler:
-    """Reconciles Jobs, and pods without a Job."""
+    """Reconciles Jobs, and pods that have the finalizer but no Job."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class JobReconciler:
     ) -> None:
         """Read from these caches; `pods` needs `index_by_controller`.
 
-        With `recalls`, pods that were counted before the start count for the backoff of their Job.
+        With `recalls`, the backoff of a Job includes pods that were counted before this process started.
         """
         self._recalls = recalls
         self._jobs = jobs
@@ -73,7 +74,8 @@ class JobReconciler:
         self._claimer = claimer
         self._recorder = recorder
         self._clock = clock
-        # Only one worker reconciles a key at a time, and dictionary operations are atomic.
+        # The backoffs, by the Job's key. Only one worker reconciles a key at a time, and dictionary operations are
+        # atomic.
         self._backoffs: dict[Key, Backoff] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
@@ -117,7 +119,7 @@ class JobReconciler:
         return None if again is None else Result(requeue_after=again)
 
     def _let_go(self, key: Key, client: EngineClient) -> None:
-        """Remove the finalizer from a pod that no Job counts (`syncOrphanPod`)."""
+        """Remove the finalizer from a pod that no Job will count (`syncOrphanPod`)."""
         pod = self._pods.get(key)
         if pod is None or not is_uncounted(pod, self._jobs):
             return
@@ -128,7 +130,7 @@ class JobReconciler:
 
 
 def selects(job: Object, pod: Object) -> bool:
-    """Return whether a Job selects a pod."""
+    """Return whether the selector of a Job matches a pod."""
     selector = selector_of(job.view(Job).spec.selector or {})
     return selector is not None and selector.matches(pod.labels)
 
@@ -150,20 +152,20 @@ def is_uncounted(pod: Object, jobs: Lister) -> bool:
 
 
 class JobChanges:
-    """Maps changes to the Jobs, and the pods without a Job, to reconcile."""
+    """Maps changes to the keys to reconcile: of Jobs, and of pods without a Job."""
 
     def __init__(self, jobs: Lister, pods: Lister) -> None:
-        """Read from these caches."""
+        """Read Jobs and pods from these caches."""
         self._jobs = jobs
         self._pods = pods
 
     def at_once(self, change: Change) -> Iterable[Key]:
-        """Return the key of a Job that was created, deleted, or whose spec changed."""
+        """Return the key of a Job that was created or deleted, or whose spec changed."""
         note_job(change)
         return (change.object.key,) if _is_new(change) else ()
 
     def gathered(self, change: Change) -> Iterable[Key]:
-        """Return the key of a Job of which only the status or metadata changed."""
+        """Return the key of a Job if only its status or metadata changed."""
         return () if _is_new(change) else (change.object.key,)
 
     def left_behind(self, change: Change) -> Iterator[Key]:
@@ -174,7 +176,7 @@ class JobChanges:
                 yield from self._if_uncounted(pod)
 
     def orphaned(self, change: Change) -> Iterator[Key]:
-        """Yield the key of a pod that no Job counts."""
+        """Yield the key of a pod that no Job will count."""
         note_pod(change)
         if change.new is not None:
             yield from self._if_uncounted(change.new)
@@ -185,7 +187,7 @@ class JobChanges:
 
 
 def _is_new(change: Change) -> bool:
-    """Return whether a Job was created, deleted, or its spec changed."""
+    """Return whether a Job was created or deleted, or its spec changed."""
     old, new = change.old, change.new
     return old is None or new is None or old.metadata.generation != new.metadata.generation
 

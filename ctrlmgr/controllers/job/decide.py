@@ -1,10 +1,10 @@
-"""Decides which pods of a Job to create and delete, and how the Job ends.
+"""Decides which pods of a Job to create and delete, and whether the Job succeeds or fails.
 
 Guarantees:
 - A reconcile either creates or deletes pods, at most 500 of them.
-- A Job that is ending deletes its active pods and creates none. Whether it succeeds or fails is decided once
+- If a Job is ending, its active pods are deleted and no pods are created. Whether it succeeds or fails is decided once
   (`SuccessCriteriaMet` or `FailureTarget`) and not changed.
-- A suspended Job has no active pods and keeps its counts.
+- A suspended Job has no active pods and keeps its counts of ended pods.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob`, `manageJob`).
 """
@@ -22,7 +22,7 @@ from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.view import JobCondition, JobPod, by_rank
 
 AT_ONCE: Final = 500
-"""The maximum of pods that a reconcile creates or deletes (`MaxPodCreateDeletePerSync`)."""
+"""The maximum number of pods that a reconcile creates or deletes (`MaxPodCreateDeletePerSync`)."""
 
 FAILURE_TARGET: Final = "FailureTarget"
 SUCCESS_CRITERIA_MET: Final = "SuccessCriteriaMet"
@@ -34,8 +34,9 @@ SUSPENDED: Final = "Suspended"
 class Plan(NamedTuple):
     """The pods that a reconcile creates and deletes.
 
-    Pods in `delete` are deleted; with `release` they first lose the finalizer, and are not counted. `create` has an
-    index (or None) for each pod to create. If pods may be created only in `wait` microseconds, none is created.
+    Pods in `delete` are deleted; with `release`, their finalizer is removed first, so that they are not counted.
+    `create` contains an index (or None) for each pod to create. If `wait` is not 0, pods may only be created after that
+    many microseconds, and `create` is empty.
     """
 
     delete: Sequence[JobPod] = ()
@@ -45,12 +46,12 @@ class Plan(NamedTuple):
 
 
 def ending(snapshot: JobSnapshot) -> JobCondition | None:
-    """Return the condition of how the Job ends, None if it continues."""
+    """Return the condition that says how the Job ends, None if the Job continues."""
     return _decided(snapshot) or _over_the_limits(snapshot) or _indexes_decide(snapshot)
 
 
 def _decided(snapshot: JobSnapshot) -> JobCondition | None:
-    """Return the ending that was decided before, or that a failed pod causes by the pod failure policy."""
+    """Return the condition that was set before, or that the pod failure policy requires because of a failed pod."""
     if met := snapshot.status.true(SUCCESS_CRITERIA_MET):
         return met
     if target := snapshot.status.true(FAILURE_TARGET):
@@ -104,7 +105,7 @@ def _restarted_too_often(snapshot: JobSnapshot) -> bool:
 
 
 def until_deadline(snapshot: JobSnapshot) -> int | None:
-    """Return the microseconds until the active deadline; None if there is no deadline now."""
+    """Return the microseconds until the active deadline; None if there is no deadline or the Job is suspended."""
     seconds, started = snapshot.spec.active_deadline_seconds, snapshot.status.start_time
     if seconds is None or snapshot.spec.is_suspended:
         return None
@@ -112,7 +113,7 @@ def until_deadline(snapshot: JobSnapshot) -> int | None:
 
 
 def completed(snapshot: JobSnapshot, active: int) -> JobCondition | None:
-    """Return the success condition if enough pods have succeeded and none is `active`, else None."""
+    """Return the success condition if enough pods have succeeded and no pod is `active`, otherwise None."""
     completions = snapshot.spec.completions
     if snapshot.succeeded < completions if completions is not None else not snapshot.succeeded:
         return None
@@ -136,14 +137,14 @@ def plan(snapshot: JobSnapshot) -> Plan:
 
 
 def _wanted(snapshot: JobSnapshot) -> int:
-    """Return how many pods should be active now."""
+    """Return the number of pods that should be active now."""
     if snapshot.spec.completions is None:
         return len(snapshot.active) if snapshot.succeeded > 0 else snapshot.spec.parallelism
     return max(0, min(snapshot.spec.completions - snapshot.succeeded, snapshot.spec.parallelism))
 
 
 def _to_remove(snapshot: JobSnapshot, at_least: int) -> Sequence[JobPod]:
-    """Return the active pods to delete: invalid or duplicate indexes, and further ones up to `at_least`."""
+    """Return the active pods to delete: all with invalid or duplicate indexes, and others, `at_least` in sum."""
     gone: list[JobPod] = []
     left: Sequence[JobPod] = snapshot.active
     if snapshot.spec.is_indexed:

@@ -3,8 +3,8 @@
 Guarantees:
 - `Intervals` are ordered, do not overlap and are not adjacent. `str` formats them as Kubernetes does: two neighbours as
   `3,4`, three and more as `3-5`. Parsing ignores invalid parts and indexes beyond the completions.
-- The lowest missing indexes are created first. Of several active pods with one index the one that has progressed
-  furthest is kept.
+- Pods with the lowest missing indexes are created first. If several active pods have the same index, the pod that has
+  progressed furthest is kept.
 
 Source: Kubernetes' `pkg/controller/job/indexed_job_utils.go`.
 """
@@ -26,20 +26,20 @@ _LARGEST = 2**31 - 1
 
 
 class Interval(NamedTuple):
-    """All indexes from `first` to `last`, both included."""
+    """The indexes from `first` to `last`, both included."""
 
     first: int
     last: int
 
 
 class Intervals(tuple[Interval, ...]):
-    """A set of indexes, as ordered intervals."""
+    """A set of indexes, stored as ordered intervals."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: str, completions: int) -> Intervals:
-        """Parse the indexes of a status or a rule that are below `completions`."""
+        """Parse the indexes in a status or a rule; indexes that are not below `completions` are ignored."""
         found: list[Interval] = []
         for part in text.split(",") if text else ():
             numbers = [_number(each) for each in part.split("-")]
@@ -71,12 +71,12 @@ class Intervals(tuple[Interval, ...]):
         return Intervals(merged)
 
     def with_indexes(self, indexes: Iterable[int]) -> Intervals:
-        """Return the set with some indexes added."""
+        """Return the set with these indexes added."""
         return self.merge(Interval(each, each) for each in indexes)
 
     @property
     def total(self) -> int:
-        """The number of indexes."""
+        """The number of indexes in the set."""
         return sum(each.last - each.first + 1 for each in self)
 
     def has(self, index: int) -> bool:
@@ -116,12 +116,12 @@ def completion_index(annotations: Mapping[str, str]) -> int | None:
 
 
 def failure_count(pod: JobPod) -> int:
-    """Return how many counted failures this pod's index had before it."""
+    """Return how many counted failures the index of this pod had before this pod was created."""
     return _count(pod.annotations.get(FAILURES, ""))
 
 
 def ignored_failure_count(pod: JobPod) -> int:
-    """Return how many ignored failures this pod's index had before it."""
+    """Return how many ignored failures the index of this pod had before this pod was created."""
     return _count(pod.annotations.get(IGNORED_FAILURES, ""))
 
 
@@ -136,7 +136,10 @@ def indexes_of(pods: Iterable[JobPod]) -> set[int]:
 
 
 def superfluous(pods: Sequence[JobPod], completions: int) -> tuple[list[JobPod], list[JobPod]]:
-    """Split active pods into those to delete (without an index, beyond the completions, or duplicate) and the rest."""
+    """Split active pods into those to delete and the others.
+
+    A pod is deleted if it has no index, an index beyond the completions, or the index of a pod that is kept.
+    """
     gone: list[JobPod] = []
     left: list[JobPod] = []
     ordered = sorted(pods, key=_order)
@@ -157,5 +160,5 @@ def _order(pod: JobPod) -> int:
 
 
 def by_completion_index(pods: Iterable[JobPod]) -> list[JobPod]:
-    """Return pods sorted by index, those without one first."""
+    """Return pods sorted by index; pods without an index are first."""
     return sorted(pods, key=_order)

@@ -1,7 +1,7 @@
 """Computes the backoff before a Job replaces a failed pod.
 
-Guarantees: after n failures in a row it is 10 s · 2ⁿ⁻¹, at most 10 minutes, from the end of the last one. With
-`backoffLimitPerIndex` each index has its own backoff.
+Guarantees: after n failures in a row the backoff is 10 s · 2ⁿ⁻¹, at most 10 minutes. It begins when the last failed pod
+ended. With `backoffLimitPerIndex` each index has its own backoff.
 
 Source: Kubernetes' `pkg/controller/job/backoff_utils.go`.
 """
@@ -15,19 +15,19 @@ from ctrlmgr.controllers.job.indexes import failure_count, ignored_failure_count
 from ctrlmgr.controllers.job.view import JobPod
 
 FIRST: Final = 10_000_000
-"""Microseconds after the first failure (`DefaultJobPodFailureBackOff`)."""
+"""The backoff after the first failure, in microseconds (`DefaultJobPodFailureBackOff`)."""
 LONGEST: Final = 600_000_000
-"""Maximum microseconds (`MaxJobPodFailureBackOff`)."""
+"""The maximum backoff, in microseconds (`MaxJobPodFailureBackOff`)."""
 
 
 class Backoff(NamedTuple):
-    """The number of failed pods since the last success, and when the last of them ended (microseconds)."""
+    """The number of failed pods since the last success, and the time when the last of them ended (microseconds)."""
 
     failures: int = 0
     last: int | None = None
 
     def after(self, succeeded: Iterable[JobPod], failed: Iterable[JobPod]) -> Backoff:
-        """Return the backoff after more pods have ended."""
+        """Return the backoff after these pods have ended too."""
         successes = [pod.finished_at for pod in succeeded]
         failures = sorted(pod.finished_at for pod in failed)
         if not successes:
@@ -36,19 +36,22 @@ class Backoff(NamedTuple):
         return Backoff(len(later), later[-1]) if later else Backoff()
 
     def remaining(self, now: int) -> int:
-        """Return the microseconds left to wait."""
+        """Return the microseconds for which to wait at the time `now`."""
         return _remaining(self.failures, self.last, now)
 
 
 def recalled(pods: Iterable[JobPod]) -> Backoff:
-    """Return the backoff from the pods that are counted already, as if the controller had run since they started."""
+    """Return the backoff that a controller would have that had run since these pods started.
+
+    Only counted pods are used.
+    """
     counted = [pod for pod in pods if not pod.is_tracked]
     succeeded, failed = ([pod for pod in counted if pod.phase == phase] for phase in ("Succeeded", "Failed"))
     return Backoff().after(succeeded, failed)
 
 
 def remaining_for_index(last_failed: JobPod | None, now: int) -> int:
-    """Return the microseconds that an index must wait after its pod `last_failed`."""
+    """Return the microseconds for which an index must wait after its pod `last_failed`."""
     if last_failed is None:
         return 0
     failures = failure_count(last_failed) + ignored_failure_count(last_failed) + 1
@@ -63,7 +66,10 @@ def _remaining(failures: int, last: int | None, now: int) -> int:
 
 
 def ready_indexes(wanted: Sequence[int], delayed: dict[int, JobPod], now: int) -> tuple[list[int], int]:
-    """Return the indexes that need not wait; if all must, return the microseconds until the first is ready."""
+    """Return the indexes that need not wait.
+
+    If all indexes must wait, also return the microseconds until the first one need not.
+    """
     waits = {index: remaining_for_index(delayed.get(index), now) for index in wanted}
     ready = [index for index in wanted if not waits[index]]
     return ready, 0 if ready else min(waits.values(), default=0)

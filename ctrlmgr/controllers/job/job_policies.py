@@ -22,7 +22,7 @@ from ctrlmgr.controllers.job.view import (
 
 
 class Verdict(NamedTuple):
-    """The result for a failed pod: whether it counts, the action, and the message if the whole Job fails."""
+    """The result of a policy for a failed pod: whether the pod counts, the action, and the message if the Job fails."""
 
     counts: bool = True
     action: str | None = None
@@ -33,7 +33,10 @@ _PLAIN = Verdict()
 
 
 def judge(policy: FailurePolicy | None, pod: JobPod) -> Verdict:
-    """Return the result of the first rule that matches a failed pod; without one, it counts."""
+    """Return the result of the first rule that matches a failed pod.
+
+    If no rule matches, the pod counts.
+    """
     for index, rule in enumerate(policy.rules or () if policy is not None else ()):
         said = _fits(rule, pod)
         if said is None:
@@ -48,7 +51,7 @@ def judge(policy: FailurePolicy | None, pod: JobPod) -> Verdict:
 
 
 def _fits(rule: FailureRule, pod: JobPod) -> str | None:
-    """Return a description of what a rule matches in a pod; None if it does not match."""
+    """Return a description of the match between a rule and a pod; None if the rule does not match."""
     where = f"{pod.metadata.namespace}/{pod.name}"
     if rule.on_exit_codes is not None:
         status = _exited(pod.status.container_statuses or (), rule.on_exit_codes)
@@ -77,7 +80,7 @@ def _condition(conditions: Iterable[PodCondition], wanted: Sequence[OnPodConditi
 
 
 def met_rule(policy: SuccessPolicy | None, completions: int, succeeded: Intervals) -> int | None:
-    """Return the index of the first success rule that is met, None if there is none."""
+    """Return the index of the first success rule that is met, None if no rule is met."""
     if policy is None or not succeeded:
         return None
     for place, rule in enumerate(policy.rules or ()):
@@ -96,7 +99,7 @@ def _enough(required: Intervals, succeeded: Intervals, count: int | None) -> boo
 
 
 def _overlap(one: Intervals, other: Intervals) -> int:
-    """Return how many indexes are in both sets."""
+    """Return the number of indexes that are in both sets."""
     found = i = j = 0
     while i < len(one) and j < len(other):
         found += max(0, min(one[i].last, other[j].last) - max(one[i].first, other[j].first) + 1)

@@ -1,7 +1,7 @@
 """One reconcile of a Job: creates or deletes pods, writes the status, and removes finalizers of counted pods.
 
-Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob` and below). `decide` and `tracking` decide. The
-writes here are in an order that lets the next reconcile detect and finish interrupted work.
+Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJob` and below). `decide` and `tracking` make the
+decisions. The order of the writes here allows the next reconcile to detect and finish interrupted work.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
 from ctrlmgr.errors import ApiError, CtrlmgrError, NotFound
 
 BATCH_PERIOD: Final = 100_000
-"""Microseconds for which changes of pods are batched; Kubernetes uses a second (`syncJobBatchPeriod`)."""
+"""Microseconds for which changes of pods are batched; Kubernetes batches them for a second (`syncJobBatchPeriod`)."""
 
 
 class Pods(NamedTuple):
@@ -52,7 +52,7 @@ class Run:
     """Performs a reconcile of one Job."""
 
     def __init__(self, snapshot: JobSnapshot, owner: Owner, client: EngineClient, recorder: Recorder) -> None:
-        """Write as `snapshot` requires, for the Job in `owner`."""
+        """Prepare the writes that `snapshot` requires, for the Job in `owner`."""
         self._snapshot = snapshot
         self._owner = owner
         self._object = owner.object
@@ -61,17 +61,17 @@ class Run:
         self._control = PodControl(owner, client, recorder)
         self._written = snapshot.status
         self.flushed = False
-        """Whether the status was written; then the new backoff may be stored."""
+        """Whether the status was written; if it was, the caller may store the new backoff."""
         self.action = RECONCILING
-        """The action of this sync, for metrics."""
+        """The action of this reconcile, as a label of metrics."""
         self.failure: CtrlmgrError | None = None
-        """Why some pods were not created or deleted; the other writes were made."""
+        """The error because of which some pods were not created or deleted; the other writes were made."""
         self._again: list[int] = []
 
     def reconcile(self) -> float | None:
         """Run the reconcile; return the seconds until the next one, None if only a change triggers it.
 
-        Raises the error of writing the status or of removing a finalizer.
+        Raises an error if the status cannot be written or a finalizer cannot be removed.
         """
         snapshot = self._snapshot
         status = _started(snapshot)
@@ -102,7 +102,10 @@ class Run:
         return self._delete(self._snapshot.active, release=False)
 
     def _go_on(self) -> tuple[Pods, bool]:
-        """Create or delete pods; return whether the Job is managed, which it is unless it is being deleted."""
+        """Create or delete pods.
+
+        Also return whether the Job's pods are managed; they are, unless the Job is being deleted.
+        """
         snapshot = self._snapshot
         if snapshot.is_deleted:
             return Pods(len(snapshot.active), snapshot.ready, snapshot.terminating), False
@@ -110,8 +113,8 @@ class Run:
         self.action = DELETED if planned.delete else CREATED if planned.create else TRACKED
         if planned.wait:
             self._again.append(max(planned.wait, BATCH_PERIOD))
-            # Kubernetes 1.36.2 reports 0 active pods here, and the update is refused if one of them is ready: nothing
-            # is counted until the backoff ends (kubernetes/kubernetes#139428, fixed in later patch releases).
+            # Kubernetes 1.36.2 reports 0 active pods here. If one of them is ready, the API refuses the update, so
+            # nothing is counted until the backoff ends (kubernetes/kubernetes#139428, fixed in later patch releases).
             return Pods(0, snapshot.ready, snapshot.terminating), True
         if planned.delete or not planned.create:
             return self._delete(planned.delete, release=planned.release), True
@@ -145,7 +148,7 @@ class Run:
         return Pods(left, snapshot.ready - deleted_ready, snapshot.terminating + deleted, failure)
 
     def _release(self, pod: JobPod) -> None:
-        """Remove the finalizer; a deleted pod has none."""
+        """Remove the finalizer from a pod; a deleted pod has no finalizer."""
         if not pod.is_tracked:
             return
         try:
@@ -156,9 +159,9 @@ class Run:
     # Status.
 
     def _with_suspension(self, status: JobStatus) -> JobStatus:
-        """Return the status with the condition Suspended, and record an Event if it changed.
+        """Return the status with the condition Suspended, and record an Event if the condition changed.
 
-        A resumed Job gets a new start time, so the deadline counts from the resumption.
+        A resumed Job gets a new start time, so its deadline counts from the resumption.
         """
         now = self._snapshot.now
         if self._snapshot.spec.is_suspended:
@@ -175,7 +178,7 @@ class Run:
         return replace(status, start_time=format_time_seconds(now))
 
     def _count(self, tracked: Tracked, pods: Pods) -> None:
-        """Write the ended pods to the status, remove their finalizers, and write the new counts."""
+        """Write the ended pods to the status, remove the finalizers of these pods, and write the new counts."""
         held = {pod.uid for pod in self._snapshot.pods if pod.is_tracked}
         if tracked.status != self._snapshot.status:
             self._flush(tracked.status)
@@ -220,7 +223,7 @@ class Run:
 
 
 def _started(snapshot: JobSnapshot) -> JobStatus:
-    """Return the status with a start time, unless the Job is suspended."""
+    """Return the status with a start time, or without one if the Job is suspended."""
     status = replace(snapshot.status, uncounted_terminated_pods=snapshot.uncounted)
     if status.start_time is None and not snapshot.spec.is_suspended:
         return replace(status, start_time=format_time_seconds(snapshot.now))
@@ -228,5 +231,5 @@ def _started(snapshot: JobSnapshot) -> JobStatus:
 
 
 def released(pod: Object) -> dict[str, Any]:
-    """Return the patch that removes the finalizer from this pod."""
+    """Return the patch that removes the finalizer from a pod."""
     return {"metadata": {"uid": pod.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}

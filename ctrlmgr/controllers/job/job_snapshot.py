@@ -1,4 +1,4 @@
-"""A snapshot for a Job's reconcile: the Job and its pods at one moment, and values derived from them.
+"""The input of a Job's reconcile: the Job and its pods at one moment, and values derived from them.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`syncJobCtx`, `getNewFinishedPods`, `isPodFailed`) and
 `indexed_job_utils.go`.
@@ -24,7 +24,7 @@ from ctrlmgr.controllers.job.view import Job, JobPod, JobSpec, JobStatus, Uncoun
 
 @dataclass(frozen=True, kw_only=True)
 class JobSnapshot:
-    """A Job, its pods, the time (microseconds since 1970) and its backoff so far."""
+    """A Job, its pods, the current time (microseconds since 1970), and the Job's backoff so far."""
 
     job: Job
     pods: Sequence[JobPod]
@@ -53,7 +53,7 @@ class JobSnapshot:
 
     @property
     def uncounted(self) -> Uncounted:
-        """The uids in the status of pods that have ended and are not counted yet."""
+        """The uids in the status of pods that have ended and are not included in the counts yet."""
         return self.status.uncounted_terminated_pods or Uncounted()
 
     @cached_property
@@ -72,13 +72,16 @@ class JobSnapshot:
         return sum(pod.is_terminating for pod in self.pods)
 
     def has_failed(self, pod: JobPod) -> bool:
-        """Return whether a pod counts as failed; a deleted pod does too, unless the Job waits for its end."""
+        """Return whether a pod counts as failed.
+
+        A deleted pod does too, unless the Job waits until a deleted pod has ended.
+        """
         if pod.phase == "Failed":
             return True
         return not self.spec.waits_for_the_end and pod.is_deleted and pod.phase != "Succeeded"
 
     def index_of(self, pod: JobPod) -> int | None:
-        """Return a pod's completion index, None if it has no valid one."""
+        """Return a pod's completion index, None if the pod has no valid index."""
         index = completion_index(pod.annotations)
         return index if index is not None and index < self.completions else None
 
@@ -104,20 +107,20 @@ class JobSnapshot:
 
     @cached_property
     def succeeded(self) -> int:
-        """The number of succeeded pods, or indexes."""
+        """The number of succeeded pods; for an Indexed Job, of succeeded indexes."""
         if self.spec.is_indexed:
             return self.succeeded_indexes.total
         return self.status.succeeded + len(self.newly_succeeded) + len(self.uncounted.succeeded or ())
 
     @cached_property
     def failed(self) -> int:
-        """The number of failed pods that count."""
+        """The number of failed pods that count as failures."""
         counted = sum(judge(self.spec.pod_failure_policy, pod).counts for pod in self.newly_failed)
         return self.status.failed + counted + len(self.uncounted.failed or ())
 
     @cached_property
     def backoff(self) -> Backoff:
-        """The backoff after the newly ended pods."""
+        """The backoff after the pods that have ended since the last reconcile."""
         return self.waited.after(self.newly_succeeded, self.newly_failed)
 
     @cached_property
@@ -127,13 +130,13 @@ class JobSnapshot:
 
     @cached_property
     def succeeded_indexes(self) -> Intervals:
-        """All succeeded indexes."""
+        """All succeeded indexes: those in the status, and those of pods that are not counted yet."""
         new = (self.index_of(pod) for pod in self.pods if pod.is_tracked and pod.phase == "Succeeded")
         return self.counted_indexes.with_indexes(index for index in new if index is not None)
 
     @cached_property
     def failed_indexes(self) -> Intervals | None:
-        """The failed indexes, None for a Job without a limit per index."""
+        """The failed indexes; None if the Job has no limit per index."""
         if self.spec.backoff_limit_per_index is None or not self.spec.is_indexed:
             return None
         before = Intervals.parse(self.status.failed_indexes or "", self.completions)
@@ -150,7 +153,7 @@ class JobSnapshot:
 
     @cached_property
     def delayed(self) -> dict[int, JobPod]:
-        """By index, the failed pod that is kept until it is replaced; its successor takes over the failure count."""
+        """By index, the failed pod that is kept until it is replaced; its successor copies its failure count."""
         if self.failed_indexes is None:
             return {}
         taken = indexes_of(self.active)
@@ -166,7 +169,7 @@ class JobSnapshot:
         return kept
 
     def free_indexes(self, count: int) -> list[int]:
-        """Return the lowest indexes without a pod or result, at most `count`."""
+        """Return at most `count` of the lowest indexes that have neither a pod nor a result."""
         taken = self.succeeded_indexes.with_indexes(indexes_of(self.active))
         if self.spec.waits_for_the_end:
             taken = taken.with_indexes(indexes_of(pod for pod in self.pods if pod.is_terminating))

@@ -1,4 +1,4 @@
-"""Records the metrics of Jobs: their syncs, their endings, and their pods.
+"""Records the metrics of Jobs: reconciles, endings, and pods.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`recordJobPodFinished`, `recordJobFinished`,
 `recordJobPodsCreationTotal`, `recordFinishedPodWithTrackingFinalizer`, `recordJobPodFailurePolicyActions`).
@@ -34,20 +34,20 @@ RECONCILING: Final = "reconciling"
 TRACKED: Final = "tracking"
 CREATED: Final = "pods_created"
 DELETED: Final = "pods_deleted"
-"""The actions of a sync."""
+"""The values of the label `action`, one for each action of a reconcile."""
 
 _ENDED: Final = ("Succeeded", "Failed")
 
 
 def note_sync(snapshot: JobSnapshot, action: str, seconds: float, *, failed: bool) -> None:
-    """Count a sync."""
+    """Count a reconcile of a Job."""
     labels = (_mode(snapshot), "error" if failed else "success", action)
     job_syncs.labels(*labels).inc()
     job_sync_seconds.labels(*labels).observe(seconds)
 
 
 def note_created(snapshot: JobSnapshot, made: int, missed: int) -> None:
-    """Count pods that were created, and failed creations."""
+    """Count the pods that were created, and the creations that failed."""
     reason = "new"
     if snapshot.spec.waits_for_the_end and snapshot.failed:
         reason = "recreate_failed"
@@ -73,7 +73,7 @@ def note_counted(snapshot: JobSnapshot, before: JobStatus, after: JobStatus) -> 
 
 
 def _gained(snapshot: JobSnapshot, before: str | None, after: str | None) -> int:
-    """Return how many indexes were added to a list, at least 0."""
+    """Return the number of indexes that were added to a list, at least 0."""
     size = snapshot.completions
     return max(0, Intervals.parse(after or "", size).total - Intervals.parse(before or "", size).total)
 
@@ -92,10 +92,10 @@ def note_finished(snapshot: JobSnapshot, final: JobCondition) -> None:
 
 
 def note_pod(change: Change) -> None:
-    """Count an ended pod that gets or loses the finalizer."""
+    """Count an ended pod to which the finalizer is added, or from which it is removed."""
     old, new = change.old, change.new
     if (new is None or not new.metadata.finalizers) and (old is None or not old.metadata.finalizers):
-        return  # true for nearly all other pods
+        return  # Nearly all pods have no finalizers, so most changes return here.
     held, was_held = _is_held(new), _is_held(old)
     if held != was_held:
         terminated_pods_tracked.labels("add" if held else "delete").inc()

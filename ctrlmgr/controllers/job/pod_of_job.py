@@ -23,11 +23,11 @@ from ctrlmgr.controllers.workloads.pod_control import pod_from_template
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 _LONGEST_PREFIX: Final = 58
-"""Leaves room for the five generated characters (`names.MaxGeneratedNameLength`)."""
+"""This limit leaves room for the five generated characters (`names.MaxGeneratedNameLength`)."""
 
 
 def desired_pod(template: Mapping[str, Any], owner: Owner, snapshot: JobSnapshot, index: int | None) -> dict[str, Any]:
-    """Return a pod from a Job's template; for an Indexed Job with its index."""
+    """Return a pod from a Job's template; the pod of an Indexed Job also gets its index."""
     tracked = _with_metadata(template, finalizers=_tracked((template.get("metadata") or {}).get("finalizers")))
     if index is None:
         return pod_from_template(tracked, owner)
@@ -50,7 +50,7 @@ def _tracked(finalizers: list[str] | None) -> list[str]:
 
 
 def _with_metadata(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a template with these metadata fields; maps are merged."""
+    """Return a template with these metadata fields; fields that are maps are merged."""
     metadata = dict(template.get("metadata") or {})
     for field, value in fields.items():
         metadata[field] = {**(metadata.get(field) or {}), **value} if isinstance(value, dict) else value
@@ -58,7 +58,7 @@ def _with_metadata(template: Mapping[str, Any], **fields: Any) -> dict[str, Any]
 
 
 def _annotations(snapshot: JobSnapshot, index: int) -> dict[str, str]:
-    """Return annotations with the index, and its failure count if failures per index are limited."""
+    """Return annotations with the index and, if failures per index are limited, the index's failure count."""
     annotations = {INDEX: str(index)}
     if snapshot.failed_indexes is None:
         return annotations
@@ -70,7 +70,7 @@ def _annotations(snapshot: JobSnapshot, index: int) -> dict[str, str]:
 
 
 def _failures(snapshot: JobSnapshot, replaced: JobPod | None) -> tuple[int, int]:
-    """Return the failures of an index including `replaced`: the counted ones, and the ignored ones."""
+    """Return the counted and the ignored failures of an index, including the failure of the pod `replaced`."""
     if replaced is None:
         return 0, 0
     counted, ignored = failure_count(replaced), ignored_failure_count(replaced)
@@ -80,7 +80,10 @@ def _failures(snapshot: JobSnapshot, replaced: JobPod | None) -> tuple[int, int]
 
 
 def _with_index_variable(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pod's spec with the index as an environment variable of each container, unless it sets it itself."""
+    """Return a pod's spec in which each container has the index as an environment variable.
+
+    A container that sets this variable itself is not changed.
+    """
     told = dict(spec)
     for field in ("initContainers", "containers"):
         if spec.get(field):

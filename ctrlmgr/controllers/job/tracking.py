@@ -1,11 +1,11 @@
-"""Counts the pods of a Job, each of them once.
+"""Counts the ended pods of a Job, each of them once.
 
-A pod has a finalizer until it is counted. When it has ended, its uid is written into the Job's status. Then the
-finalizer is removed; then the uid is removed from the status and the count increased. After an interruption, the state
-shows how far this got. For successes of an Indexed Job the index in the status is sufficient.
+A pod has a finalizer until it is counted. When a pod has ended, its uid is written into the Job's status. Then its
+finalizer is removed. Finally, the uid is removed from the status and the count is increased. After an interruption, the
+state shows which steps were completed. If a pod of an Indexed Job succeeds, its index in the status is sufficient.
 
-Guarantees: at most 500 uids are in the status at a time. A Job finishes only when none is left and none of its pods is
-terminating.
+Guarantees: at most 500 uids are in the status at a time. A Job finishes only when its status contains no uids and none
+of its pods is terminating.
 
 Source: Kubernetes' `pkg/controller/job/job_controller.go` (`trackJobStatusAndRemoveFinalizers`, KEP-2307).
 """
@@ -24,23 +24,23 @@ from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.view import JobCondition, JobPod, JobStatus, Uncounted
 
 AT_ONCE: Final = 500
-"""The maximum of uids in the status (`MaxUncountedPods`)."""
+"""The maximum number of uids in the status (`MaxUncountedPods`)."""
 
 
 class Tracked(NamedTuple):
-    """The status to write before finalizers are removed, the pods that lose theirs, and the final condition."""
+    """The status to write first, the pods whose finalizers are removed next, and the final condition."""
 
     status: JobStatus
     release: Sequence[JobPod]
     final: JobCondition | None
     is_partial: bool
-    """Whether there are more pods to count than fit at once."""
+    """Whether there are more pods to count than fit into the status."""
 
 
 def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) -> Tracked:
     """Return how ended pods are counted, starting from `status`, which has all other new values.
 
-    `end` is the condition of how the Job ends, None if it continues or cannot end yet.
+    `end` is the condition that says how the Job ends, None if the Job continues or cannot end yet.
     """
     held = {pod.uid for pod in snapshot.pods if pod.is_tracked}
     uncounted = Uncount(counted(status, held), snapshot)
@@ -72,7 +72,7 @@ class Uncount:
     """Collects ended pods that are not counted yet."""
 
     def __init__(self, status: JobStatus, snapshot: JobSnapshot) -> None:
-        """Start with the pods in `status`."""
+        """Start with the uncounted pods in `status`."""
         known = status.uncounted_terminated_pods or Uncounted()
         self._status = status
         self._snapshot = snapshot
@@ -85,7 +85,7 @@ class Uncount:
         return len(self._indexes) + len(self._succeeded) + len(self._failed)
 
     def add(self, pod: JobPod, end: JobCondition | None) -> None:
-        """Add a pod that loses its finalizer; if the Job fails, a pod that has not ended counts as failed."""
+        """Add a pod that loses its finalizer; if the Job fails, a pod that has not ended is added as failed."""
         snapshot = self._snapshot
         failed_before = pod.uid in (self._before.failed or ())
         if pod.phase == "Succeeded" and not failed_before:
@@ -123,14 +123,14 @@ class Uncount:
 
 
 def _with_interim(status: JobStatus, end: JobCondition | None) -> JobStatus:
-    """Return the status with the new interim condition of how the Job ends."""
+    """Return the status with the new interim condition that says how the Job will end."""
     if end is None or end.type not in (FAILURE_TARGET, SUCCESS_CRITERIA_MET) or status.true(end.type) is not None:
         return status
     return replace(status, conditions=[*(status.conditions or ()), end])
 
 
 def final(end: JobCondition | None, now: int) -> JobCondition | None:
-    """Return the final condition for an interim one."""
+    """Return the final condition that follows an interim condition."""
     if end is None:
         return None
     if end.type == SUCCESS_CRITERIA_MET:
@@ -139,9 +139,9 @@ def final(end: JobCondition | None, now: int) -> JobCondition | None:
 
 
 def counted(status: JobStatus, held: Collection[str]) -> JobStatus:
-    """Return the status after counting the pods without a finalizer; `held` are those that still have one.
+    """Return the status after counting the pods that have lost the finalizer.
 
-    See `cleanUncountedPodsWithoutFinalizers`.
+    `held` are the uids of pods that still have the finalizer. See `cleanUncountedPodsWithoutFinalizers`.
     """
     known = status.uncounted_terminated_pods or Uncounted()
     succeeded, failed = _still(known.succeeded, held), _still(known.failed, held)
@@ -158,7 +158,7 @@ def _still(uids: Iterable[str] | None, held: Collection[str]) -> list[str]:
 
 
 def finished(status: JobStatus, tracked: Tracked, terminating: int) -> JobStatus | None:
-    """Return the final status of the Job; None if pods are left to count or terminating."""
+    """Return the final status of the Job; None if some pods are not counted yet or are terminating."""
     known = status.uncounted_terminated_pods or Uncounted()
     if tracked.final is None or tracked.is_partial or known.succeeded or known.failed or terminating:
         return None
@@ -169,9 +169,9 @@ def finished(status: JobStatus, tracked: Tracked, terminating: int) -> JobStatus
 
 
 def with_condition(status: JobStatus, wanted: JobCondition) -> tuple[JobStatus, bool]:
-    """Return the status with a condition, and whether that changed it (`ensureJobConditionStatus`).
+    """Return the status with a condition, and whether this changed the status (`ensureJobConditionStatus`).
 
-    A condition with status False is not added if it is missing.
+    A condition with the status False is not added if the Job has no condition of its type.
     """
     conditions = list(status.conditions or ())
     for place, old in enumerate(conditions):

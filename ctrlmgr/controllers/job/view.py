@@ -1,7 +1,7 @@
 """Typed views of a Job and its pods, with the fields that the Job controller reads.
 
-Guarantees: fields that are not listed here stay in the object's body unchanged. A null list reads as an empty one, and
-a missing field as the API server's default.
+Guarantees: fields that these types do not declare stay unchanged in the object's body. A null list is read as an empty
+one, and a missing field as the API server's default.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ctrlmgr.api.object import Object, ObjectMeta
 from ctrlmgr.clock import parse_time
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
-"""The finalizer of a pod that its Job has not counted yet."""
+"""The finalizer of a pod that has not been counted for its Job yet."""
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
-"""The value of `spec.managedBy` for Jobs of this controller."""
+"""The value of `spec.managedBy` in Jobs that this controller manages."""
 
 _NONE: Final[Mapping[str, str]] = {}
 
@@ -93,22 +93,22 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def is_indexed(self) -> bool:
-        """Return whether each completion has an index."""
+        """Return whether each completion of the Job has an index."""
         return self.completion_mode == "Indexed"
 
     @property
     def is_suspended(self) -> bool:
-        """Return whether it is suspended."""
+        """Return whether the Job is suspended."""
         return bool(self.suspend)
 
     @property
     def waits_for_the_end(self) -> bool:
-        """Return whether a pod is replaced, and counted as failed, only after its end (`onlyReplaceFailedPods`)."""
+        """Return whether pods are replaced, and counted as failed, only after their end (`onlyReplaceFailedPods`)."""
         return self.pod_replacement_policy == "Failed" or self.pod_failure_policy is not None
 
     @property
     def foreign_manager(self) -> str | None:
-        """The other controller that manages the Job, None if this one does."""
+        """The name of the other controller that manages the Job, None if this controller does."""
         return self.managed_by if self.managed_by != JOB_CONTROLLER else None
 
 
@@ -146,11 +146,11 @@ class JobStatus(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defa
     ready: int | None = None
 
     def condition(self, type: str) -> JobCondition | None:
-        """Return its condition of a type."""
+        """Return the Job's condition of this type, None if there is none."""
         return next((each for each in self.conditions or () if each.type == type), None)
 
     def true(self, type: str) -> JobCondition | None:
-        """Return its condition of a type if its status is True."""
+        """Return the Job's condition of this type if its status is True, otherwise None."""
         found = self.condition(type)
         return found if found is not None and found.status == "True" else None
 
@@ -188,7 +188,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def terminated(self) -> Terminated | None:
-        """Its terminated state, None if it has not ended."""
+        """The terminated state of the container, None if it has not ended."""
         return self.state.terminated
 
 
@@ -248,7 +248,7 @@ class JobPod:
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Its annotations; empty rather than None."""
+        """The pod's annotations; empty rather than None."""
         return self.metadata.annotations or _NONE
 
     @property
@@ -258,45 +258,45 @@ class JobPod:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether it has ended, in success or failure."""
+        """Return whether the pod has ended, in success or failure."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def is_deleted(self) -> bool:
-        """Return whether it is being deleted."""
+        """Return whether the pod is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def is_active(self) -> bool:
-        """Return whether it has not ended and is not being deleted (`IsPodActive`)."""
+        """Return whether the pod has not ended and is not being deleted (`IsPodActive`)."""
         return not self.has_ended and not self.is_deleted
 
     @property
     def is_terminating(self) -> bool:
-        """Return whether it is being deleted and has not ended (`IsPodTerminating`)."""
+        """Return whether the pod is being deleted and has not ended (`IsPodTerminating`)."""
         return not self.has_ended and self.is_deleted
 
     @property
     def is_tracked(self) -> bool:
-        """Return whether it has the finalizer, because its Job has not counted it."""
+        """Return whether the pod has the finalizer, because it was not counted for its Job yet."""
         return TRACKING in (self.metadata.finalizers or ())
 
     @cached_property
     def ready(self) -> PodCondition | None:
-        """Its condition Ready."""
+        """The pod's condition Ready."""
         return next((each for each in self.status.conditions or () if each.type == "Ready"), None)
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it is ready."""
+        """Return whether the pod is ready."""
         return self.ready is not None and self.ready.status == "True"
 
     @cached_property
     def finished_at(self) -> int:
-        """When it ended, in microseconds since 1970, from the best available source (`getFinishedTime`).
+        """When the pod ended, in microseconds since 1970, from the best available source (`getFinishedTime`).
 
-        If all its containers (sidecars included) have ended, the last end; else when it became not ready; else when it
-        was deleted; else when it was created.
+        If all its containers (sidecars included) have ended, this is the last of their ends. Otherwise it is when the
+        pod became not ready, was deleted, or was created; the first of these that is known is used.
         """
         ended = self._last_container_end()
         if ended is not None:
@@ -310,14 +310,15 @@ class JobPod:
 
     @property
     def sidecar_statuses(self) -> Sequence[ContainerStatus]:
-        """The statuses of its sidecars: init containers that restart always."""
+        """The statuses of the pod's sidecars: init containers with the restart policy Always."""
         sidecars = {each.name for each in self.spec.init_containers or () if each.restart_policy == "Always"}
         return [each for each in self.status.init_container_statuses or () if each.name in sidecars]
 
     def _last_container_end(self) -> int | None:
         last = _last_end(self.status.container_statuses or ())
         sidecars = self.sidecar_statuses
-        # If a list has a running container, no end is known, even if the other list has ended (`latestFinishTime`).
+        # If one of the lists has a running container, no end is known, even if all containers of the other have ended
+        # (`latestFinishTime`).
         return _last_end(sidecars, last) if sidecars else last
 
 
@@ -336,10 +337,10 @@ _FIRST: Final = float("-inf")
 
 
 def by_rank(pod: JobPod) -> tuple[object, ...]:
-    """Return a sort key for active pods: those whose deletion loses least come first (`controller.ActivePods`).
+    """Return a sort key for active pods; pods whose deletion loses least are first (`controller.ActivePods`).
 
-    Unbound before bound, pending before running, not ready before ready, recently ready first, more restarts first (of
-    containers, then of sidecars), younger first. An unknown time is before any other.
+    The order is: unbound before bound, pending before running, not ready before ready, recently ready first, more
+    restarts first (of containers, then of sidecars), younger first. An unknown time is before any other time.
     """
     since = pod.ready.last_transition_time if pod.is_ready and pod.ready is not None else None
     created = pod.metadata.creation_timestamp

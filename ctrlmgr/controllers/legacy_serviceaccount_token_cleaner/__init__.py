@@ -1,4 +1,4 @@
-"""The legacy ServiceAccount token cleaner: retires auto-generated tokens that were not used for a year."""
+"""The legacy ServiceAccount token cleaner: invalidates and deletes generated tokens that were not used for a year."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The legacy ServiceAccount token cleaner: retires unused auto-generated tokens, once a day.
+"""The legacy ServiceAccount token cleaner: invalidates and deletes unused auto-generated tokens, once a day.
 
-Guarantees: no token is retired before the use of tokens was tracked for a whole period. The ConfigMap
+Guarantees: no token is invalidated before the use of tokens was tracked for a whole period. The ConfigMap
 `kube-system/kube-apiserver-legacy-service-account-token-tracking` has the start of tracking; it is created if missing.
 
 Source: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`,
@@ -50,7 +50,7 @@ class _ConfigMap(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_tracking(current: Object | None, now: int) -> Object | None:
-    """Return the ConfigMap with the start of tracking, None if `current` is valid."""
+    """Return the ConfigMap with the time when tracking started, None if `current` is valid."""
     since = ((current.view(_ConfigMap).data or {}) if current is not None else {}).get(_SINCE, "")
     if is_day(since) and since <= day(now):
         return None
@@ -72,9 +72,9 @@ class LegacyTokenCleaner:
         apiserver: Client,
         clock: Clock,
     ) -> None:
-        """Retire tokens that were not used for `period` seconds.
+        """Invalidate and delete tokens that were not used for `period` seconds.
 
-        The ConfigMap is written through `apiserver`, because the API server tracks the use of tokens.
+        The ConfigMap is written with the client `apiserver`, because the API server tracks the use of tokens.
         """
         self._apiserver = apiserver
         self._config_maps = config_maps
@@ -85,11 +85,11 @@ class LegacyTokenCleaner:
         self._clock = clock
 
     def on_start(self) -> Iterable[Key]:
-        """Yield the only key, which stands for all tokens."""
+        """Yield the only key, which represents all tokens."""
         return [_TRACKING]
 
     def reconcile(self, key: Key, client: EngineClient) -> Result:
-        """Retire unused tokens; raises the errors of `client`."""
+        """Invalidate or delete unused tokens; raises the errors of `client`."""
         now, current = self._clock.now(), self._config_maps.get(key)
         if (wanted := desired_tracking(current, now)) is not None:
             if current is None:
@@ -101,7 +101,7 @@ class LegacyTokenCleaner:
         return Result(_EVERY)
 
     def _has_been_tracked(self, current: Object | None, now: int) -> bool:
-        """Return whether use was tracked for a whole period."""
+        """Return whether the use of tokens was tracked for a whole period."""
         since = (current.view(_ConfigMap).data or {})[_SINCE] if current is not None else day(now)
         return since <= day(now - round(self._period * 1_000_000))
 
@@ -118,7 +118,7 @@ class LegacyTokenCleaner:
                 else:
                     client.delete(secret)
             except (Conflict, NotFound):
-                continue  # it has changed; the next round checks it again
+                continue  # The token has changed; the next round checks it again.
             log.info("unused token retired", secret=str(secret.key), fate=decided.value)
 
 

@@ -1,8 +1,8 @@
-"""Decides which tokens in Secrets are no longer used.
+"""Decides which tokens in Secrets are invalidated or deleted because they are not used.
 
-Guarantees: only an auto-generated token, which its ServiceAccount lists, is ever retired. It is first marked as
-invalid, and deleted after another period. A token that was used, that a pod mounts, or whose use was not tracked for
-long enough is kept.
+Guarantees: only auto-generated tokens, which their ServiceAccounts list, are invalidated or deleted. An unused token is
+first marked as invalid, and deleted after another period. A token is kept if it was used, if a pod mounts it, or if its
+use was not tracked for long enough.
 
 Source: `pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go`, KEP-2799.
 """
@@ -25,7 +25,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class Fate(Enum):
-    """The action for a token."""
+    """The action for a token in a Secret."""
 
     KEPT = "kept"
     INVALIDATED = "invalidated"
@@ -54,7 +54,7 @@ def day(moment: int) -> str:
 
 
 def is_day(text: str) -> bool:
-    """Return whether `text` is a valid day, in the format of the labels."""
+    """Return whether `text` is a valid day in the format of the labels."""
     if not _DAY.fullmatch(text):
         return False
     try:
@@ -65,7 +65,7 @@ def is_day(text: str) -> bool:
 
 
 def mounted_secrets(pods: Iterable[Object]) -> set[tuple[str, str]]:
-    """Return the Secrets that pods mount, by namespace and name."""
+    """Return the namespaces and names of the Secrets that pods mount."""
     return {
         (pod.namespace, volume.secret.secret_name)
         for pod in pods
@@ -99,6 +99,6 @@ def fate(
 
 
 def invalidation(secret: Object, now: int) -> dict[str, Any]:
-    """Return the patch that marks `secret`, if unchanged, as invalid from today on."""
+    """Return the patch that marks `secret` as invalid from today on, if it was not changed meanwhile."""
     metadata = {"uid": secret.uid, "resourceVersion": str(secret.revision), "labels": {INVALID_SINCE: day(now)}}
     return {"metadata": metadata}

@@ -1,18 +1,19 @@
-"""The namespace controller: deletes the content of a terminating namespace, and its finalizer when it is empty.
+"""The namespace controller: deletes the content of a terminating namespace, and then the namespace's finalizer.
 
 Guarantees:
 
-- It deletes only objects of that namespace, and only while it is terminating. Every deletion names the object's uid, so
-  a new object of the same name is not deleted. The content of a new namespace of the same name is not deleted either.
-- Pods are deleted first: nothing else is deleted while one exists (KEP-5080, ordered namespace deletion).
-- The `kubernetes` finalizer is removed only after a pass that found every kind empty, at a time when the namespace
-  accepts no new objects.
+- The controller deletes only objects of the terminating namespace. Every deletion has the object's uid as a
+  precondition, so a new object of the same name is not deleted. The content of a new namespace of the same name is not
+  deleted either.
+- Pods are deleted first: nothing else is deleted while a pod exists (KEP-5080, ordered namespace deletion).
+- The `kubernetes` finalizer is removed only after a pass that found no object of any kind. During that pass, the
+  namespace already accepts no new objects.
 - The five conditions report the remaining content and the reasons; they are written only when they change.
-- The content is deleted only after a grace period of some seconds, as in Kubernetes, so that clients that just saw the
-  namespace can finish.
+- As in Kubernetes, the content is deleted only after a grace period of some seconds, so that clients that have just
+  read the namespace can finish.
 
-It reconciles when content is deleted, and not at fixed times. It waits by the clock only for the grace periods of the
-namespace and its pods.
+A namespace is reconciled when its content is deleted, not at fixed times. The controller uses timers only for the grace
+periods of the namespace and its pods.
 """
 
 from __future__ import annotations
@@ -44,29 +45,30 @@ FINALIZER = "kubernetes"
 
 _FINISHED_PHASES = ("Succeeded", "Failed")
 _SYNCING = 0.1
-"""Seconds until the retry if the content of a namespace could not be determined."""
+"""Seconds until the retry if the content of a namespace could not be listed consistently."""
 
 
 class _Kept(NamedTuple):
-    """The remaining objects of one kind, and their expected grace period (seconds)."""
+    """The remaining objects of one kind, and the longest grace period of these objects in seconds."""
 
     objects: Sequence[Object]
     grace: float = 0.0
 
 
 class _Overtaken(Exception):
-    """The listed objects may not be the content of this namespace."""
+    """The listed objects may belong to another namespace of the same name."""
 
 
 class NamespaceReconciler:
-    """Reconciles namespaces: deletes content and reports the rest."""
+    """Reconciles namespaces: deletes their content, and reports the remaining content."""
 
     def __init__(
         self, informers: Informers, content: dict[Resource, tuple[str, Lister]], *, clock: Clock, grace: float
     ) -> None:
-        """Delete the kinds in `content`: resource, API version (`v1`, `apps/v1`) and lister of every namespaced kind.
+        """Delete the objects of all kinds in `content`.
 
-        `grace` is how long (seconds) after its deletion a namespace is left unchanged.
+        `content` has the API version (`v1`, `apps/v1`) and lister of every namespaced resource. `grace` is the time
+        (seconds) after a namespace's deletion during which its content is kept.
         """
         self._informers = informers
         self._namespaces = informers.informer(NAMESPACES).lister
@@ -74,7 +76,8 @@ class NamespaceReconciler:
         self._content = content
         self._clock = clock
         self._grace = grace
-        # When each terminating namespace was first seen (monotonic seconds), by uid; its grace period starts then.
+        # The time when each terminating namespace was first seen (monotonic seconds), by uid. Its grace period starts
+        # at that time.
         self._seen: dict[str, float] = {}
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
@@ -98,15 +101,18 @@ class NamespaceReconciler:
         return Result(requeue_after=wait) if wait else None
 
     def _grace_of(self, namespace: Object) -> float:
-        """Return the seconds left of a namespace's grace period.
+        """Return the remaining seconds of a namespace's grace period.
 
-        It is rounded to microseconds, because a clock cannot wait for rounding errors of floats.
+        The result is rounded to microseconds, because a clock cannot wait for rounding errors of floats.
         """
         now = self._clock.monotonic()
         return max(round(self._seen.setdefault(namespace.uid, now) + self._grace - now, 6), 0.0)
 
     def _empty(self, namespace: Object, client: Client) -> tuple[Content | None, float]:
-        """Delete content; return the remaining content (None: none), and the seconds until the retry (0: no retry)."""
+        """Delete the content of a namespace.
+
+        Return the remaining content (None: none), and the seconds until the retry (0: no retry).
+        """
         content = Content()
         epoch = self._informers.epoch
         pods = self._delete_all(PODS, namespace, epoch, client)
@@ -116,7 +122,8 @@ class NamespaceReconciler:
                 content.failures.append(_unexpected(namespace.name, "v1", PODS))
             return content, wait
         left = 0
-        for resource, (version, _) in list(self._content.items()):  # new definitions add to it
+        # New CustomResourceDefinitions add to this dictionary meanwhile.
+        for resource, (version, _) in list(self._content.items()):
             kept = self._delete_all(resource, namespace, epoch, client)
             content.add(kept.objects)
             left += len(kept.objects)
@@ -125,10 +132,11 @@ class NamespaceReconciler:
         return (content if left else None), 0.0
 
     def _list(self, resource: Resource, namespace: Object, epoch: int) -> Sequence[Object]:
-        """Return the objects of one kind in this namespace; raises `_Overtaken` if it may be another of the same name.
+        """Return the objects of one kind in this namespace.
 
-        The caches follow the log in order: if the namespace still exists after its content was listed, the content is
-        its own. Only a sync, which replaces the caches one after the other, breaks that order.
+        Raises `_Overtaken` if they may belong to another namespace of the same name. The caches follow the log in
+        order. So if the namespace still exists after its content was listed, the content belongs to it. Only a sync
+        breaks that order, because it replaces the caches one after the other.
         """
         objects = self._content[resource][1].list(namespace.name)
         current = self._namespaces.get(namespace.key)
@@ -137,14 +145,14 @@ class NamespaceReconciler:
         return objects
 
     def _delete_all(self, resource: Resource, namespace: Object, epoch: int, client: Client) -> _Kept:
-        """Delete the objects of one kind; return those that remain."""
+        """Delete the objects of one kind; return the objects that remain."""
         kept = []
         for obj in self._list(resource, namespace, epoch):
             if not obj.is_terminating:
                 try:
                     client.delete(obj)
                 except (NotFound, Conflict):
-                    continue  # deleted or replaced; the informer reports it
+                    continue  # The object was deleted or replaced; the informer will report it.
                 if not _may_stay(obj):
                     continue
             kept.append(obj)
@@ -155,7 +163,7 @@ class NamespaceReconciler:
         return max(deleted_at + pods.grace - self._clock.now() / 1_000_000, 0.0)
 
     def _report(self, namespace: Object, content: Content, client: Client) -> Object:
-        """Update the conditions if they changed; return the current namespace."""
+        """Update the conditions of the namespace if they changed; return the current namespace."""
         fields = namespace.to_dict()
         status: dict[str, Any] = fields.setdefault("status", {})
         before = status.get("conditions") or []
@@ -179,7 +187,7 @@ def _finalizers(namespace: Object) -> list[str]:
 
 
 def _may_stay(obj: Object) -> bool:
-    """Return whether a just deleted object may still exist, because of finalizers or a grace period."""
+    """Return whether an object that was just deleted may still exist, because of finalizers or a grace period."""
     return bool(obj.metadata.finalizers) or (obj.resource == PODS and _is_scheduled(obj))
 
 
@@ -205,7 +213,7 @@ def _unexpected(namespace: str, version: str, resource: Resource) -> str:
 
 
 def _namespace_of_deleted(namespaces: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a change of content to the terminating namespace that it belongs to."""
+    """Return a function from a change of an object to the key of its namespace, if the namespace is terminating."""
 
     def keys(change: Change) -> Iterable[Key]:
         key = Key("", change.object.namespace)
@@ -243,7 +251,7 @@ class _CustomContent:
             self._content[resource] = (version, instances.lister)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Do nothing: listing the deleted kind returns no objects, and it may be created again."""
+        """Do nothing: listing the deleted kind returns no objects, and the kind may be created again."""
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

@@ -1,7 +1,7 @@
 """The conditions of a namespace during the deletion of its content.
 
 Guarantees: `desired_conditions` is a pure function of the remaining content, the failures and the previous status. The
-same input gives the same result, times included, so nothing is written twice.
+same input gives the same result, including timestamps, so a repeated reconcile writes nothing.
 
 The types, reasons and messages are Kubernetes' (`pkg/controller/namespace/deletion/status_condition_utils.go`).
 """
@@ -21,15 +21,15 @@ Condition = Mapping[str, Any]
 
 @dataclass
 class Content:
-    """The remaining content of a namespace, as its conditions count it."""
+    """The remaining content of a namespace, counted as the conditions report it."""
 
     resources: Counter[Resource] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
-    """Why content could not be deleted, one message per resource."""
+    """The reasons why content could not be deleted, one message per resource."""
 
     def add(self, objects: Iterable[Object]) -> None:
-        """Count remaining objects."""
+        """Add the remaining objects of one kind to the counts."""
         for obj in objects:
             self.resources[obj.resource] += 1
             self.finalizers.update(obj.metadata.finalizers or ())
@@ -42,7 +42,7 @@ class _State(NamedTuple):
 
 
 def desired_conditions(content: Content, before: Sequence[Condition], now: str) -> list[Condition]:
-    """Return all conditions of the namespace; `now` (RFC 3339) is the transition time of changed ones."""
+    """Return all conditions of the namespace; `now` (RFC 3339) is the transition time of conditions that change."""
     known = {condition["type"]: condition for condition in before}
     ours = _states(content)
     others = [condition for condition in before if condition["type"] not in ours]

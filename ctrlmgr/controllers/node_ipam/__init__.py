@@ -18,7 +18,10 @@ def _read_ranges(value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options of the node IPAM controller; sizes are prefix lengths, 0 is the IP family's default."""
+    """The options of the node IPAM controller.
+
+    The sizes are prefix lengths; 0 stands for the default of the IP family.
+    """
 
     allocate_node_cidrs: Annotated[
         bool,

@@ -1,8 +1,8 @@
-"""Divides a pool of addresses into ranges of equal size, and tracks which are used.
+"""Divides a pool of addresses into ranges of equal size, and tracks which ranges are used.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodeipam/ipam/cidrset`: ranges are allocated in rotation, so that a
-released one is not reused at once. Ranges that overlap a foreign network are marked as used; networks outside of the
-pool are ignored.
+released range is not reused at once. Ranges that overlap the network of another user are marked as used; networks
+outside of the pool are ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.errors import SettingsError
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MOST_BITS = 16
-"""Maximum difference of the prefix lengths of a node's range and its pool."""
+"""The maximum difference between the prefix lengths of a node's range and its pool."""
 _DEFAULT_MASK = {4: 24, 6: 64}
 
 
@@ -75,9 +75,10 @@ def _overlap(a: Network, b: Network) -> bool:
 
 
 def pools(cluster: str, both: int, ipv4: int, ipv6: int) -> list[Pool]:
-    """Return the pools for `cluster`, one network or two, with these prefix lengths (0: the IP family's default).
+    """Return the pools for `cluster`, one network or two, with these prefix lengths.
 
-    Raises `SettingsError` for unsuitable prefix lengths, or for `both` with two IP families.
+    The prefix length 0 stands for the default of the IP family. Raises `SettingsError` for unsuitable prefix lengths,
+    or if `both` is set and there are two IP families.
     """
     networks = [ipaddress.ip_network(part) for part in (cluster or "10.244.0.0/16").split(",")]
     if len(networks) > 1 and both:

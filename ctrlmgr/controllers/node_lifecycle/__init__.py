@@ -1,4 +1,4 @@
-"""The node lifecycle controller: detects silent kubelets, and sets taints for node conditions."""
+"""The node lifecycle controller: detects kubelets that stop reporting, and sets taints for node conditions."""
 
 from __future__ import annotations
 

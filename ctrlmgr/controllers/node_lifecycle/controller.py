@@ -1,9 +1,10 @@
 """The node lifecycle controller: checks all nodes every few seconds, and each node when it changes.
 
-Guarantees: see `decide` and `zones`. It has one worker, so its state needs no lock. A write that fails is retried in
-the next round.
+`decide` and `zones` state the guarantees. The controller has one worker, so its state needs no lock. A write that fails
+is retried in the next round.
 
-Its keys: `*` is the round over all nodes, a name alone a node, a namespace and a name a pod that was bound to a node.
+There are three kinds of keys. The key `*` stands for the round over all nodes. A name without a namespace stands for a
+node, and a namespace and name for a pod that was bound to a node.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _GONE: Final = {
     "False": ((NOT_READY, NO_EXECUTE), (UNREACHABLE, NO_EXECUTE)),
     "Unknown": ((UNREACHABLE, NO_EXECUTE), (NOT_READY, NO_EXECUTE)),
 }
-"""By the status of Ready: the taint that evicts pods, and the opposite one that must be removed."""
+"""By the status of Ready: the taint that evicts pods, and the opposite taint, which must be removed."""
 
 
 class NodeLifecycle:
@@ -71,14 +72,14 @@ class NodeLifecycle:
         )
         self._clock = clock
         self._next_look = 0.0
-        self._known: dict[str, str] = {}  # the uid of each known node
+        self._known: dict[str, str] = {}  # The uid of each known node, by its name.
         self._health: dict[str, Health] = {}
         self._zones: dict[str, ZoneState] = {}
         self._queues: dict[str, TaintQueue] = {}
-        self._unmarked: set[str] = set()  # nodes with pods that could not be marked as not ready
+        self._unmarked: set[str] = set()  # The names of nodes with pods that could not be marked as not ready.
 
     def on_start(self) -> Iterator[Key]:
-        """Reset all state and start with a round: it may be outdated."""
+        """Reset all state, because it may be outdated, and start with a round over all nodes."""
         for kept in (self._known, self._health, self._zones, self._queues):
             kept.clear()
         self._unmarked.clear()
@@ -95,7 +96,7 @@ class NodeLifecycle:
             self._node(key, client)
         return None
 
-    # A changed node
+    # This part handles a changed node.
 
     def _node(self, key: Key, client: EngineClient) -> None:
         node = self._nodes.get(key)
@@ -122,7 +123,7 @@ class NodeLifecycle:
             spec["taints"] = taints
 
     def _swap(self, node: Object, change: TaintChange, client: EngineClient) -> bool:
-        """Change taints of a node; return False to retry."""
+        """Change the taints of a node; return False if the change must be retried."""
         fields = node.to_dict()
         self._put_taints(fields, change)
         try:
@@ -134,12 +135,12 @@ class NodeLifecycle:
             return False
         return True
 
-    # A pod that was bound to a node
+    # This part handles a pod that was bound to a node.
 
     def pod_keys(self, change: Change) -> Iterator[Key]:
         """Yield the key of a pod that was bound to a node that is not ready.
 
-        When a node becomes not ready later, all pods on it in the cache are marked then.
+        When a node becomes not ready later, all cached pods on it are marked at that time.
         """
         if change.new is None:
             return
@@ -160,7 +161,7 @@ class NodeLifecycle:
             self._mark(pod, client)
 
     def _mark(self, pod: Object, client: EngineClient) -> None:
-        """Set a pod's Ready condition to False, if it is not."""
+        """Set a pod's condition Ready to False, if it is not False already."""
         fields = pod.to_dict()
         ready = condition_of(fields.get("status", {}).get("conditions"), "Ready")
         if ready is None or ready["status"] == "False":
@@ -175,7 +176,7 @@ class NodeLifecycle:
         self._recorder.event(pod, WARNING, "NodeNotReady", "Node is not ready")
 
     def _mark_all(self, name: str, client: EngineClient) -> None:
-        """Mark every pod of a node; if one fails, the next round retries the node."""
+        """Mark all pods of a node as not ready; if a write fails, the next round retries the node."""
         self._unmarked.discard(name)
         for pod in pods_of_node(self._pods, name):
             try:
@@ -189,7 +190,10 @@ class NodeLifecycle:
     # The round
 
     def _round(self, client: EngineClient) -> float:
-        """Check all nodes if it is time, and taint those that are due; return the seconds until the next round."""
+        """Check all nodes if the period is over, and taint the nodes that are due.
+
+        Return the seconds until the next round.
+        """
         if self._clock.monotonic() >= self._next_look:
             self._look(client)
             self._next_look = self._clock.monotonic() + self._options.node_monitor_period
@@ -247,7 +251,7 @@ class NodeLifecycle:
         view = node.view(HealthNode)
         health, now = self._health.get(node.name), self._clock.now()
         judgement = judge(view, health, renewed, now, self._grace)
-        if judgement.conditions is not None:  # rare, so the whole node is decoded only here
+        if judgement.conditions is not None:  # This branch is rare, so the whole node is decoded only here.
             fields = node.to_dict()
             status = fields.setdefault("status", {})
             judgement = judge(view, health, renewed, now, self._grace, status.get("conditions") or ())
@@ -259,7 +263,7 @@ class NodeLifecycle:
         return judgement
 
     def _follow(self, node: Object, judgement: Judgement, client: EngineClient) -> None:
-        """Update taints, Events and pods after a node's state was found or has changed."""
+        """Update taints, Events and pods after a node's state was first read or has changed."""
         if judgement.observed == "True":
             self._reachable(node, client)
         else:
@@ -280,7 +284,7 @@ class NodeLifecycle:
         self._queue_of(view.zone).remove(node.name)
 
     def _unreachable(self, node: Object, status: str, client: EngineClient) -> None:
-        """Queue a node for tainting; taint it at once if it already has the other NoExecute taint."""
+        """Queue a node for tainting; taint it at once if it already has the opposite NoExecute taint."""
         wanted, opposite = _GONE.get(status, _GONE["Unknown"])
         view = node.view(HealthNode)
         if view.has_taint(*opposite):
@@ -292,7 +296,7 @@ class NodeLifecycle:
         queue.add(node.name)
 
     def _give_up(self, name: str, client: EngineClient) -> bool:
-        """Taint a node so that its pods are evicted, unless it is ready again; return False to retry."""
+        """Taint a node so that its pods are evicted, unless it is ready again; return False if this must be retried."""
         node = self._nodes.get(Key("", name))
         if node is None:
             return True
@@ -323,7 +327,7 @@ class NodeLifecycle:
 
 
 def node_keys(change: Change) -> Iterator[Key]:
-    """Yield the key of a node whose taints or labels may have to change."""
+    """Yield the key of a node whose taints or labels may need an update."""
     if change.new is None:
         return
     new = change.new.view(HealthNode)

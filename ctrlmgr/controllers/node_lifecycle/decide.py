@@ -1,13 +1,13 @@
-"""Decides when a node counts as silent, and its conditions, taints and labels: pure functions.
+"""Decides when a node counts as silent, and a node's conditions, taints and labels. All functions are pure.
 
 Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle`:
-- A node is alive as long as its Ready condition or its lease is renewed. The time of a renewal is when this process
-  sees it, so the kubelet's clock does not matter.
-- The conditions of a silent node become Unknown, and missing ones are added. NetworkUnavailable is not changed, because
-  kubelets do not report it.
+- A node is alive as long as its condition Ready or its lease is renewed. The time of a renewal is the time when this
+  process reads it, so the kubelet's clock does not matter.
+- The conditions of a silent node become Unknown, and missing conditions are added. NetworkUnavailable is not changed,
+  because kubelets do not report it.
 - NoSchedule taints follow the conditions and `unschedulable`; other taints are not changed.
 
-Times are microseconds since 1970, periods seconds.
+Times are in microseconds since 1970, periods in seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONDITION_TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
     "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
 }
-"""The taint for a condition of this type and status."""
+"""The taint for each condition, by the condition's type and status."""
 
 _OURS: Final = frozenset(key for keys in CONDITION_TAINTS.values() for key in keys.values()) | {UNSCHEDULABLE}
 
@@ -37,31 +37,31 @@ MIRRORED_LABELS: Final = (
     ("kubernetes.io/os", "beta.kubernetes.io/os"),
     ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
 )
-"""Labels, and the former names that they are copied to."""
+"""Labels of nodes, and the former names to which their values are copied."""
 
 
 class Health(NamedTuple):
-    """The last seen state of a node: its Ready condition and lease, and the time of its last renewal."""
+    """The last seen state of a node: its condition Ready, its lease, and the time of its last renewal."""
 
     ready: Condition | None
     heard_at: int
     renewed: str = ""
-    """The lease's renewTime."""
+    """The `renewTime` of the node's lease."""
 
 
 class Judgement(NamedTuple):
-    """The result of checking a node; `conditions` are those to write, None if unchanged."""
+    """The result of checking a node; `conditions` are the conditions to write, None if they do not change."""
 
     health: Health
     observed: str
-    """The status of Ready before the check; Unknown if there is none."""
+    """The status of Ready before the check; Unknown if the node had no such condition."""
     current: str | None
-    """The status of Ready after the check; None if there is still none."""
+    """The status of Ready after the check; None if the node still has no such condition."""
     conditions: list[dict[str, Any]] | None = None
 
 
 class Grace(NamedTuple):
-    """The seconds that a node may be silent: one that has reported before, and one that never has."""
+    """The seconds for which a node may be silent: if it has reported before, and if it has never reported."""
 
     running: float
     starting: float
@@ -70,7 +70,10 @@ class Grace(NamedTuple):
 def judge(
     node: HealthNode, before: Health | None, renewed: str, now: int, grace: Grace, raw: Sequence[Mapping[str, Any]] = ()
 ) -> Judgement:
-    """Check a node whose lease was last `renewed` (RFC 3339, "" without a lease); `raw` are its complete conditions."""
+    """Check a node whose lease was last `renewed` (RFC 3339, "" without a lease).
+
+    `raw` are the complete conditions of the node.
+    """
     ready, created = node.ready, _time(node.metadata.creation_timestamp)
     health = _seen(ready, before, created, now)
     if renewed and (not health.renewed or parse_time(health.renewed) < parse_time(renewed)):
@@ -135,7 +138,7 @@ class TaintChange(NamedTuple):
 
 
 def condition_taint_change(node: HealthNode) -> TaintChange:
-    """Return the change of this controller's NoSchedule taints."""
+    """Return the change of the NoSchedule taints that this controller sets."""
     wanted = condition_taints(node)
     current = [each.key for each in node.spec.taints or () if each.effect == NO_SCHEDULE and each.key in _OURS]
     return TaintChange(
@@ -145,7 +148,7 @@ def condition_taint_change(node: HealthNode) -> TaintChange:
 
 
 def with_taints(taints: Iterable[Mapping[str, Any]], change: TaintChange, now: int) -> list[dict[str, Any]]:
-    """Return a node's taints after a change; added ones have `timeAdded`."""
+    """Return a node's taints after a change; added taints have the field `timeAdded`."""
     gone = {*change.remove, *change.add}
     kept = [dict(each) for each in taints if (each.get("key", ""), each.get("effect", "")) not in gone]
     at = format_time_seconds(now)
@@ -153,7 +156,7 @@ def with_taints(taints: Iterable[Mapping[str, Any]], change: TaintChange, now: i
 
 
 def label_changes(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the former label names to set, with their values."""
+    """Return the former names of labels that must be set on a node, with their values."""
     return {
         former: labels[name]
         for name, former in MIRRORED_LABELS

@@ -50,18 +50,18 @@ class HealthNode(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ready(self) -> Condition | None:
-        """Its first condition of type Ready."""
+        """The first condition of the node with the type Ready."""
         return next((each for each in self.status.conditions or () if each.type == READY), None)
 
     @property
     def zone(self) -> str:
-        """Region and zone as one key, "" for a node without both labels (`GetZoneKey`)."""
+        """The region and zone as one key, "" for a node that lacks both labels (`GetZoneKey`)."""
         labels = self.metadata.labels or {}
         region, zone = _first(labels, REGION_LABELS), _first(labels, ZONE_LABELS)
         return f"{region}:\0:{zone}" if region or zone else ""
 
     def has_taint(self, key: str, effect: str) -> bool:
-        """Return whether it has a taint of this key and effect."""
+        """Return whether the node has a taint of this key and effect."""
         return any(each.key == key and each.effect == effect for each in self.spec.taints or ())
 
 

@@ -29,7 +29,7 @@ class ZoneState(Enum):
 
 
 def zone_state(ready: Iterable[bool], threshold: float) -> ZoneState:
-    """Return the state of a zone from the readiness of its nodes."""
+    """Return the health of a zone from the readiness of its nodes."""
     each = list(ready)
     sound = sum(each)
     unsound = len(each) - sound
@@ -44,19 +44,19 @@ class Bucket:
     """A token bucket that holds one token."""
 
     def __init__(self, rate: float, now: float) -> None:
-        """Start full, with `rate` tokens per second."""
+        """Start with one token, and add `rate` tokens per second."""
         self._rate = rate
         self._tokens = 1.0
         self._at = now
         self._closed = False
 
     def set_rate(self, rate: float, now: float) -> None:
-        """Change the rate, and start with a full bucket; at 0 no token is given."""
+        """Change the rate, and start with one token; if the rate is 0, no token can be taken."""
         if rate != self._rate or self._closed != (rate == 0):
             self._rate, self._tokens, self._at, self._closed = rate, 1.0, now, rate == 0
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one; return whether there was."""
+        """Take a token if there is one; return whether one was taken."""
         if self._closed:
             return False
         self._tokens = min(1.0, self._tokens + (now - self._at) * self._rate)
@@ -67,7 +67,7 @@ class Bucket:
         return True
 
     def wait(self) -> float | None:
-        """Return the seconds from the last attempt until the next token; None: never."""
+        """Return the seconds from the last attempt until the next token, None if there will be no token."""
         if self._closed or not self._rate:
             return None
         return max((1.0 - self._tokens) / self._rate, 0.0)
@@ -83,20 +83,20 @@ class TaintQueue:
         self._known: set[str] = set()
 
     def add(self, name: str) -> None:
-        """Queue a node, unless it is queued or tainted already."""
+        """Queue a node, unless it is already queued or tainted."""
         if name not in self._known:
             self._known.add(name)
             self._waiting[name] = None
 
     def remove(self, name: str) -> None:
-        """Remove a node."""
+        """Remove a node from the queue, and allow it to be queued again."""
         self._waiting.pop(name, None)
         self._known.discard(name)
 
     def work(self, give_up: Callable[[str], bool], now: float) -> float | None:
         """Taint as many nodes as the rate allows; return the seconds until the next call, None if the queue is empty.
 
-        If `give_up` returns False for a node, the next call retries it.
+        `give_up` taints a node. If it returns False, the next call retries the node.
         """
         failed = False
         for name in [*self._waiting]:
@@ -110,35 +110,38 @@ class TaintQueue:
 
 
 class Rates(NamedTuple):
-    """Nodes tainted per second: in a healthy zone, and in a partially disrupted one of more than `large` nodes."""
+    """Nodes tainted per second: in a healthy zone, and in a partially disrupted zone of more than `large` nodes."""
 
     normal: float
     reduced: float
     large: int
 
     def of(self, state: ZoneState, size: int) -> float:
-        """Return the rate of a zone of `size` nodes."""
+        """Return the rate of a zone of `size` nodes with the health `state`."""
         if state is ZoneState.PARTIAL:
             return self.reduced if size > self.large else 0.0
         return self.normal
 
 
 class Passage(NamedTuple):
-    """The changes after all zones were checked."""
+    """The changes that follow after all zones were checked."""
 
     states: Mapping[str, ZoneState]
     rates: Mapping[str, float]
-    """The new rates of zones."""
+    """The new rates of zones, in nodes per second."""
     entered: bool = False
-    """Whether all zones have just become fully disrupted: taints are removed."""
+    """Whether all zones have just become fully disrupted. If so, the taints are removed."""
     left: bool = False
-    """Whether full disruption has just ended: every node counts as renewed now."""
+    """Whether full disruption has just ended. If so, every node counts as renewed now."""
 
 
 def passage(
     before: Mapping[str, ZoneState], now: Mapping[str, ZoneState], sizes: Mapping[str, int], rates: Rates
 ) -> Passage:
-    """Return the changes of all zones; `before` may lack zones, `now` has all that have nodes."""
+    """Return the changes of all zones.
+
+    `before` and `now` are the health of zones. `before` may lack zones, `now` has every zone with nodes.
+    """
     known = {zone: before.get(zone, ZoneState.INITIAL) for zone in now}
     all_are = all(state is ZoneState.FULL for state in now.values())
     all_were = all(state is ZoneState.FULL for state in known.values())

@@ -1,4 +1,4 @@
-"""The attach-detach controller: attaches the volumes of pods to their nodes, and detaches unused ones."""
+"""The attach-detach controller: attaches the volumes of pods to their nodes, and detaches unused volumes."""
 
 from __future__ import annotations
 

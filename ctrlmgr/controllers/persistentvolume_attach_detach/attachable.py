@@ -1,8 +1,9 @@
-"""Reads which volumes the pods of a node need, and which are attached, from the caches.
+"""Reads from the caches which volumes the pods of a node need, and which volumes are attached.
 
 Guarantees, Kubernetes' (`pkg/controller/volume/attachdetach/util`, `pkg/volume/csi`): only volumes of CSI drivers are
-attached, through bound claims, and not if the driver says that it needs no attaching. A node must have the kubelet's
-annotation. A pod needs its volumes until it has ended, or until it is deleted and none of its containers runs.
+attached, through bound claims. They are not attached if the CSIDriver says that attaching is not required, or if the
+node lacks the kubelet's annotation. A pod needs its volumes until it has ended, or until it is being deleted and none
+of its containers runs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ VOLUMES: Final = Resource("", "persistentvolumes")
 DRIVERS: Final = Resource("storage.k8s.io", "csidrivers")
 ATTACHMENTS: Final = Resource("storage.k8s.io", "volumeattachments")
 MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
-"""The annotation of nodes whose kubelet leaves attaching to this controller."""
+"""The annotation of nodes whose kubelet delegates attaching to this controller."""
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _ENDED: Final = ("Succeeded", "Failed")
 _BY_NODE: Final = "node"
@@ -122,14 +123,14 @@ class _NodeStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class NodeVolumes(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a node about volumes."""
+    """The fields of a node that describe volumes."""
 
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()
 
     @property
     def reported(self) -> list[str]:
-        """The volumes that are attached according to the status."""
+        """The volumes that are attached according to the node's status."""
         return [each.name for each in self.status.volumes_attached or ()]
 
     @property
@@ -161,7 +162,8 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
     status: _PodStatus = _PodStatus()
 
 
-_decode_pod = msgspec.json.Decoder(_Pod).decode  # not cached: other controllers decode other fields
+# The view is not cached, because other controllers decode other fields.
+_decode_pod = msgspec.json.Decoder(_Pod).decode
 decode_node = msgspec.json.Decoder(NodeVolumes).decode
 
 
@@ -175,18 +177,18 @@ def has_ended(pod: Object) -> bool:
 
 
 def claim_of(volume: Object) -> Key | None:
-    """Return the claim that a PersistentVolume is for, None if there is none."""
+    """Return the claim that is bound to a PersistentVolume, None if there is none."""
     reference = volume.view(_Volume).spec.claim_ref
     return None if reference is None else Key(reference.namespace, reference.name)
 
 
 def node_of(attachment: Object) -> str:
-    """Return the node of a VolumeAttachment."""
+    """Return the name of the node of a VolumeAttachment."""
     return attachment.view(_Attachment).spec.node_name
 
 
 def volume_name_of(attachment: Object) -> str:
-    """Return the PersistentVolume of a VolumeAttachment, "" if it names none."""
+    """Return the name of the PersistentVolume of a VolumeAttachment, "" if it has none."""
     return attachment.view(_Attachment).spec.source.persistent_volume_name
 
 
@@ -200,10 +202,10 @@ def _csi(volume: Object) -> CsiVolume | None:
 
 
 class Attachable:
-    """Reads nodes, pods and their volumes."""
+    """Reads nodes, pods and the volumes of pods."""
 
     def __init__(self, informers: Informers) -> None:
-        """Read from these caches, and add the indexes that this needs; call it before they sync."""
+        """Read from these caches, and add the indexes that this class needs; call it before they sync."""
         pods, attachments = informers.informer(PODS), informers.informer(ATTACHMENTS)
         index_by_claim(pods)
         index_by_node(pods)
@@ -216,7 +218,7 @@ class Attachable:
         self._drivers = informers.informer(DRIVERS).lister
 
     def state(self, name: str) -> NodeState:
-        """Return the state of a node, also of one that was deleted."""
+        """Return the state of a node; the node may have been deleted."""
         node = self.nodes.get(Key("", name))
         view = NodeVolumes() if node is None else decode_node(node.body)
         return NodeState(
@@ -242,7 +244,7 @@ class Attachable:
         return found
 
     def elsewhere(self, volume: CsiVolume, node: str) -> list[tuple[str, bool]]:
-        """Return the other nodes that have a volume or are getting it, and whether it is attached there."""
+        """Return the other nodes to which a volume is attached or being attached, and whether each has it already."""
         found = []
         for each in self._attachments.by_index(_BY_VOLUME, volume.persistent_volume):
             other = node_of(each)
@@ -251,7 +253,7 @@ class Attachable:
         return found
 
     def attachment(self, volume: CsiVolume, node: str) -> Attachment | None:
-        """Return the VolumeAttachment of a volume for a node, None if it does not exist."""
+        """Return the VolumeAttachment of a volume for a node, None if there is none."""
         found = self._attachments.get(Key("", volume.attachment(node)))
         if found is None:
             return None
@@ -259,11 +261,11 @@ class Attachable:
         return Attachment(found, status.attached, status.attach_error.message if status.attach_error else "")
 
     def nodes_of_claim(self, claim: Key) -> Iterator[str]:
-        """Yield the nodes whose pods use a claim."""
+        """Yield the names of the nodes whose pods use a claim."""
         yield from (node for pod in pods_of_claim(self._pods, claim) if (node := node_name(pod)))
 
     def nodes_of_volume(self, name: str) -> Iterator[str]:
-        """Yield the nodes whose pods use a PersistentVolume."""
+        """Yield the names of the nodes whose pods use a PersistentVolume."""
         volume = self._volumes.get(Key("", name))
         claim = None if volume is None else claim_of(volume)
         if claim is not None:
@@ -317,5 +319,5 @@ _decode_placed = msgspec.json.Decoder(_Placed).decode
 
 
 def node_name(pod: Object) -> str:
-    """Return the node of a pod, "" if it has none."""
+    """Return the name of a pod's node, "" if the pod is not bound."""
     return _decode_placed(pod.body).spec.node_name

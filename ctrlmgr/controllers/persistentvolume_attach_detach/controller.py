@@ -1,14 +1,15 @@
-"""The attach-detach controller: creates and deletes the VolumeAttachments of nodes, and reports what is attached.
+"""The attach-detach controller: creates and deletes VolumeAttachments, and reports the attached volumes of nodes.
 
 Guarantees, Kubernetes' (`pkg/controller/volume/attachdetach`, `pkg/volume/csi/csi_attacher.go`):
-- A VolumeAttachment exists for each volume that a pod with a node needs. The volume is in the node's status as attached
-  when its driver says so, and an Event of each pod reports that.
+- A VolumeAttachment exists for each volume that a pod with a node needs. When the volume's driver reports that the
+  volume is attached, the controller adds it to the node's status. An Event of each pod reports this.
 - Before a VolumeAttachment is deleted, the volume is removed from the node's status.
-- If a volume for one node is attached elsewhere, or if its driver fails, an Event of each pod has the reason.
-`decide` has the rules for detaching.
+- If a volume that only one node may use is attached to another node, or if its driver fails, an Event of each pod
+  contains the reason. `decide` contains the rules for detaching.
 
-All state follows from the objects, except how long volumes have been unused or attaching. In-tree volumes that were
-migrated to CSI drivers, and volumes of iSCSI and Fibre Channel, are not attached. Its keys are the names of nodes.
+All state is derived from the objects, except how long volumes have been unused or attaching. In-tree volumes that were
+migrated to CSI drivers, and volumes of iSCSI and Fibre Channel, are not attached. The keys of this controller are the
+names of nodes.
 """
 
 from __future__ import annotations
@@ -55,23 +56,23 @@ from ctrlmgr.workqueue import ExponentialBackoff
 
 _WORKERS: Final = 4
 _MENTIONS: Final = (b'"volumesInUse"', b'"volumesAttached"')
-"""The body of every node with volumes contains one of these."""
+"""The body of every node with volumes contains one of these byte strings."""
 _FIRST_RETRY, _LAST_RETRY = 0.5, 122.0
-"""Seconds between tries to attach a volume (`exponentialbackoff`)."""
+"""Seconds between attempts to attach a volume (`exponentialbackoff`)."""
 
 
 @dataclass
 class _Memory:
-    """The state of a node that its objects do not have; times are monotonic seconds, by volume."""
+    """The state of a node that its objects do not contain; times are monotonic seconds, by volume."""
 
     unused: dict[str, float] = field(default_factory=dict)
-    """Since when volumes that are attached are not needed."""
+    """For each attached volume that is not needed: the time since when it is not needed."""
     attaching: dict[str, float] = field(default_factory=dict)
-    """Since when drivers are attaching volumes."""
+    """For each volume that a driver is attaching: the time since when."""
     told: set[str] = field(default_factory=set)
-    """The volumes whose problem with other nodes was reported."""
+    """The volumes for which it was reported that another node has them."""
     compared: float | None = None
-    """When attached volumes were last compared with their VolumeAttachments."""
+    """The time when attached volumes were last compared with their VolumeAttachments."""
 
 
 @dataclass
@@ -83,7 +84,7 @@ class _Round:
     client: EngineClient
     now: float
     dues: list[float] = field(default_factory=list)
-    """Seconds until something is due."""
+    """The seconds until each of the next actions is due."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -93,11 +94,14 @@ class AttachDetach:
     def __init__(self, attachable: Attachable, recorder: Recorder, options: Options, *, clock: Clock) -> None:
         """Read from the caches of `attachable`."""
         self._attachable, self._recorder, self._options, self._clock = attachable, recorder, options, clock
-        # By node. Only one worker has a node at a time.
+        # The state of nodes, by name. Only one worker handles a node at a time.
         self._memories: dict[str, _Memory] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Attach and detach the volumes of a node; raises the errors of the API, and `CtrlmgrError` for drivers'."""
+        """Attach and detach the volumes of a node.
+
+        Raises the errors of the API, and `CtrlmgrError` for errors of drivers.
+        """
         node = self._attachable.state(key.name)
         if not node.needed and not node.present:
             self._memories.pop(node.name, None)
@@ -143,7 +147,7 @@ class AttachDetach:
         return False
 
     def _is_compared(self, work: _Round) -> bool:
-        """Return whether it is time to compare a node's attached volumes with the VolumeAttachments."""
+        """Return whether it is time to compare a node's attached volumes with their VolumeAttachments."""
         if self._options.disable_attach_detach_reconcile_sync:
             return False
         memory, period = work.memory, self._options.attach_detach_reconcile_sync_period
@@ -164,13 +168,14 @@ class AttachDetach:
                 work.memory.told.add(name)
                 self._tell_multi_attach(name, needed, [other for other, _ in others])
             return
-        with suppress(AlreadyExists):  # the cache is behind; its change triggers the next reconcile
+        # The cache is outdated; the change that it lacks will trigger the next reconcile.
+        with suppress(AlreadyExists):
             work.client.create(Object.from_dict(_attachment(volume, node)))
         work.memory.attaching[name] = work.now
         work.dues.append(ATTACH)
 
     def _await(self, work: _Round, name: str, needed: Needed, error: str) -> None:
-        """Report a driver's error, or that a driver takes too long."""
+        """Report an error of a driver, or that a driver takes too long."""
         left = work.memory.attaching.setdefault(name, work.now) + ATTACH - work.now
         if not error and left > 0:
             work.dues.append(left)
@@ -194,7 +199,10 @@ class AttachDetach:
             self._recorder.event(pod, type_, reason, f'{what} for volume "{needed.volume.persistent_volume}" {why}')
 
     def _report(self, work: _Round, attached: list[str]) -> None:
-        """Write the node's attached volumes, those that it reported already first; a deleted node has no status."""
+        """Write a node's attached volumes; those that its status already lists are first.
+
+        A deleted node has no status.
+        """
         before = [*work.node.reported]
         ordered = [name for name in before if name in attached] + [name for name in attached if name not in before]
         obj = self._attachable.nodes.get(Key("", work.node.name))
@@ -206,27 +214,30 @@ class AttachDetach:
     # Changes
 
     def of_pod(self, change: Change) -> Iterator[Key]:
-        """Yield the node of a changed pod with claims."""
+        """Yield the name of the node of a changed pod with claims."""
         if any(True for _ in claims_of(change.object)) and (node := node_name(change.object)):
             yield Key("", node)
 
     def of_node(self, change: Change) -> Iterator[Key]:
-        """Yield a node that was created or deleted, or whose volumes, taints or readiness changed."""
+        """Yield the name of a node that was created or deleted, or whose volumes, taints or readiness changed."""
         if change.old is None or change.new is None or _volumes_differ(change.old, change.new):
             yield change.object.key
 
     def of_claim(self, change: Change) -> Iterator[Key]:
-        """Yield the nodes whose pods use a changed claim."""
+        """Yield the names of the nodes whose pods use a changed claim."""
         yield from _keys(self._attachable.nodes_of_claim(change.object.key))
 
     def of_volume(self, change: Change) -> Iterator[Key]:
-        """Yield the nodes whose pods use a changed PersistentVolume."""
+        """Yield the names of the nodes whose pods use a changed PersistentVolume."""
         claim = claim_of(change.object)
         if claim is not None:
             yield from _keys(self._attachable.nodes_of_claim(claim))
 
     def of_attachment(self, change: Change) -> Iterator[Key]:
-        """Yield the node of a changed VolumeAttachment; after its deletion, all nodes that need the volume."""
+        """Yield the name of the node of a changed VolumeAttachment.
+
+        If the VolumeAttachment was deleted, yield all nodes that need its volume.
+        """
         yield Key("", node_of(change.object))
         if change.new is None:
             yield from _keys(self._attachable.nodes_of_volume(volume_name_of(change.object)))

@@ -1,9 +1,9 @@
-"""Decides which volumes to attach to a node and which to detach: pure functions of what a node has and needs.
+"""Decides which volumes to attach to a node and which to detach. All functions are pure.
 
 Guarantees, those of Kubernetes' `pkg/controller/volume/attachdetach/reconciler/reconciler.go`:
-- A volume that no pod of the node needs is detached when the node no longer has it in use. It is detached all the same
-  if the node is out of service, or if the node is not ready for `UNMOUNT` seconds.
-- A volume for one node is attached only when it is attached to no other node.
+- A volume that no pod of the node needs is detached when the node no longer uses it. If the node is out of service, or
+  has not been ready for `UNMOUNT` seconds, the volume is detached even while the node uses it.
+- A volume that only one node may use is attached only if it is not attached to another node.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 from ctrlmgr.api.object import Object
 
 UNMOUNT: Final = 360.0
-"""Seconds after which a volume in use by an unready node is detached (`ReconcilerMaxWaitForUnmountDuration`)."""
+"""Seconds after which a volume is detached although an unready node uses it (`ReconcilerMaxWaitForUnmountDuration`)."""
 ATTACH: Final = 120.0
-"""Seconds that a driver may take to attach a volume before that is reported (`csiTimeout`)."""
+"""Seconds that a driver may take to attach a volume before a delay is reported (`csiTimeout`)."""
 _PREFIX: Final = "kubernetes.io/csi/"
 
 
@@ -28,22 +28,22 @@ class CsiVolume(NamedTuple):
     driver: str
     handle: str
     persistent_volume: str = ""
-    """The name of its PersistentVolume, "" if it is unknown."""
+    """The name of the volume's PersistentVolume, "" if it is unknown."""
     is_shared: bool = False
-    """Whether several nodes may have it."""
+    """Whether the volume may be attached to several nodes."""
 
     @property
     def unique_name(self) -> str:
-        """Its name in the statuses of nodes."""
+        """The volume's name in the statuses of nodes."""
         return f"{_PREFIX}{self.driver}^{self.handle}"
 
     def attachment(self, node: str) -> str:
-        """Return the name of its VolumeAttachment for a node (`getAttachmentName`)."""
+        """Return the name of the volume's VolumeAttachment for a node (`getAttachmentName`)."""
         return f"csi-{hashlib.sha256(f'{self.handle}{self.driver}{node}'.encode()).hexdigest()}"
 
 
 def volume_of(unique_name: str) -> CsiVolume | None:
-    """Return the volume with a name from a node's status; None for another plugin's."""
+    """Return the volume with this name in a node's status; None if the name belongs to another volume plugin."""
     driver, mark, handle = unique_name.removeprefix(_PREFIX).partition("^")
     return CsiVolume(driver, handle) if mark and unique_name.startswith(_PREFIX) else None
 
@@ -54,11 +54,11 @@ class Attachment(NamedTuple):
     object: Object
     is_attached: bool
     error: str = ""
-    """The driver's message if it could not attach the volume."""
+    """The driver's error message if it could not attach the volume."""
 
 
 class Needed(NamedTuple):
-    """A volume that pods of a node need."""
+    """A volume that pods of a node need, and these pods."""
 
     volume: CsiVolume
     pods: Sequence[Object]
@@ -71,25 +71,25 @@ class NodeState:
     name: str
     needed: Mapping[str, Needed] = field(default_factory=dict)
     present: Mapping[str, tuple[CsiVolume, Attachment | None]] = field(default_factory=dict)
-    """The volumes that are attached or may be; None: the VolumeAttachment does not exist."""
+    """The volumes that are attached or may be attached; the value is None if the VolumeAttachment does not exist."""
     reported: Sequence[str] = ()
-    """The volumes in its status as attached."""
+    """The volumes that the node's status lists as attached."""
     in_use: Collection[str] = ()
     is_ready: bool = False
     is_out_of_service: bool = False
 
 
 class Detaching(NamedTuple):
-    """The volumes to detach now, and seconds until the next one may be due (None: at a change)."""
+    """The volumes to detach now, and the seconds until the next one may be due (None: after the next change)."""
 
     volumes: Mapping[str, Attachment | None]
     due: float | None = None
 
 
 def detaching(node: NodeState, unused: Mapping[str, float], *, forces: bool) -> Detaching:
-    """Return the volumes to detach; `unused` is for how many seconds each has not been needed.
+    """Return the volumes to detach; `unused` has the seconds for which each volume has not been needed.
 
-    With `forces`, volumes in use by an unready node are detached after `UNMOUNT` seconds.
+    With `forces`, volumes that an unready node uses are detached after `UNMOUNT` seconds.
     """
     found: dict[str, Attachment | None] = {}
     left: list[float] = []
@@ -103,9 +103,9 @@ def detaching(node: NodeState, unused: Mapping[str, float], *, forces: bool) -> 
 
 
 def multi_attach_problem(pod: Object, others: Sequence[Object]) -> str:
-    """Return the problem of a pod whose volume is attached to another node, where pods `others` need it.
+    """Return the message about a pod whose volume is attached to another node, where the pods `others` need it.
 
-    Names of pods in other namespaces are not shown.
+    The message does not contain names of pods in other namespaces.
     """
     if not others:
         return "Volume is already exclusively attached to one node and can't be attached to another"

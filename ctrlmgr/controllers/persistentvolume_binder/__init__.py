@@ -1,4 +1,4 @@
-"""The PersistentVolume binder: binds claims to volumes, and reclaims volumes whose claim was deleted."""
+"""The PersistentVolume binder: binds claims to volumes, and reclaims volumes whose claims were deleted."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-"""On a claim: it was bound to its volume before."""
+"""An annotation of a claim: the claim was bound to its volume before."""
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-"""On a claim or volume: the controller, not the user, set its reference to the other."""
+"""An annotation of a claim or volume: the controller, not the user, set its reference to the other object."""
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -47,7 +47,7 @@ SOURCES: Final[Mapping[str, str]] = {
 }
 """The in-tree plugin of each volume source."""
 ELSEWHERE: Final = frozenset({"csi", *SOURCES})
-"""Volume sources that an external driver deletes."""
+"""The volume sources that an external driver deletes."""
 
 
 def class_of(obj: Mapping[str, Any]) -> str:
@@ -59,12 +59,12 @@ def class_of(obj: Mapping[str, Any]) -> str:
 
 
 def names_class(claim: Mapping[str, Any]) -> bool:
-    """Return whether a claim sets its class, even to none."""
+    """Return whether a claim sets its storage class, even to the empty name."""
     annotations = claim["metadata"].get("annotations") or {}
     return BETA_CLASS in annotations or claim["spec"].get("storageClassName") is not None
 
 
 def annotation(obj: Mapping[str, Any], name: str) -> str | None:
-    """Return an annotation, None if it is missing."""
+    """Return the value of an annotation, None if the annotation is missing."""
     found: str | None = (obj["metadata"].get("annotations") or {}).get(name)
     return found

@@ -1,10 +1,10 @@
 """The reconciler of the PersistentVolume binder: writes the decisions of `decide` about claims and volumes.
 
-Guarantees: it reconciles one key at a time, and includes all its earlier writes, even if the caches do not contain them
-yet. After a conflict the key is retried. A claim or volume that is not in a final phase is checked again after a
-period.
+Guarantees: the controller reconciles one key at a time. A reconcile sees all earlier writes of the controller, even if
+the caches do not contain them yet. After a conflict the key is retried. A claim or volume that is not in a final phase
+is checked again after a period.
 
-Its keys: a namespace and a name is a claim, a name alone a volume.
+A key with a namespace and a name stands for a claim, a key with only a name for a volume.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BY_VOLUME: Final = "volume of a claim"
 
 
 class _Seen:
-    """The objects of one resource: from the cache, or newer from this controller's writes."""
+    """The objects of one resource: those in the cache, or newer states that this controller has written."""
 
     def __init__(self, lister: Lister) -> None:
         self._lister = lister
@@ -57,7 +57,7 @@ class _Seen:
 
     def _newest(self, key: Key, cached: Object | None) -> Object | None:
         written = self._written.get(key)
-        if written is None or cached is None:  # it was deleted
+        if written is None or cached is None:  # The object was deleted.
             return cached
         if cached.revision < written.revision:
             return written
@@ -66,7 +66,7 @@ class _Seen:
 
 
 class VolumeBinder:
-    """Reconciles claims and volumes, and provides what the decisions read."""
+    """Reconciles claims and volumes, and provides the lookups that the decisions need."""
 
     def __init__(
         self, claims: Lister, volumes: Lister, classes: Lister, pods: Lister, recorder: Recorder, period: float
@@ -77,7 +77,7 @@ class VolumeBinder:
         self._recorder = recorder
         self._period = period
         self.wake: Callable[[Key], None] = lambda key: None
-        """Enqueues a key."""
+        """A function that enqueues a key."""
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
         """Reconcile a claim or a volume."""
@@ -139,7 +139,7 @@ class VolumeBinder:
         except NotFound:
             log.debug("volume already deleted", volume=volume.name)
 
-    # Reads for decisions
+    # The reads that decisions need.
 
     def volume(self, name: str) -> Fields | None:
         """Return a volume, None if it does not exist."""
@@ -170,10 +170,13 @@ class VolumeBinder:
         pods = pods_of_claim(self._pods, Key(meta["namespace"], meta["name"]))
         return [each.name for each in pods if not each.view(Pod).is_terminal and not each.view(Pod).spec.node_name]
 
-    # Mapping changes to keys
+    # The mapping from changes to keys.
 
     def claim_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a created or changed claim, and the volumes of a claim that was deleted or has another volume now."""
+        """Yield a created or changed claim, and volumes.
+
+        Volumes are yielded if the claim was deleted, or if its volume changed.
+        """
         if change.new is not None:
             yield change.new.key
         names = {name for each in (change.old, change.new) if each is not None for name in volume_name(each)}
@@ -182,7 +185,7 @@ class VolumeBinder:
             yield from (each.key for each in self._volume_cache.by_index(_BY_CLAIM, str(change.object.key)))
 
     def volume_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a created or changed volume, and the claims that it names or that name it."""
+        """Yield a created or changed volume, and the claims that refer to it or to which it refers."""
         if change.new is not None:
             yield change.new.key
         for each in (change.old, change.new):
@@ -191,7 +194,7 @@ class VolumeBinder:
 
 
 class _View:
-    """Storage classes, with the interface of admission's view."""
+    """The storage classes, with the interface of a view for admission."""
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes
@@ -204,13 +207,13 @@ class _View:
 
 
 def volume_name(claim: Object) -> list[str]:
-    """Return a list with the name of a claim's volume, empty if it names none."""
+    """Return a list with the name of a claim's volume, empty if the claim has none."""
     name = claim.to_dict()["spec"].get("volumeName")
     return [name] if name else []
 
 
 def claim_name(volume: Object) -> list[str]:
-    """Return a list with the claim of a volume, as `NAMESPACE/NAME`, empty if it names none."""
+    """Return a list with the claim of a volume, as `NAMESPACE/NAME`, empty if the volume has none."""
     reference = volume.to_dict()["spec"].get("claimRef")
     return [f"{reference.get('namespace', '')}/{reference.get('name', '')}"] if reference else []
 

@@ -1,11 +1,13 @@
-"""Decides the writes for a claim or a volume: pure functions.
+"""Decides the writes for a claim or a volume. All functions are pure.
 
 Guarantees, those of Kubernetes' `pkg/controller/volume/persistentvolume/pv_controller.go`:
-- Binding writes the volume first, then the claim, each with its fields before its status. After an interruption at any
-  step the next reconcile continues.
-- The references between both decide whether they are bound; the uid in a volume's `claimRef` identifies the claim.
-- References that a user set are kept: the controller only removes bindings that its annotations mark as its own.
-- A claim that has lost its volume stays Lost. A volume whose claim was deleted is never bound to another.
+- Binding writes the volume first, then the claim; the fields of each are written before its status. After an
+  interruption at any step, the next reconcile continues.
+- The references between a claim and a volume determine whether both are bound; the uid in a volume's `claimRef`
+  identifies the claim.
+- References that a user set are kept: the controller only removes bindings that it has marked as its own with
+  annotations.
+- A claim that has lost its volume stays Lost. A volume whose claim was deleted is never bound to another claim.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ Fields = Mapping[str, Any]
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 _TEMPORARY: Final = re.compile(r"^/tmp/.+$")
-"""The host paths that the deleter of such volumes supports."""
+"""The host paths for which Kubernetes can delete a volume of type `hostPath`."""
 
 
 class Around(Protocol):
@@ -76,10 +78,10 @@ class BinderEvent(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The writes, in this order: the volume, the claim, the Events."""
+    """The writes in their order: the volume, the claim, the Events."""
 
     volume: Fields | None = None
-    """The volume in its desired state; None: unchanged."""
+    """The volume in its desired state, None if it does not change."""
     claim: Fields | None = None
     told: tuple[BinderEvent, ...] = ()
     deletes: bool = False
@@ -95,7 +97,7 @@ _NOTHING: Final = Plan()
 
 
 def for_claim(claim: Fields, around: Around) -> Plan:
-    """Return the plan for a claim."""
+    """Return the writes for a claim."""
     claim = _migrated(claim, annotation(claim, PROVISIONERS[1]) or annotation(claim, PROVISIONERS[0]))
     if annotation(claim, BIND_COMPLETED) is not None:
         return _bound(claim, around)
@@ -113,7 +115,7 @@ def for_claim(claim: Fields, around: Around) -> Plan:
     if is_bound_to(volume, claim):
         return _bind(volume, claim)
     if annotation(claim, BOUND_BY_CONTROLLER) is not None:
-        return _NOTHING  # a client that removed the other annotation must restore it
+        return _NOTHING  # A client that has removed the other annotation must restore it.
     message = f'volume "{volume["metadata"]["name"]}" already bound to a different claim.'
     return Plan(claim=_with_status(claim, PENDING, None), told=(BinderEvent(WARNING, "FailedBinding", message),))
 
@@ -142,7 +144,7 @@ def _waits(pods: list[str]) -> BinderEvent:
 
 
 def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
-    """Request provisioning by the class's provisioner; this controller provisions no volumes."""
+    """Request that the storage class's provisioner creates a volume; this controller provisions no volumes."""
     if storage_class is None:
         message = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
         return Plan(told=(BinderEvent(WARNING, "ProvisioningFailed", message),))
@@ -163,7 +165,7 @@ def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
 
 
 def _bound(claim: Fields, around: Around) -> Plan:
-    """Return the plan for a claim that was bound before."""
+    """Return the writes for a claim that was bound before."""
     name = claim["spec"].get("volumeName")
     if not name:
         return _lose(
@@ -192,7 +194,7 @@ def _bind(volume: Fields, claim: Fields) -> Plan:
 
 
 def reserved(volume: Fields, claim: Fields) -> Fields:
-    """Return a volume that references a claim, annotated if the controller set the reference."""
+    """Return a volume that refers to a claim, annotated if the controller set the reference."""
     meta = claim["metadata"]
     reference = volume["spec"].get("claimRef") or {}
     bound = volume
@@ -222,7 +224,10 @@ def _bound_claim(claim: Fields, volume: Fields) -> Fields:
 
 
 def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
-    """Return a claim in a phase, with its volume's status fields; the capacity is copied only when it becomes bound."""
+    """Return a claim in a phase, with the status fields that are copied from its volume.
+
+    The capacity is copied only when the claim becomes bound.
+    """
     status = dict(claim.get("status") or {})
     changes, status["phase"] = status.get("phase") != phase, phase
     if volume is None:
@@ -242,7 +247,7 @@ def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
 
 
 def for_volume(volume: Fields, around: Around) -> Plan:
-    """Return the plan for a volume."""
+    """Return the writes for a volume."""
     volume = _migrated(volume, annotation(volume, PROVISIONED_BY))
     reference = volume["spec"].get("claimRef")
     if reference is None or not reference.get("uid"):
@@ -282,7 +287,10 @@ def _different_modes(volume: Fields, claim: Fields) -> tuple[BinderEvent, ...]:
 
 
 def _unbound(volume: Fields) -> Fields:
-    """Return a volume whose claim has another one: without the controller's reference, or with only the name left."""
+    """Return a volume whose claim is bound to another volume.
+
+    If the controller set the volume's reference, it is removed; otherwise only its uid is removed.
+    """
     found = deepcopy(dict(volume))
     if annotation(volume, BOUND_BY_CONTROLLER) is not None:
         del found["spec"]["claimRef"]
@@ -293,7 +301,7 @@ def _unbound(volume: Fields) -> Fields:
 
 
 def _reclaim(volume: Fields) -> Plan:
-    """Return the plan for a volume whose claim was deleted, by its reclaim policy."""
+    """Return the writes for a volume whose claim was deleted, according to the volume's reclaim policy."""
     if (volume.get("status") or {}).get("phase") not in (RELEASED, FAILED):
         volume = _in_phase(volume, RELEASED)
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
