@@ -20,7 +20,7 @@ from ctrlmgr.eventlog import Event, EventLog
 from ctrlmgr.eventlog.opening import open_log
 from ctrlmgr.inspection.database import open_database
 from ctrlmgr.inspection.inferring.inference import Inference
-from ctrlmgr.inspection.inferring.questions import Inferring
+from ctrlmgr.inspection.inferring.rule_application import Inferring
 from ctrlmgr.inspection.user_edits import WORKLOADS
 from ctrlmgr.recording.capture.export import history, is_api_object
 from ctrlmgr.recording.format import Made, RecordingReader, RecordingWriter

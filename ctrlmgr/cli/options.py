@@ -192,8 +192,8 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log
+    from ctrlmgr.eventlog.anchor_signing import Sealing
     from ctrlmgr.eventlog.memory_log import MemoryEventLog
-    from ctrlmgr.eventlog.sealing import Sealing
 
     settings = loaded.settings
     configure_logging(settings)

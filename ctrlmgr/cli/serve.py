@@ -13,8 +13,8 @@ import click
 
 from ctrlmgr.cli.inspect import arguments
 from ctrlmgr.cli.options import MEMORY, configure_logging, reader, takes_settings
-from ctrlmgr.cli.recordings.playing import playing, takes_recording
-from ctrlmgr.cli.recordings.playing import run as play
+from ctrlmgr.cli.recordings.serve_recording import playing, takes_recording
+from ctrlmgr.cli.recordings.serve_recording import run as play
 from ctrlmgr.cli.sectioned_help import SectionedCommand
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.settings import Loaded, flags

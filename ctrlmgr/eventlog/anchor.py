@@ -10,7 +10,7 @@ Guarantees:
 - If the process has a seal, it signs the anchor. A process without a seal does not overwrite a signed anchor.
 - If the log's history contradicts the anchor, the anchor keeps its last revision.
 
-`eventlog.sealing` ships copies of the anchor to another place.
+`eventlog.anchor_signing` ships copies of the anchor to another place.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import structlog
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import LogCorrupt, LogRolledBack
+from ctrlmgr.eventlog.anchor_signing import Seal, Sealing, Shipper, is_signed, load_seal
 from ctrlmgr.eventlog.event import Head
-from ctrlmgr.eventlog.sealing import Seal, Sealing, Shipper, is_signed, load_seal
 
 log = structlog.get_logger(__name__)
 

@@ -12,12 +12,12 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, select, tuple_, update
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.eventlog.acceptance import EMPTY, Slot
 from ctrlmgr.eventlog.appending.pending import resource_name
 from ctrlmgr.eventlog.event import Event, EventType
 from ctrlmgr.eventlog.hash_chain import Place
 from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch
 from ctrlmgr.eventlog.log_tables import event, log_head, log_import, object_
+from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot
 
 _LOOK_UPS = 200
 """Objects per SELECT statement."""

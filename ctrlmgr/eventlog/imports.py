@@ -17,10 +17,10 @@ from typing import NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.eventlog.acceptance import Slot
 from ctrlmgr.eventlog.appending.pending import resource_name
 from ctrlmgr.eventlog.event import Author, Event, EventType
 from ctrlmgr.eventlog.hash_chain import Place, Stamp, content_digest, link
+from ctrlmgr.eventlog.optimistic_concurrency import Slot
 
 
 class Imported(NamedTuple):

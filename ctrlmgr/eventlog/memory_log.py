@@ -19,7 +19,6 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import ApiError, BadRequest, CtrlmgrError, Expired, LogClosed
-from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import (
     FAILURES_KEPT,
@@ -37,6 +36,7 @@ from ctrlmgr.eventlog.event import (
 )
 from ctrlmgr.eventlog.hash_chain import GENESIS, Place, link
 from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch
+from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.verification import Epoch, Stored
 
 _revision = attrgetter("revision")

@@ -15,7 +15,7 @@ from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.eventlog.session import FileSessions, NoSessions, Sessions
 
 if TYPE_CHECKING:
-    from ctrlmgr.eventlog.sealing import Sealing
+    from ctrlmgr.eventlog.anchor_signing import Sealing
     from ctrlmgr.eventlog.sqllog import SQLLog
 
 MEMORY = "memory:"

@@ -23,7 +23,7 @@ from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog.compaction import Write, raise_floor
 from ctrlmgr.eventlog.hash_chain import Stamp, content_digest
 from ctrlmgr.eventlog.log_tables import event, failure, object_
-from ctrlmgr.eventlog.remains import purged_digest, remains
+from ctrlmgr.eventlog.purged_payload import purged_digest, remains
 
 _CHUNK = 200
 

@@ -20,7 +20,7 @@ from ctrlmgr.errors import LogCorrupt
 from ctrlmgr.eventlog.event import Event, Head
 from ctrlmgr.eventlog.hash_chain import Stamp, content_digest, link
 from ctrlmgr.eventlog.imports import Stretch, covered
-from ctrlmgr.eventlog.remains import purged_digest
+from ctrlmgr.eventlog.purged_payload import purged_digest
 
 _REPORT_EVERY = 1000
 

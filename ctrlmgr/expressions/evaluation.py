@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from ctrlmgr.expressions import types
-from ctrlmgr.expressions.accumulating import extended, is_extension, own
 from ctrlmgr.expressions.costs import is_foreseen, price_of
 from ctrlmgr.expressions.declarations import TYPE_NAMES, Functions, Implementation, dispatch
 from ctrlmgr.expressions.evaluation_state import Run, Step
@@ -32,6 +31,7 @@ from ctrlmgr.expressions.expression_tree import (
     StructOf,
 )
 from ctrlmgr.expressions.library.operators import OPERATORS, index, no_overload
+from ctrlmgr.expressions.macro_accumulators import extended, is_extension, own
 from ctrlmgr.expressions.values import (
     MAPS,
     NONE,

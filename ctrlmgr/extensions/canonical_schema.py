@@ -18,8 +18,8 @@ import msgspec
 
 from ctrlmgr.extensions.structural import NESTING
 from ctrlmgr.schema.definitions import Definitions
-from ctrlmgr.schema.prune import prune
 from ctrlmgr.schema.schema import Schema
+from ctrlmgr.schema.schema_pruning import prune
 from ctrlmgr.schema.structs import read_value
 
 _DEFINITION: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"

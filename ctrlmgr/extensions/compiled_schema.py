@@ -17,15 +17,15 @@ from typing import Any, Final
 from ctrlmgr.api.field import ROOT, FieldError, Path, invalid
 from ctrlmgr.extensions.rules.compiled_rules import Node as RulesNode
 from ctrlmgr.extensions.rules.compiled_rules import compile_rules
-from ctrlmgr.extensions.schema_validation.accept import accepting
 from ctrlmgr.extensions.schema_validation.correlated_value import Correlation
-from ctrlmgr.extensions.schema_validation.explain import explain
+from ctrlmgr.extensions.schema_validation.error_validator import explain
+from ctrlmgr.extensions.schema_validation.fast_validator import accepting
 from ctrlmgr.extensions.schema_validation.result import NOWHERE
 from ctrlmgr.extensions.schema_validation.schema_node import Node
 from ctrlmgr.extensions.shaping import embedded_metadata, list_keys
-from ctrlmgr.extensions.shaping.clean import compile_clean
 from ctrlmgr.extensions.shaping.defaulting import compile_defaults
-from ctrlmgr.extensions.shaping.nulls import drop_nulls
+from ctrlmgr.extensions.shaping.null_removal import drop_nulls
+from ctrlmgr.extensions.shaping.pruning_check import compile_clean
 from ctrlmgr.extensions.shaping.schema_defaults import pruned_defaults
 from ctrlmgr.extensions.shaping.structural_pruning import prune
 from ctrlmgr.extensions.structural import MISSING, Raw, Structural

@@ -19,7 +19,7 @@ from ctrlmgr.extensions import scale_paths
 from ctrlmgr.extensions.compiled_schema import Schema
 from ctrlmgr.extensions.paths.json_path import JSONPath, JSONPathError, text_of
 from ctrlmgr.extensions.printer_columns import Age, Column, cells, parse_columns
-from ctrlmgr.extensions.rules.evaluated import evaluate_rules
+from ctrlmgr.extensions.rules.rule_evaluation import evaluate_rules
 from ctrlmgr.extensions.scale_paths import Scale
 from ctrlmgr.extensions.structural import MISSING, Raw
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.framework.app import App
-from ctrlmgr.framework.files import import_file, search
+from ctrlmgr.framework.module_files import import_file, search
 from ctrlmgr.framework.options_checks import remedy
 from ctrlmgr.framework.typed_kinds import Kind
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.resource import Resource, group_of, guess_resource
+from ctrlmgr.framework.kind_name_suggestions import check_spelling, suggested
 from ctrlmgr.framework.options_checks import check_list
-from ctrlmgr.framework.spelling import check_spelling, suggested
 
 _VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

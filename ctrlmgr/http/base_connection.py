@@ -19,7 +19,7 @@ import structlog
 
 from ctrlmgr.http.budget import Budget
 from ctrlmgr.http.client_certificates import presented_certificates
-from ctrlmgr.http.eager import start
+from ctrlmgr.http.eager_coroutines import start
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.lazy_timer import LazyTimer

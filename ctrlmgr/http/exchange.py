@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.http.framing import Header
-from ctrlmgr.http.head import Head
+from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.response_stream import Disconnected, Framing, Outlet, Stream
 from ctrlmgr.http.size_limits import Bounds
 from ctrlmgr.http.tunnel import Side

@@ -13,7 +13,7 @@ import re
 from typing import NamedTuple
 
 from ctrlmgr.authentication.header_lines import HeaderLines
-from ctrlmgr.http.head import END, PATH, Head
+from ctrlmgr.http.request_head import END, PATH, Head
 
 _BEGINNING = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) " + PATH + rb" HTTP/1\.1", re.ASCII)
 _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE | re.ASCII)

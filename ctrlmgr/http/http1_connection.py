@@ -25,9 +25,9 @@ from collections.abc import Sequence
 from ctrlmgr.http.base_connection import BaseConnection
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import Header, switching_protocols
-from ctrlmgr.http.head import TOO_LARGE, Head, Malformed
-from ctrlmgr.http.line_answers import LineAnswers
+from ctrlmgr.http.http1_responses import LineAnswers
 from ctrlmgr.http.parser import RequestParser
+from ctrlmgr.http.request_head import TOO_LARGE, Head, Malformed
 from ctrlmgr.http.server_context import ServerContext
 from ctrlmgr.http.tunnel import ROOM, Receiver, Side, close_when_written, read_all
 

@@ -17,7 +17,8 @@ from typing import Protocol
 import httptools
 
 from ctrlmgr.authentication.header_lines import HeaderLines
-from ctrlmgr.http.head import (
+from ctrlmgr.http.head_cache import HeadCache
+from ctrlmgr.http.request_head import (
     BAD_REQUEST,
     END,
     EXPECTATION_FAILED,
@@ -29,7 +30,6 @@ from ctrlmgr.http.head import (
     check_host,
     read_target,
 )
-from ctrlmgr.http.head_cache import HeadCache
 from ctrlmgr.http.size_limits import Bounds
 
 

@@ -24,7 +24,7 @@ from ctrlmgr.inspection.audited_requests import AuditDatabase, Request, request_
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.historical_state import Change, author_of
 from ctrlmgr.inspection.inferring.inference import Inference
-from ctrlmgr.inspection.inferring.questions import Inferring
+from ctrlmgr.inspection.inferring.rule_application import Inferring
 from ctrlmgr.inspection.user_edits import latest_user_edit
 
 ADMISSION = "admission"

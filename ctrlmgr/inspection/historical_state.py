@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.database import Database
-from ctrlmgr.inspection.moments import EVERYTHING, floors_above, refuse_expired
+from ctrlmgr.inspection.moment_parser import EVERYTHING, floors_above, refuse_expired
 
 
 class Author(NamedTuple):

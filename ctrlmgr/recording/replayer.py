@@ -29,7 +29,6 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.interpreter import collector_paused
 from ctrlmgr.recording.autoscaler_replay.autoscalers import JudgedAutoscalers
 from ctrlmgr.recording.divergence import Divergence, Verdict
-from ctrlmgr.recording.every_write import Moments, Plan, WriteTracker
 from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
 from ctrlmgr.recording.format import Change, Checkpoint, RecordingReader
 from ctrlmgr.recording.initial_entries import Placed, placed
@@ -42,6 +41,7 @@ from ctrlmgr.recording.replay_stage import Restless, Stage
 from ctrlmgr.recording.replayed_controllers import CONTROLLERS, ControllerBuilder
 from ctrlmgr.recording.report import Findings, Report, Unjudged
 from ctrlmgr.recording.virtual_clock import ReplayClock
+from ctrlmgr.recording.write_comparison import Moments, Plan, WriteTracker
 
 JUDGED = ("horizontal-pod-autoscaler-controller",)
 """The controllers that do not run, but repeat the recorded decisions."""

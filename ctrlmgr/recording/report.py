@@ -8,7 +8,7 @@ import msgspec
 
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.recording.divergence import Divergence
-from ctrlmgr.recording.every_write import Paired
+from ctrlmgr.recording.write_comparison import Paired
 
 
 class Unjudged(msgspec.Struct, frozen=True):

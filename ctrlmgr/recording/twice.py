@@ -8,11 +8,11 @@ from typing import Protocol
 
 from ctrlmgr.errors import RecordingError
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.recording.every_write import Plan
 from ctrlmgr.recording.format import RecordingReader
 from ctrlmgr.recording.replay_stage import open_replay_log
 from ctrlmgr.recording.replayer import Progress, Replay
 from ctrlmgr.recording.virtual_clock import ReplayClock
+from ctrlmgr.recording.write_comparison import Plan
 
 
 class ReplayMaker(Protocol):

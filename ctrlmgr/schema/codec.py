@@ -9,7 +9,7 @@ Guarantees:
 - Decoding an encoded object and encoding it again changes nothing.
 
 The common case runs in C: a document is decoded, converted to the kind's Struct (`schema.structs`) and back to a dict.
-Only a document that this refuses is checked field by field (`schema.prune`).
+Only a document that this refuses is checked field by field (`schema.schema_pruning`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ctrlmgr.golang.go_text import escape_html, quote
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.former_versions import is_former
 from ctrlmgr.schema.protobuf import protobuf_decoding as protobuf
-from ctrlmgr.schema.prune import json_kind, prune
 from ctrlmgr.schema.schema import Schema, Schemas
+from ctrlmgr.schema.schema_pruning import json_kind, prune
 from ctrlmgr.schema.structs import Structs, attribute, read_value, write_value
 
 JSON: Final = "application/json"

@@ -4,7 +4,7 @@ Guarantees:
 - A Struct has the fields of the Go struct of a definition, and encodes what Go would encode. Fields are in Go's order.
   Zero values are omitted where `omitempty` or `omitzero` omits them; elsewhere nil lists are null.
 - A conversion refuses every deviation: unknown fields, wrong types, and nulls that Go only tolerates. The slow path
-  (`schema.prune`) decides which of them are errors, and reports them.
+  (`schema.schema_pruning`) decides which of them are errors, and reports them.
 - Each definition has exactly one Struct, even if several threads request it first.
 - Quantities and times are in Kubernetes' canonical form. Amounts of resources are rounded up to thousandths, as
   `pkg/apis/core/v1/defaults.go` does for every ResourceList of every kind.

@@ -73,7 +73,7 @@ from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.aggregating.extension_servers import ExtensionServers
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.authn.issuer_pages import KEYS
-from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.pages.debug import debug_pages
 from ctrlmgr.server.pages.health import PING
 from ctrlmgr.settings import Settings, keys, plain_value

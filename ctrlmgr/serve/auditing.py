@@ -17,8 +17,8 @@ from ctrlmgr.audit.request_events import form
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.inspection.audited_requests import FILE, Store
-from ctrlmgr.server.auditing.backends import ToFile, ToFileInBatches, ToStore
-from ctrlmgr.server.auditing.step import Auditing, Backend, SlowBackend
+from ctrlmgr.server.auditing.audit_backends import ToFile, ToFileInBatches, ToStore
+from ctrlmgr.server.auditing.audit_filter import Auditing, Backend, SlowBackend
 from ctrlmgr.settings import Settings
 
 if TYPE_CHECKING:  # it imports an HTTP client, which is needed only with a webhook

@@ -35,7 +35,7 @@ from ctrlmgr.server.authn.openid_authenticator import ConfiguredTokens, IssuersT
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
 from ctrlmgr.server.authn.token_file import Tokens
 from ctrlmgr.server.authn.token_requests import TokenRequests
-from ctrlmgr.server.authn.union import Anonymous, Authentication
+from ctrlmgr.server.authn.union_authenticator import Anonymous, Authentication
 from ctrlmgr.server.authn.webhook_tokens import WebhookTokens
 from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.settings import Settings

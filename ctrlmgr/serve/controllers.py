@@ -24,7 +24,7 @@ from ctrlmgr.controllers.customresourcedefinitions.controller import new_definit
 from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.events.expiry import new_event_expiry
 from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder
-from ctrlmgr.controllers.flow_control.dangling import new_dangling_controller
+from ctrlmgr.controllers.flow_control.dangling_condition import new_dangling_controller
 from ctrlmgr.controllers.flow_control.producer import MANAGER as PRODUCER
 from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
 from ctrlmgr.controllers.issuer_dependencies import Identity

@@ -34,7 +34,7 @@ from ctrlmgr.serve.tls_options import tls_options
 from ctrlmgr.server import App, HttpServer, Pages
 from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
-from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.in_flight_limits import InFlightLimits
 from ctrlmgr.server.request_chain import Behind, Limits
 from ctrlmgr.settings import Settings

@@ -26,7 +26,7 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.historical_view import PastLog
 from ctrlmgr.eventlog.opening import open_log_for_reading
 from ctrlmgr.informer import WatchCache
-from ctrlmgr.inspection import moments
+from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
@@ -39,7 +39,7 @@ from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
-from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.pages.health import PING
 from ctrlmgr.server.playing.read_only import ReadOnly
 from ctrlmgr.settings import Settings
@@ -65,21 +65,21 @@ def find_moment(database: Database, text: str, *, now: int) -> Moment:
 
     Raises `BadRequest` if it is malformed, after the log's end or before its beginning; `Expired` if it was compacted.
     """
-    revision = moments.resolve(database, text, now=now)
-    floors = moments.floors_above(database, revision)
-    if moments.EVERYTHING in floors:
-        raise Expired(revision, floors[moments.EVERYTHING])
+    revision = moment_parser.resolve(database, text, now=now)
+    floors = moment_parser.floors_above(database, revision)
+    if moment_parser.EVERYTHING in floors:
+        raise Expired(revision, floors[moment_parser.EVERYTHING])
     first = database.query("SELECT min(revision) FROM event").rows[0][0]
     if first is None:
         raise BadRequest("the log is empty")
     if revision < first:
-        begins = format_time(moments.recorded_at(database, first))
+        begins = format_time(moment_parser.recorded_at(database, first))
         raise BadRequest(f"{text} is before the log begins, which is at revision {first} ({begins})")
     known = None
     if floors:
         rows = database.query("SELECT DISTINCT resource FROM object").rows
         known = [Resource.parse(name) for (name,) in rows if name not in floors]
-    return Moment(revision, moments.recorded_at(database, revision), sorted(floors), known)
+    return Moment(revision, moment_parser.recorded_at(database, revision), sorted(floors), known)
 
 
 class PastApplication(Fronted):

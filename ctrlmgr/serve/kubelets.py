@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.http.tls import CertificateFiles, issue_client_certificate
-from ctrlmgr.server.connector import Kubelets, Make
+from ctrlmgr.server.container_connector import Kubelets, Make
 from ctrlmgr.settings.kubelet_settings import KubeletSettings
 
 

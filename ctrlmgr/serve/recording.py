@@ -45,10 +45,10 @@ from ctrlmgr.serve.front import Front
 from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Health, Pages
-from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.pages.health import PING
-from ctrlmgr.server.playing.control import play_pages
-from ctrlmgr.server.playing.played import PlayedBackend
+from ctrlmgr.server.playing.playback_handler import play_pages
+from ctrlmgr.server.playing.played_backend import PlayedBackend
 from ctrlmgr.server.playing.read_only import ReadOnly
 from ctrlmgr.settings import Settings
 from ctrlmgr.ui import Process, Reader, Site

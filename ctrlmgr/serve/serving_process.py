@@ -24,7 +24,7 @@ from ctrlmgr import interpreter, logging
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import EventLog, open_log
-from ctrlmgr.eventlog.sealing import Sealing
+from ctrlmgr.eventlog.anchor_signing import Sealing
 from ctrlmgr.private_files import narrow
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.serve.application import CONTROLLERS_ONLY, Application

@@ -23,11 +23,11 @@ from ctrlmgr.errors import ServiceUnavailable
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.largebodies.blueprint import DEFAULT, Blueprint, Rights
-from ctrlmgr.server.authn.last_used import LastUsed
-from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.authn.review_resources import Reviews
+from ctrlmgr.server.authn.token_last_used import LastUsed
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.connect_subresources import Runtime
-from ctrlmgr.server.connector import Make
+from ctrlmgr.server.container_connector import Make
 from ctrlmgr.server.event_loop_driver import Driver, Round
 from ctrlmgr.server.largebodies.large_body_jobs import LargeBodyJobs
 from ctrlmgr.server.outbound_calls import Caller

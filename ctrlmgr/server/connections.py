@@ -19,7 +19,7 @@ from yarl import URL
 from ctrlmgr import __version__
 from ctrlmgr.caches import BoundedCache
 from ctrlmgr.engine.calls.call import Call, Reply
-from ctrlmgr.server.go_words import EOF, RESET, TOO_MANY_REDIRECTS, malformed, of_tls, root, unreachable
+from ctrlmgr.server.go_http_errors import EOF, RESET, TOO_MANY_REDIRECTS, malformed, of_tls, root, unreachable
 from ctrlmgr.settings.kubeconfig import trusting
 
 MAX_ANSWER: Final = 16 * 1024 * 1024

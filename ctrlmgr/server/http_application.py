@@ -22,7 +22,7 @@ from ctrlmgr.errors import ApiError, CtrlmgrError, InternalError, NotAcceptable
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
-from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.in_flight_limits import READS, WRITES, InFlightLimits, Overloaded
 from ctrlmgr.server.pages.nonresource_pages import Pages

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.calls.call import Call, Reply
 from ctrlmgr.engine.calls.replies import comes_again, is_passing
-from ctrlmgr.server.go_words import DEADLINE
+from ctrlmgr.server.go_http_errors import DEADLINE
 
 _AGAIN: Final = 10
 """How often a call is sent again to a server that answers with `Retry-After` (client-go `rest/request.go`)."""

@@ -40,11 +40,11 @@ from ctrlmgr.engine.api_errors import forbidden, not_found
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
-from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
-from ctrlmgr.server.authz.lasting_rights import LastingRights
+from ctrlmgr.server.authz.long_running_authorization import LastingRights
 from ctrlmgr.server.event_loop_driver import Round
 from ctrlmgr.server.in_flight_limits import Seat
 from ctrlmgr.server.pages.nonresource_pages import Pages

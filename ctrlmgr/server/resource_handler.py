@@ -36,10 +36,10 @@ from ctrlmgr.engine.request_options import (
 from ctrlmgr.engine.watch_cache.watch import Start
 from ctrlmgr.errors import ApiError, BadRequest, Expired, NotAcceptable, RequestEntityTooLarge, RequestTimeout
 from ctrlmgr.largebodies import jobs
-from ctrlmgr.server.authn.reviews import Question, Reviews
+from ctrlmgr.server.authn.review_resources import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
 from ctrlmgr.server.connect_subresources import Runtime, connect_options, object_name
-from ctrlmgr.server.connector import Connector, Make
+from ctrlmgr.server.container_connector import Connector, Make
 from ctrlmgr.server.event_loop_driver import Driver
 from ctrlmgr.server.largebodies.large_body_jobs import LargeBodyJobs, Listener
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type

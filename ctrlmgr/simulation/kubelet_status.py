@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ctrlmgr.simulation.container_programs import image_name
+from ctrlmgr.simulation.container_runs import End, Span
 from ctrlmgr.simulation.container_state import Memory, digest
-from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.pod_lifecycle import ContainerLife, Life, is_sidecar, live
-from ctrlmgr.simulation.programs import image_name
-from ctrlmgr.simulation.runs import End, Span
 from ctrlmgr.simulation.simulated_files import Shared
+from ctrlmgr.simulation.simulated_network import OPEN, Network
 
 RUNNING: Final = "Running"
 PENDING: Final = "Pending"

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ctrlmgr.simulation.behaviour import Behaviour
+from ctrlmgr.simulation.container_programs import execute, mount_problem, pulls, variables_of
+from ctrlmgr.simulation.container_runs import Container, End, Span, run_of, turns
 from ctrlmgr.simulation.container_state import Memory, recipe_of, remembered
-from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.probe_results import Verdicts, judge
-from ctrlmgr.simulation.programs import execute, mount_problem, pulls, variables_of
-from ctrlmgr.simulation.runs import Container, End, Span, run_of, turns
 from ctrlmgr.simulation.shell import Run
 from ctrlmgr.simulation.simulated_files import Entry, Files, Shared, Volumes
+from ctrlmgr.simulation.simulated_network import OPEN, Network
 
 SANDBOX_TAKES: Final = 0.1
 PULL_TAKES: Final = 0.2

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.simulation.agnhost_servers import Server, server_of
 from ctrlmgr.simulation.behaviour import Behaviour
-from ctrlmgr.simulation.network import OPEN, Network
-from ctrlmgr.simulation.programs import image_name, words_of
+from ctrlmgr.simulation.container_programs import image_name, words_of
 from ctrlmgr.simulation.shell import Run, run_command
 from ctrlmgr.simulation.simulated_files import Files
+from ctrlmgr.simulation.simulated_network import OPEN, Network
 
 Container = Mapping[str, Any]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.simulation.network import OPEN, Network
+from ctrlmgr.simulation.container_runs import End, Span
 from ctrlmgr.simulation.pod_lifecycle import ContainerLife, live
-from ctrlmgr.simulation.runs import End, Span
 from ctrlmgr.simulation.shell import Line
+from ctrlmgr.simulation.simulated_network import OPEN, Network
 
 _SAME: Final = 0.01
 """Tolerance in seconds for comparing the starts of runs, because container ids store rounded times."""

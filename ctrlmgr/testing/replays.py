@@ -20,7 +20,7 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.controllers import registry
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App
-from ctrlmgr.framework.replaying import replayed
+from ctrlmgr.framework.app_replays import replayed
 from ctrlmgr.recording.divergence import Divergence
 from ctrlmgr.recording.expectation import Ownership
 from ctrlmgr.recording.format import RecordingReader

@@ -15,13 +15,13 @@ from typing import Any
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import NotFound
+from ctrlmgr.inspection.change_summary import summary
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.differences import content, differences
 from ctrlmgr.inspection.historical_state import Change
 from ctrlmgr.inspection.inferring.inference import Inference
-from ctrlmgr.inspection.inferring.questions import Inferring
-from ctrlmgr.inspection.secrecy import masked_sides
-from ctrlmgr.inspection.summary import summary
+from ctrlmgr.inspection.inferring.rule_application import Inferring
+from ctrlmgr.inspection.secret_redaction import masked_sides
 from ctrlmgr.inspection.user_edits import latest_user_edit
 from ctrlmgr.ui.grouping import grouped
 from ctrlmgr.ui.listing import TYPES

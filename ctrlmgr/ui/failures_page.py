@@ -13,7 +13,7 @@ import msgspec
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog import Failure
-from ctrlmgr.inspection import moments, resource_lookup
+from ctrlmgr.inspection import moment_parser, resource_lookup
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.failing_reconciles import as_json, failures
 from ctrlmgr.ui.parameters import Parameters
@@ -35,7 +35,7 @@ class Failures:
         at = parameters.number("at", 0)
 
         def answer(database: Database) -> dict[str, Any]:
-            moment = moments.recorded_at(database, at) if at else None
+            moment = moment_parser.recorded_at(database, at) if at else None
             found = seen_failures(database, parameters.visibility, at=moment)
             return {"failures": [_told(database, each) for each in found]}
 

@@ -27,7 +27,7 @@ import msgspec
 from ctrlmgr.api.resource import LEASES, NAMESPACES, SECRETS, Resource, Revision
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.inspection.database import Database
-from ctrlmgr.inspection.secrecy import masked
+from ctrlmgr.inspection.secret_redaction import masked
 from ctrlmgr.ui.failures_page import seen_failures
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader

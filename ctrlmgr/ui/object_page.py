@@ -12,13 +12,13 @@ from typing import Any
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.eventlog import EventType
-from ctrlmgr.inspection import moments
+from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.causes import newest_event
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.differences import ABSENT, Difference, content, differences
 from ctrlmgr.inspection.field_authors import blame
 from ctrlmgr.inspection.historical_state import Author, Change, author_of
-from ctrlmgr.inspection.secrecy import CHANGED, HIDDEN, masked, masked_sides
+from ctrlmgr.inspection.secret_redaction import CHANGED, HIDDEN, masked, masked_sides
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.yaml_lines import lines
@@ -56,7 +56,7 @@ class Objects:
             after = parameters.visibility.past(database).object_hidden_until(resource, key)
             newest_event(database, resource, key, after=after, until=at)
             history = newest(database, resource, key, after=after, until=at, limit=_BLAMED)[::-1]
-            moments.refuse_expired(database, at, resource)
+            moment_parser.refuse_expired(database, at, resource)
             last = newest_event(database, resource, key, after=after, until=head)
             return {"at": at, "head": head, "newest": last, **_described(history)}
 

@@ -19,7 +19,7 @@ from ctrlmgr import __version__
 from ctrlmgr.api.resource import LEASES
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError
-from ctrlmgr.inspection import moments
+from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.metrics import Durations, QueueReading, queue_readings
 from ctrlmgr.server.pages.health import Health
@@ -71,7 +71,7 @@ class Process:
         def answer(database: Database) -> dict[str, Any]:
             head = self._reader.head(database)
             failing = number_of_failures(database, parameters.visibility)
-            return {"head": head, "headAt": moments.recorded_at(database, head), "failing": failing}
+            return {"head": head, "headAt": moment_parser.recorded_at(database, head), "failing": failing}
 
         return {**fields, **self._reader.ask(answer), "unseen": parameters.visibility.limit}
 
@@ -119,7 +119,7 @@ class Process:
             head = self._reader.head(database)
             uuid = database.query("SELECT uuid FROM log_head WHERE id = 1").rows[0][0]
             floors = dict(database.query("SELECT resource, floor FROM compaction_floor ORDER BY resource").rows)
-            return {"uuid": uuid, "head": head, "headAt": moments.recorded_at(database, head), "floors": floors}
+            return {"uuid": uuid, "head": head, "headAt": moment_parser.recorded_at(database, head), "floors": floors}
 
         try:
             return {**fields, **self._reader.ask(answer)}

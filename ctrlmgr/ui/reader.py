@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest, CtrlmgrError, TooManyRequests
-from ctrlmgr.inspection import moments
+from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.server.workers import Workers
 from ctrlmgr.ui.parameters import Parameters
@@ -75,7 +75,7 @@ class Reader:
 
     def head(self, database: Database) -> Revision:
         """Return the newest visible revision."""
-        head = moments.head_of(database)
+        head = moment_parser.head_of(database)
         return head if self._until is None else min(head, self._until)
 
     def moment(self, database: Database, parameters: Parameters) -> Revision:

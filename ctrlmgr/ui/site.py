@@ -31,7 +31,7 @@ from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.http.framing import Header
-from ctrlmgr.server.authz.waiting import waiting
+from ctrlmgr.server.authz.blocking_authorizer import waiting
 from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_SNIFFING, Response, text
 from ctrlmgr.server.request import Request
 from ctrlmgr.ui.assets import SECURITY, Assets

@@ -14,7 +14,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import NotFound
-from ctrlmgr.inspection import moments
+from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.differences import content
 from ctrlmgr.inspection.failing_reconciles import as_json, failures_of
@@ -81,10 +81,10 @@ class Surroundings:
             at, is_past = self._reader.moment(database, parameters), bool(parameters.number("at", 0))
             past = parameters.visibility.past(database)
             obj = _state(database, at, resource, key)
-            moments.refuse_expired(database, at, resource)
+            moment_parser.refuse_expired(database, at, resource)
             if obj is None or not past.sees(resource, key, obj.revision):
                 raise NotFound(f'{resource} "{key}" did not exist at revision {at}')
-            moment = moments.recorded_at(database, at) if is_past else None
+            moment = moment_parser.recorded_at(database, at) if is_past else None
             found = seen_failures(database, parameters.visibility, at=moment)
             kind = str(content(obj).get("kind") or "")
             return {

@@ -16,7 +16,7 @@ from ctrlmgr.api.resource import INTERNAL_GROUP, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.engine.kind_registry import Kinds
-from ctrlmgr.inspection import moments
+from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.inspection.historical_custom_kinds import CustomKindsAt
 from ctrlmgr.kinds.builtin import builtin_kinds
@@ -61,8 +61,8 @@ class Tables:
             for resource, namespace, number in database.query(_KINDS, {"at": at}).rows:
                 if visibility.lists(Resource.parse(resource), namespace, at):
                     counted.setdefault(resource, {})[namespace] = number
-            lost = moments.floors_above(database, at)
-            failing = _failing(database, parameters, moments.recorded_at(database, at) if is_past else None)
+            lost = moment_parser.floors_above(database, at)
+            failing = _failing(database, parameters, moment_parser.recorded_at(database, at) if is_past else None)
             kinds = [
                 {"resource": name, "namespaces": counts, "custom": _is_custom(name), "failing": failing[name]}
                 for name, counts in counted.items()
@@ -92,9 +92,9 @@ class Tables:
             gone = {**wanted, "at": at, "after": at - near, "most": _GONE}
             rows = database.query(_DELETED.format(where=where), gone).rows if near else []
             deleted = [row for row in rows if visibility.lists(resource, row[0], row[2])]
-            moments.refuse_expired(database, at, resource)
+            moment_parser.refuse_expired(database, at, resource)
             objects = [Object(resource, body.encode(), revision) for revision, body in found]
-            now = self._clock.now() if at == head else moments.recorded_at(database, at)
+            now = self._clock.now() if at == head else moment_parser.recorded_at(database, at)
             custom = CustomKindsAt(database, at)
             return {"at": at, "head": head, "total": total} | _table(objects, deleted, now, limit, custom)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock
-from ctrlmgr.inspection import moments
+from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.density import Block, Counted, Density, Group, count
 from ctrlmgr.ui.folding import Folded
@@ -121,8 +121,8 @@ class Timeline:
         text = parameters.text("text")
 
         def answer(database: Database) -> dict[str, Any]:
-            revision = min(moments.resolve(database, text, now=self._clock.now()), self._reader.head(database))
-            return {"revision": revision, "recordedAt": moments.recorded_at(database, revision)}
+            revision = min(moment_parser.resolve(database, text, now=self._clock.now()), self._reader.head(database))
+            return {"revision": revision, "recordedAt": moment_parser.recorded_at(database, revision)}
 
         return self._reader.ask(answer)
 

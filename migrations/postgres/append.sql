@@ -10,7 +10,7 @@
 --   calls come to run: the second finds the events of the first. So a retry is safe even while the first try, its
 --   client long gone, still waits for the lock.
 --
--- Who is refused is decided as in ctrlmgr/eventlog/acceptance.py, events are chained as in hash_chain.py; the contract
+-- Who is refused is decided as in ctrlmgr/eventlog/optimistic_concurrency.py, events are chained as in hash_chain.py; the contract
 -- suite holds all three to each other.
 --
 -- known                          a revision the log had reached before any of these appends was first sent

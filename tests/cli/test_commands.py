@@ -19,7 +19,7 @@ import pytest
 from ctrlmgr import __version__, cli, errors
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
-from ctrlmgr.eventlog.sealing import Sealing, load_seal
+from ctrlmgr.eventlog.anchor_signing import Sealing, load_seal
 from tests.cli.conftest import Run, config_map
 from tests.cli.signals import as_usual
 

@@ -19,9 +19,9 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import LogCorrupt, SettingsError
 from ctrlmgr.eventlog import open_log, verify
 from ctrlmgr.eventlog.anchor import Anchor, Content, parse
+from ctrlmgr.eventlog.anchor_signing import Sealing, fingerprint, load_seal, read_public_key
 from ctrlmgr.eventlog.event import Head
 from ctrlmgr.eventlog.hash_chain import Stamp, content_digest, link
-from ctrlmgr.eventlog.sealing import Sealing, fingerprint, load_seal, read_public_key
 from ctrlmgr.eventlog.sqllog import SQLLog
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, thing

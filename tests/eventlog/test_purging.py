@@ -16,7 +16,7 @@ from ctrlmgr.api.resource import SECRETS, Key
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import Conflict, Expired, LogCorrupt, NotFound
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log, verify
-from ctrlmgr.eventlog.remains import purged_digest, remains
+from ctrlmgr.eventlog.purged_payload import purged_digest, remains
 from ctrlmgr.eventlog.sqllog import SQLLog
 
 KEY = Key("n", "password")

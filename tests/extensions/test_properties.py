@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctrlmgr.extensions.compiled_schema import Schema
-from ctrlmgr.extensions.schema_validation.explain import explain
-from ctrlmgr.extensions.shaping.clean import compile_clean
+from ctrlmgr.extensions.schema_validation.error_validator import explain
 from ctrlmgr.extensions.shaping.list_keys import validate_lists
-from ctrlmgr.extensions.shaping.nulls import drop_nulls
+from ctrlmgr.extensions.shaping.null_removal import drop_nulls
+from ctrlmgr.extensions.shaping.pruning_check import compile_clean
 from ctrlmgr.extensions.shaping.structural_pruning import prune
 from ctrlmgr.extensions.structural import Structural
 

@@ -9,7 +9,7 @@ import pytest
 
 from ctrlmgr.api.field import Path
 from ctrlmgr.extensions.rules.compiled_rules import compile_rules
-from ctrlmgr.extensions.rules.evaluated import evaluate_rules
+from ctrlmgr.extensions.rules.rule_evaluation import evaluate_rules
 from ctrlmgr.extensions.structural import MISSING
 from ctrlmgr.extensions.validation.rule_validation import expression_errors
 

@@ -14,9 +14,9 @@ from ctrlmgr.errors import RequestEntityTooLarge
 from ctrlmgr.extensions.compiled_schema import Schema
 from ctrlmgr.extensions.custom import custom_codec
 from ctrlmgr.extensions.custom.custom_codec import CustomCodec
-from ctrlmgr.extensions.schema_validation import accept
-from ctrlmgr.extensions.schema_validation.go import equals_converted
-from ctrlmgr.extensions.schema_validation.listed import Listed
+from ctrlmgr.extensions.schema_validation import fast_validator
+from ctrlmgr.extensions.schema_validation.enum_values import Listed
+from ctrlmgr.extensions.schema_validation.go_json_values import equals_converted
 from ctrlmgr.extensions.schema_validation.result import MOST_ERRORS, not_listed
 from ctrlmgr.extensions.validation_cost import relative_cost
 from ctrlmgr.work_budget import bounded
@@ -28,8 +28,8 @@ def items(**schema: Any) -> dict[str, Any]:
 
 def test_an_enumeration_is_written_once_and_only_as_many_errors_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     written, found = Mock(wraps=supported_values), Mock(wraps=not_listed)
-    monkeypatch.setattr("ctrlmgr.extensions.schema_validation.listed.supported_values", written)
-    monkeypatch.setattr("ctrlmgr.extensions.schema_validation.explain.not_listed", found)
+    monkeypatch.setattr("ctrlmgr.extensions.schema_validation.enum_values.supported_values", written)
+    monkeypatch.setattr("ctrlmgr.extensions.schema_validation.error_validator.not_listed", found)
     errors = Schema(items(type="integer", enum=list(range(3000)))).validate([-1] * 10_000)
     assert len(errors) == found.call_count == MOST_ERRORS
     assert written.call_count == 1
@@ -99,8 +99,8 @@ def test_defaults_that_make_much_of_little_are_refused_as_they_are_sent(
 
 
 def test_a_schema_is_compiled_once_however_deep_its_alternatives_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = Mock(wraps=accept._compile)
-    monkeypatch.setattr(accept, "_compile", compiled)
+    compiled = Mock(wraps=fast_validator._compile)
+    monkeypatch.setattr(fast_validator, "_compile", compiled)
     schema: dict[str, Any] = {"type": "integer"}
     for _ in range(20):
         schema = {"anyOf": [schema]}

@@ -200,7 +200,7 @@ def test_a_mistake_in_a_file_ends_the_start_with_one_line(
 
 @pytest.mark.parametrize("name", RUNNING)
 def test_a_mistake_in_a_reconcile_fails_the_test_with_one_line(folder: Path, name: str) -> None:
-    from ctrlmgr.framework.files import import_file
+    from ctrlmgr.framework.module_files import import_file
 
     text, *said = RUNNING[name]
     (folder / "shopfile.py").write_text(HEAD + SHOP + text)

@@ -12,8 +12,8 @@ import pytest
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.http.exchange import BodyTooLarge, BodyTooSlow, Exchange, TooManyBodies
 from ctrlmgr.http.framing import CONTINUE, Header, chunk
-from ctrlmgr.http.head import Head
-from ctrlmgr.http.line_answers import LineAnswers
+from ctrlmgr.http.http1_responses import LineAnswers
+from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.response_stream import Disconnected
 from ctrlmgr.http.size_limits import DEFAULT, Bounds
 

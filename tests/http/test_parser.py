@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.http.head import LONGEST_TARGET, Head, Malformed
 from ctrlmgr.http.parser import RequestParser
+from ctrlmgr.http.request_head import LONGEST_TARGET, Head, Malformed
 from ctrlmgr.http.size_limits import DEFAULT, Bounds
 
 GET = b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.errors import BadRequest, LogUnavailable, QueryRefused, SchemaOutdated, SettingsError
-from ctrlmgr.inspection import moments
+from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.inspection.questions import Question, questions
 from tests.inspection import story
@@ -160,13 +160,13 @@ def test_ctrl_c_ends_a_query(sqlite_story: str) -> None:
     ],
 )
 def test_a_moment_is_a_revision(database: Database, text: str, revision: int) -> None:
-    assert moments.resolve(database, text, now=NOW) == revision
+    assert moment_parser.resolve(database, text, now=NOW) == revision
 
 
 @pytest.mark.parametrize("text", ["17", "yesterday", "2026-01-02T03:04:05", "-1", ""])
 def test_what_is_no_moment_says_so(database: Database, text: str) -> None:
     with pytest.raises(BadRequest):
-        moments.resolve(database, text, now=NOW)
+        moment_parser.resolve(database, text, now=NOW)
 
 
 # Questions.
@@ -184,7 +184,7 @@ GIVEN = {
 
 @pytest.mark.parametrize("question", questions().values(), ids=lambda question: question.name)
 def test_every_question_has_an_answer(database: Database, question: Question) -> None:
-    values = question.bind(GIVEN.get(question.name, {}), lambda text: moments.resolve(database, text, now=NOW))
+    values = question.bind(GIVEN.get(question.name, {}), lambda text: moment_parser.resolve(database, text, now=NOW))
     answer = database.query(question.statement, values)
     assert answer.rows
     assert len(set(answer.columns)) == len(answer.columns)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ctrlmgr.inspection.change_summary import summary
 from ctrlmgr.inspection.differences import differences
-from ctrlmgr.inspection.summary import summary
 from ctrlmgr.ui.grouping import grouped
 
 Node = dict[str, Any]

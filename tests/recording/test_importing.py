@@ -20,8 +20,8 @@ from ctrlmgr.eventlog.imports import Stretch
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.eventlog.sqllog import SQLLog
 from ctrlmgr.recording.capture.export import history, is_api_object
-from ctrlmgr.recording.capture.merge import Recorded
 from ctrlmgr.recording.capture.rotation import Files
+from ctrlmgr.recording.capture.watch_merge import Recorded
 from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.importing import Importer, Tally
 from ctrlmgr.testing import FakeClock

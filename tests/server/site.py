@@ -26,9 +26,9 @@ from ctrlmgr.http.size_limits import DEFAULT, Bounds
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
-from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import AllowEverything, Authenticator
-from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.fairness.fairness_filter import Fairness
 from ctrlmgr.testing.builders import a_namespace

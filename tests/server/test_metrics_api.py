@@ -12,7 +12,7 @@ import pytest
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.http.exchange import Exchange
-from ctrlmgr.http.head import Head
+from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.metrics_api import MetricsApi

@@ -12,7 +12,7 @@ from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import User
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout, UnsupportedMediaType
 from ctrlmgr.http.exchange import Exchange
-from ctrlmgr.http.head import Head
+from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.response_stream import ONE_WRITE
 from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.server import request as requests

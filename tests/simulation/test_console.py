@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import tarfile
 
-from ctrlmgr.simulation.network import OPEN
 from ctrlmgr.simulation.shell.console import Command, Setting, Terminal, command
 from ctrlmgr.simulation.simulated_files import Files
+from ctrlmgr.simulation.simulated_network import OPEN
 
 
 def start(*words: str, files: Files | None = None, is_terminal: bool = False) -> Command | Terminal:

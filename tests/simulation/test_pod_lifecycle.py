@@ -6,8 +6,8 @@ import pytest
 
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.simulation.behaviour import read
+from ctrlmgr.simulation.container_runs import End, Span
 from ctrlmgr.simulation.kubelet_status import Desired, Place, desired_status
-from ctrlmgr.simulation.runs import End, Span
 from ctrlmgr.simulation.simulated_logs import (
     Wanted,
     container_of,

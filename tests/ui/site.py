@@ -19,9 +19,9 @@ from ctrlmgr.eventlog import EventLog, open_log
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.server import App, Backend, Check, Health, Pages
 from ctrlmgr.server.authn.known_users_authorizer import KnownUsersAuthorizer
-from ctrlmgr.server.authn.reviews import Reviews
+from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.authn.token_file import Tokens
-from ctrlmgr.server.authn.union import Authentication
+from ctrlmgr.server.authn.union_authenticator import Authentication
 from ctrlmgr.server.pages.health import PING
 from ctrlmgr.ui import Process, Reader, Site
 from tests.engine.stage import builtin_kinds

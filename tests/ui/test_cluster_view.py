@@ -11,7 +11,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NODES, PODS, Key
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
-from ctrlmgr.inspection import historical_state, moments
+from ctrlmgr.inspection import historical_state, moment_parser
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.cluster_page import Cluster
 from ctrlmgr.ui.parameters import Parameters
@@ -61,7 +61,7 @@ def test_what_runs_where_and_what_waits(tmp_path: Path) -> None:
 
 
 def test_nodes_and_their_pods_in_a_browser(tab: Page, database: Database) -> None:
-    head = moments.head_of(database)
+    head = moment_parser.head_of(database)
     nodes = historical_state.objects(database, NODES, at=head)
     pods = historical_state.objects(database, PODS, at=head)
     go(tab, "#/cluster")

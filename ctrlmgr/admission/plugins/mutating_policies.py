@@ -16,8 +16,8 @@ from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.expressions.authorizer_expressions import answering
 from ctrlmgr.admission.expressions.cel_evaluation import Budget, ConditionsFailed, OutOfBudget, met
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
-from ctrlmgr.admission.policies.mutating import MutatingPolicy, Mutation, NotApplied, mutated, read_mutating
 from ctrlmgr.admission.policies.policy_matching import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
+from ctrlmgr.admission.policies.policy_mutation import MutatingPolicy, Mutation, NotApplied, mutated, read_mutating
 from ctrlmgr.admission.policies.policy_parsing import Binding, Bound, Policies
 from ctrlmgr.admission.reinvocation import Rounds
 from ctrlmgr.admission.storage_conversion import stored

@@ -16,7 +16,7 @@ from ctrlmgr.admission.expressions.authorizer_expressions import answering
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
 from ctrlmgr.admission.policies.policy_matching import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
 from ctrlmgr.admission.policies.policy_parsing import Binding, Bound, Policies
-from ctrlmgr.admission.policies.validating import Opinion, ValidatingPolicy, opinion, read_validating
+from ctrlmgr.admission.policies.policy_validation import Opinion, ValidatingPolicy, opinion, read_validating
 from ctrlmgr.admission.webhooks.webhook_dispatcher import compact
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured

@@ -71,9 +71,9 @@ def asked(loaded: Loaded, database: Database) -> str:
 def moment(database: Database, text: str | None) -> Revision:
     """Return the revision of `--at`; the head without it."""
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.inspection import moments
+    from ctrlmgr.inspection import moment_parser
 
-    return moments.resolve(database, text or moments.HEAD, now=SystemClock().now())
+    return moment_parser.resolve(database, text or moment_parser.HEAD, now=SystemClock().now())
 
 
 def split(kind: str, name: str | None) -> tuple[str, str | None]:
@@ -97,10 +97,10 @@ def target(database: Database, kind: str, name: str | None, namespace: str | Non
 
 def note_compacted(database: Database, revision: Revision) -> None:
     """Print a note for each resource whose state at `revision` was compacted, and is therefore omitted."""
-    from ctrlmgr.inspection import moments
+    from ctrlmgr.inspection import moment_parser
     from ctrlmgr.logging import escape
 
-    for resource, floor in sorted(moments.floors_above(database, revision).items()):
+    for resource, floor in sorted(moment_parser.floors_above(database, revision).items()):
         click.echo(
             f"note: {escape(resource)} is compacted up to revision {floor}; its earlier objects are omitted", err=True
         )

@@ -40,7 +40,7 @@ def blame(
     from ctrlmgr.inspection import historical_state
     from ctrlmgr.inspection.field_authors import blame as blamed
     from ctrlmgr.inspection.field_authors import values
-    from ctrlmgr.inspection.secrecy import HIDDEN, is_secret
+    from ctrlmgr.inspection.secret_redaction import HIDDEN, is_secret
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)

@@ -51,7 +51,7 @@ def diff(
     from ctrlmgr.cli.output import change_lines
     from ctrlmgr.inspection import historical_state, resource_lookup
     from ctrlmgr.inspection.differences import content, differences
-    from ctrlmgr.inspection.secrecy import masked_sides
+    from ctrlmgr.inspection.secret_redaction import masked_sides
 
     with arguments.opened(loaded) as database:
         kind, name = arguments.split(kind, name) if kind else (None, None)

@@ -108,10 +108,10 @@ def _before(loaded: Loaded, since: str) -> Revision:
     """Return the newest revision before the moment `since`."""
     from ctrlmgr.cli.inspect import arguments
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.inspection import moments
+    from ctrlmgr.inspection import moment_parser
 
     with arguments.opened(loaded) as database:
-        return moments.before(database, since, now=SystemClock().now())
+        return moment_parser.before(database, since, now=SystemClock().now())
 
 
 def _before_the_last(log: EventLog, count: int, after: Revision, is_wanted: Callable[[Event], bool]) -> Revision:

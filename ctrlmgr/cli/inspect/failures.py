@@ -29,10 +29,10 @@ def failures(loaded: Loaded, ended: bool, at: str | None, output: str) -> None:
     from ctrlmgr.cli.output import change_lines, failure_lines
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import failing_reconciles as inspected
-    from ctrlmgr.inspection import moments
+    from ctrlmgr.inspection import moment_parser
 
     with arguments.opened(loaded) as database:
-        moment = None if at is None else moments.time_of(database, at, now=SystemClock().now())
+        moment = None if at is None else moment_parser.time_of(database, at, now=SystemClock().now())
         found = inspected.failures(database, at=moment, ended=ended)
         where = arguments.asked(loaded, database)
     if output in ("json", "yaml"):

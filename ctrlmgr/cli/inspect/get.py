@@ -62,7 +62,7 @@ def get(
     ctrlmgr get services -A --at 10m -o wide
     """
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.inspection import moments
+    from ctrlmgr.inspection import moment_parser
     from ctrlmgr.inspection.historical_custom_kinds import CustomKindsAt
 
     with opened(loaded) as database:
@@ -74,7 +74,7 @@ def get(
         custom = CustomKindsAt(database, revision)
         found, missing = _look(database, asked, place, revision, custom)
         tables = [_printer(objects[0], custom) for _, objects in found] if output in ("table", "wide") else []
-        now = SystemClock().now() if revision is None else moments.recorded_at(database, revision)
+        now = SystemClock().now() if revision is None else moment_parser.recorded_at(database, revision)
         where = "" if found and not missing else asked_log(loaded, database)
     if output in ("json", "yaml"):
         items = [_fields(obj, show_managed_fields) for _, objects in found for obj in objects]

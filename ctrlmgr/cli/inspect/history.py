@@ -40,7 +40,7 @@ def history(
     from ctrlmgr.cli.output import change_lines
     from ctrlmgr.inspection import historical_state
     from ctrlmgr.inspection.differences import content, differences
-    from ctrlmgr.inspection.secrecy import masked_sides
+    from ctrlmgr.inspection.secret_redaction import masked_sides
 
     with arguments.opened(loaded) as database:
         named, key = arguments.target(database, kind, name, namespace)

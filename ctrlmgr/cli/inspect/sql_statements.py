@@ -16,7 +16,7 @@ def ask(database: Database, name: str, parameters: tuple[str, ...], output: str)
     """Print the answer to a ready-made question; raises `click.UsageError` for an unknown one."""
     from ctrlmgr.cli.output import answers
     from ctrlmgr.clock import SystemClock
-    from ctrlmgr.inspection import moments
+    from ctrlmgr.inspection import moment_parser
     from ctrlmgr.inspection.questions import audit_questions, questions
 
     question = questions().get(name) or audit_questions().get(name)
@@ -25,7 +25,7 @@ def ask(database: Database, name: str, parameters: tuple[str, ...], output: str)
     now = SystemClock().now()
     try:
         given = dict(_pair(each) for each in parameters)
-        values = question.bind(given, lambda text: moments.resolve(database, text, now=now))
+        values = question.bind(given, lambda text: moment_parser.resolve(database, text, now=now))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     answers.write(database.query(question.statement, values), output)

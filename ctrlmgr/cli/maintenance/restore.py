@@ -35,7 +35,7 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog.anchor import Anchor
-    from ctrlmgr.eventlog.sealing import Sealing
+    from ctrlmgr.eventlog.anchor_signing import Sealing
 
     path = loaded.settings.anchor_path
     key = loaded.settings.anchor_key_path

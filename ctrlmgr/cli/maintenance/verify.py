@@ -85,7 +85,7 @@ class _Held(NamedTuple):
 def _hold(log: SQLLog, settings: Settings) -> _Held:
     """Check a log against its anchors; raises `LogCorrupt` or `LogRolledBack` if they differ."""
     from ctrlmgr.eventlog.anchor import check, parse
-    from ctrlmgr.eventlog.sealing import fingerprint, read_public_key
+    from ctrlmgr.eventlog.anchor_signing import fingerprint, read_public_key
 
     path, key = settings.anchor_path, settings.anchor_key_path
     if path is None or not path.exists():

@@ -124,7 +124,7 @@ def _reconcile_fields(known: Reconcile) -> dict[str, Any]:
 
 def _shown(event: Event) -> Any:
     """Return the object of an event, without values of Secrets."""
-    from ctrlmgr.inspection.secrecy import masked
+    from ctrlmgr.inspection.secret_redaction import masked
 
     raw = msgspec.Raw(event.object.wire())
     return masked(event.resource, msgspec.json.decode(raw)) if event.resource.plural == "secrets" else raw

@@ -19,7 +19,7 @@ from ctrlmgr.inspection.causes import ADMISSION, Node, Run
 from ctrlmgr.inspection.differences import Difference, content, differences
 from ctrlmgr.inspection.historical_state import Change
 from ctrlmgr.inspection.inferring.inference import Inference
-from ctrlmgr.inspection.secrecy import masked_sides
+from ctrlmgr.inspection.secret_redaction import masked_sides
 from ctrlmgr.logging import escape
 
 _MOST = 4

@@ -20,7 +20,7 @@ from ctrlmgr.settings import Loaded
 if TYPE_CHECKING:
     from ctrlmgr.recording.capture.cluster_client import Cluster, Served
     from ctrlmgr.recording.capture.cluster_recorder import State
-    from ctrlmgr.recording.capture.continuing import Ending
+    from ctrlmgr.recording.capture.recording_continuation import Ending
     from ctrlmgr.recording.capture.redaction import Redaction
     from ctrlmgr.recording.capture.rotation import Files
     from ctrlmgr.settings.kubeconfig import Access
@@ -158,7 +158,7 @@ def access_of(kubeconfig: Path | None, context: str) -> Access:
 
 def _ending(output: Path, *, goes_on: bool, force: bool) -> Ending | None:
     """Return the end of the file to continue, None for a new recording; raises `SettingsError`."""
-    from ctrlmgr.recording.capture.continuing import read_ending
+    from ctrlmgr.recording.capture.recording_continuation import read_ending
 
     if goes_on and force:
         raise click.UsageError(
@@ -174,7 +174,7 @@ def _ending(output: Path, *, goes_on: bool, force: bool) -> Ending | None:
 def _chosen(access: Access, namespace: str, names: list[str], ending: Ending | None) -> tuple[Cluster, list[Served]]:
     from ctrlmgr.recording.capture.cluster_client import Cluster
     from ctrlmgr.recording.capture.cluster_recorder import choose
-    from ctrlmgr.recording.capture.continuing import check_chosen
+    from ctrlmgr.recording.capture.recording_continuation import check_chosen
 
     cluster = Cluster(access)
     served = choose(cluster.served(), names)
@@ -204,8 +204,8 @@ def _export(
     ending: Ending | None,
 ) -> None:
     from ctrlmgr.api.object import Object
-    from ctrlmgr.recording.capture.continuing import check_log
     from ctrlmgr.recording.capture.export import history, is_api_object
+    from ctrlmgr.recording.capture.recording_continuation import check_log
 
     names = None if resources in (None, "*") else set((resources or "").split(","))
 

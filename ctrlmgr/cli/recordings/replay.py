@@ -18,7 +18,7 @@ from ctrlmgr.settings import Loaded, Settings
 
 if TYPE_CHECKING:
     from ctrlmgr.eventlog import EventLog
-    from ctrlmgr.framework.replaying import Replayed
+    from ctrlmgr.framework.app_replays import Replayed
     from ctrlmgr.recording.twice import ReplayMaker
     from ctrlmgr.recording.version_comparison import Comparison
     from ctrlmgr.recording.virtual_clock import ReplayClock
@@ -146,8 +146,8 @@ def replayed_apps(names: Sequence[str]) -> Replayed:
     """Load apps for a replay; raises `SettingsError` for apps that cannot run."""
     from ctrlmgr.controllers import registry
     from ctrlmgr.framework.app_loading import load_apps
+    from ctrlmgr.framework.app_replays import Replayed, replayed
     from ctrlmgr.framework.controller_building import check_names
-    from ctrlmgr.framework.replaying import Replayed, replayed
 
     if not names:
         return Replayed({}, {})

@@ -18,7 +18,7 @@ from ctrlmgr.api.resource import DEFINITIONS, Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.apiservices.decide import Step, next_step
-from ctrlmgr.controllers.apiservices.wanted import Wanted, builtin, custom, name_of
+from ctrlmgr.controllers.apiservices.desired_api_services import Wanted, builtin, custom, name_of
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.kind_registry import Group
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound

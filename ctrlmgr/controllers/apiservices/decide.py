@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any
 
-from ctrlmgr.controllers.apiservices.wanted import Mode, Wanted
+from ctrlmgr.controllers.apiservices.desired_api_services import Mode, Wanted
 from ctrlmgr.engine.aggregated_groups import AUTOMANAGED
 
 _MANAGED = frozenset(mode.value for mode in Mode)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from ctrlmgr.api.resource import Key
 from ctrlmgr.controllers.apiservices.availability import is_available
-from ctrlmgr.controllers.apiservices.wanted import builtin
+from ctrlmgr.controllers.apiservices.desired_api_services import builtin
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.kind_registry import Group
 from ctrlmgr.informer import Informers

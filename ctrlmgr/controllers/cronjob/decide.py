@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import parse_time
-from ctrlmgr.controllers.cronjob.due import MANY, InvalidSchedule, missed_runs, next_look
+from ctrlmgr.controllers.cronjob.due_runs import MANY, InvalidSchedule, missed_runs, next_look
 from ctrlmgr.controllers.cronjob.schedule import SECOND, next_run
 from ctrlmgr.controllers.cronjob.view import (
     API_VERSION,

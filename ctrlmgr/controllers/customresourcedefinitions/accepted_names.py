@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ctrlmgr.controllers.customresourcedefinitions.crd_conditions import ESTABLISHED, NAMES_ACCEPTED, Condition, find
-from ctrlmgr.extensions.validation.leniency import has_invalid_ca
+from ctrlmgr.extensions.validation.ratcheting import has_invalid_ca
 from ctrlmgr.golang.go_text import quote
 
 Names = Mapping[str, Any]

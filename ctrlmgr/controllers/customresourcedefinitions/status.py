@@ -22,7 +22,7 @@ from ctrlmgr.controllers.customresourcedefinitions.crd_conditions import (
     with_condition,
     without_condition,
 )
-from ctrlmgr.extensions import approval
+from ctrlmgr.extensions import api_approval
 from ctrlmgr.extensions.validation import structural_violations
 
 
@@ -41,7 +41,7 @@ def desired_status(definition: Unstructured, definitions: Iterable[Unstructured]
     if established is not None:
         status = _with(status, established, now)
     status = _with_or_without(status, NON_STRUCTURAL, structural_violations.condition(definition), now)
-    return _with_or_without(status, APPROVED, approval.condition(definition), now)
+    return _with_or_without(status, APPROVED, api_approval.condition(definition), now)
 
 
 def _with(status: Unstructured, condition: Condition, now: str) -> Unstructured:

@@ -26,9 +26,9 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoints.pod_changes import pod_changes, stops_being_ready
 from ctrlmgr.controllers.endpoints.trigger_time import TriggerTimes
 from ctrlmgr.controllers.endpointslice import DESCRIPTOR, Options
-from ctrlmgr.controllers.endpointslice.changes import desired_changes
+from ctrlmgr.controllers.endpointslice.managed_slices import OwnSlices
 from ctrlmgr.controllers.endpointslice.node_topology import NodeChanges, Zones
-from ctrlmgr.controllers.endpointslice.own import OwnSlices
+from ctrlmgr.controllers.endpointslice.slice_changes import desired_changes
 from ctrlmgr.controllers.endpointslice.slice_objects import MANAGER, appearance_of
 from ctrlmgr.controllers.endpointslice.slice_writer import SliceWriter
 from ctrlmgr.controllers.events.recorder import SILENT, Recorder, failures_told

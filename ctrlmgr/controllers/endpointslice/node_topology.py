@@ -20,7 +20,7 @@ from ctrlmgr.api.core import Node, Pod
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.controllers.endpoints.pod_changes import PodChanges
-from ctrlmgr.controllers.endpointslice.hints import Shares, asks_for_topology
+from ctrlmgr.controllers.endpointslice.topology_hints import Shares, asks_for_topology
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.informer import Change, Informer, Lister
 

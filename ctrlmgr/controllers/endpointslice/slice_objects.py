@@ -20,7 +20,7 @@ from ctrlmgr.api.object import Object, ObjectMeta, OwnerReference
 from ctrlmgr.api.resource import ENDPOINT_SLICES
 from ctrlmgr.controllers.endpoints.controller import HEADLESS, TRIGGER_TIME
 from ctrlmgr.controllers.endpoints.trigger_time import format_trigger_time
-from ctrlmgr.controllers.endpointslice.packing import Draft
+from ctrlmgr.controllers.endpointslice.slice_packing import Draft
 
 MANAGER = "endpointslice-controller.k8s.io"
 """The value of the label `MANAGED_BY` on slices of Services with a selector."""

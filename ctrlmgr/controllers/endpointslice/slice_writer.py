@@ -14,9 +14,9 @@ import structlog
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import Client
-from ctrlmgr.controllers.endpointslice.own import OwnSlices
-from ctrlmgr.controllers.endpointslice.packing import Changes
+from ctrlmgr.controllers.endpointslice.managed_slices import OwnSlices
 from ctrlmgr.controllers.endpointslice.slice_objects import Appearance, changed_slice, new_slice
+from ctrlmgr.controllers.endpointslice.slice_packing import Changes
 from ctrlmgr.engine.generated_names import generate_name
 from ctrlmgr.errors import NamespaceTerminating
 

@@ -28,10 +28,10 @@ from ctrlmgr.client import Client
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.endpoints.controller import LEADER, TRIGGER_TIME
-from ctrlmgr.controllers.endpointslice.groups import Identity, PortSet, identity
-from ctrlmgr.controllers.endpointslice.own import OwnSlices
-from ctrlmgr.controllers.endpointslice.packing import Changes, Draft, is_same, recycle
+from ctrlmgr.controllers.endpointslice.endpoint_groups import Identity, PortSet, identity
+from ctrlmgr.controllers.endpointslice.managed_slices import OwnSlices
 from ctrlmgr.controllers.endpointslice.slice_objects import Appearance, name_prefix, owner
+from ctrlmgr.controllers.endpointslice.slice_packing import Changes, Draft, is_same, recycle
 from ctrlmgr.controllers.endpointslice.slice_writer import SliceWriter
 from ctrlmgr.controllers.endpointslice_mirroring import DESCRIPTOR, Options
 from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import (

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from ctrlmgr.api.core import IPV4, IPV6, EndpointAddress, EndpointSubset
 from ctrlmgr.api.core import EndpointPort as SubsetPort
 from ctrlmgr.api.discovery import Endpoint, EndpointConditions, EndpointPort
-from ctrlmgr.controllers.endpointslice.groups import Group, PortSet, canonical_ip, identity, sorted_ports
+from ctrlmgr.controllers.endpointslice.endpoint_groups import Group, PortSet, canonical_ip, identity, sorted_ports
 
 MAX_ADDRESSES = 1000
 """The maximum number of mirrored addresses per set of ports (`--mirroring-max-endpoints-per-subset`)."""

@@ -32,8 +32,8 @@ from ctrlmgr.api.core import ObjectReference
 from ctrlmgr.api.object import Object
 from ctrlmgr.client import PatchClient
 from ctrlmgr.clock import Clock
+from ctrlmgr.controllers.events.event_builders import event_of, patch_of
 from ctrlmgr.controllers.events.event_correlation import Correlator, Occurrence, Sighting
-from ctrlmgr.controllers.events.forms import event_of, patch_of
 from ctrlmgr.controllers.events.series import Series, SeriesCorrelator
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.validation.name_formats import subdomain_name

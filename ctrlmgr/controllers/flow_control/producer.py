@@ -17,7 +17,7 @@ from typing import Final
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.flow_control.upkeep import FLOW_SCHEMA, LEVEL, desired_upkeep
+from ctrlmgr.controllers.flow_control.ensurer import FLOW_SCHEMA, LEVEL, desired_upkeep
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers

@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod
-from ctrlmgr.controllers.horizontal_pod_autoscaler.measure import (
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metric_evaluation import (
     Evaluation,
     Measured,
     MetricsContext,

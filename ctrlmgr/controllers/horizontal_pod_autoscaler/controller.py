@@ -21,7 +21,7 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.horizontal_pod_autoscaler import API_SERVICES, DESCRIPTOR, Options
-from ctrlmgr.controllers.horizontal_pod_autoscaler.aggregated import Aggregated, MetricsServers
+from ctrlmgr.controllers.horizontal_pod_autoscaler.aggregated_metrics import Aggregated, MetricsServers
 from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaling_pass import (
     AutoscalingPass,
     PassDependencies,

@@ -24,9 +24,9 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.job import DESCRIPTOR, Options
 from ctrlmgr.controllers.job.job_backoff import Backoff, recalled
+from ctrlmgr.controllers.job.job_metrics import note_job, note_pod, note_sync
 from ctrlmgr.controllers.job.job_reconcile import BATCH_PERIOD, Run, released
 from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
-from ctrlmgr.controllers.job.measuring import note_job, note_pod, note_sync
 from ctrlmgr.controllers.job.view import TRACKING, Job, JobPod
 from ctrlmgr.controllers.workloads.controlled_pods import controller_of, index_by_controller, owned, owned_or_orphaned
 from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner

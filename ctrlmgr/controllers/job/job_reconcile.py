@@ -17,8 +17,7 @@ from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.job.decide import COMPLETE, SUSPENDED, Plan, completed, condition, ending, plan, until_deadline
-from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
-from ctrlmgr.controllers.job.measuring import (
+from ctrlmgr.controllers.job.job_metrics import (
     CREATED,
     DELETED,
     RECONCILING,
@@ -28,8 +27,9 @@ from ctrlmgr.controllers.job.measuring import (
     note_finished,
     note_released,
 )
+from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.pod_of_job import desired_pod
-from ctrlmgr.controllers.job.tracking import Tracked, counted, finished, track, with_condition
+from ctrlmgr.controllers.job.pod_tracking import Tracked, counted, finished, track, with_condition
 from ctrlmgr.controllers.job.view import TRACKING, JobCondition, JobPod, JobStatus
 from ctrlmgr.controllers.workloads.controller_ref_manager import Owner
 from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ctrlmgr.controllers.simulated_nodes import Options
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.simulation.behaviour import Ending, Says, read_ending, read_rules
-from ctrlmgr.simulation.scripted import read_script
+from ctrlmgr.simulation.python_behaviour import read_script
 
 
 class Rules(NamedTuple):

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, SERVICES, Key, Resource
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
+from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime
 from ctrlmgr.informer import Change
-from ctrlmgr.simulation.network import (
+from ctrlmgr.simulation.simulated_network import (
     ELSEWHERE,
     LOCALHOST,
     UNKNOWN_HOST,
@@ -195,7 +195,7 @@ def _has(versions: Sequence[_Version], address: str) -> bool:
 
 
 class SeenServices:
-    """The network of one pod; a `simulation.network.Network`."""
+    """The network of one pod; a `simulation.simulated_network.Network`."""
 
     def __init__(
         self, services: Services, pod: Key, time: PodTime, own: Iterable[str], asked: set[Key], *, is_told: bool

@@ -30,12 +30,12 @@ from ctrlmgr.controllers.events.recorder import WARNING, Recorder
 from ctrlmgr.controllers.pods_of_nodes import index_by_node, pods_of_node
 from ctrlmgr.controllers.simulated_nodes import DESCRIPTOR, Options
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules, read_behaviour
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips_of, misunderstood, taken_at
 from ctrlmgr.controllers.simulated_nodes.cluster_services import SeenServices, Services
 from ctrlmgr.controllers.simulated_nodes.kubelet_events import kubelet_events, unknown_commands
 from ctrlmgr.controllers.simulated_nodes.node_leases import Renewals
 from ctrlmgr.controllers.simulated_nodes.published_slices import RESOURCE_SLICES, ResourceSlices, slice_keys
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
+from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime, asked_of, ips_of, misunderstood, taken_at
 from ctrlmgr.errors import AlreadyExists, NotFound
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Result, Watch

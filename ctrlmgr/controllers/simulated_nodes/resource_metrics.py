@@ -15,7 +15,7 @@ from typing import Any, Final
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
-from ctrlmgr.controllers.simulated_nodes.clockwork import subject_of
+from ctrlmgr.controllers.simulated_nodes.simulated_time import subject_of
 from ctrlmgr.simulation.behaviour import told
 
 API_VERSION: Final = "metrics.k8s.io/v1beta1"

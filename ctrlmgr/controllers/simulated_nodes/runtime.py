@@ -13,13 +13,13 @@ from typing import NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.clock import Clock, format_time
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime, asked_of, ips_of, taken_at
 from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
-from ctrlmgr.controllers.simulated_nodes.execution import Executions
+from ctrlmgr.controllers.simulated_nodes.simulated_exec import Executions
+from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime, asked_of, ips_of, taken_at
 from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.simulation.runs import Span
+from ctrlmgr.simulation.container_runs import Span
 from ctrlmgr.simulation.shell import Line
 from ctrlmgr.simulation.simulated_logs import (
     Wanted,

@@ -13,7 +13,7 @@ from operator import attrgetter
 from threading import Lock
 from typing import Final, NamedTuple
 
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
+from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime
 from ctrlmgr.simulation.simulated_files import Entry
 
 _MOST: Final = 64

@@ -16,7 +16,7 @@ from ctrlmgr.expressions.environment import Environment
 from ctrlmgr.expressions.library.authorizing import AUTHORIZER_TYPE
 from ctrlmgr.expressions.source import CompileError
 from ctrlmgr.expressions.types import DYN, Type, struct
-from ctrlmgr.extensions.rules.typing import Fields
+from ctrlmgr.extensions.rules.schema_types import Fields
 from ctrlmgr.extensions.structural import Raw
 from ctrlmgr.kinds.admissionregistration.expression_variables import VARIABLES, Declared, variable_type
 

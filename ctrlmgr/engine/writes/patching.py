@@ -26,9 +26,9 @@ from ctrlmgr.engine.request_options import (
 from ctrlmgr.errors import BadRequest, Invalid, StatusDetails, UnsupportedMediaType
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.codec import ObjectCodec
-from ctrlmgr.schema.prune import json_kind
 from ctrlmgr.schema.raw_extension import with_sorted_raw_extensions
 from ctrlmgr.schema.schema import Schema
+from ctrlmgr.schema.schema_pruning import json_kind
 
 _YAML_ERRORS = "yaml: unmarshal errors:\n"
 

@@ -23,12 +23,12 @@ from psycopg.errors import DataError, ProgramLimitExceeded, ReadOnlySqlTransacti
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import BadRequest, CtrlmgrError, LogCorrupt, LogUnavailable, OutcomeUnknown
-from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.appending import failure_rows
 from ctrlmgr.eventlog.appending.committer import Answer, Finished
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Cause
 from ctrlmgr.eventlog.hash_chain import Place, link
+from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.postgres.arrays import BigintArray, BooleanArray, ByteaArray, IntegerArray, TextArray
 from ctrlmgr.eventlog.postgres.postgres_connection import COMPACTED, BoundedConnection, append_failure, is_open
 
@@ -308,7 +308,7 @@ def _answers(group: Sequence[PendingAppend], row: Any) -> list[Answer]:
 
 
 def _refused(pending: PendingAppend, verdict: int, culprit: int, actual: int | None) -> CtrlmgrError:
-    """Return the error for the database's verdict; it equals the error that `eventlog.acceptance` returns."""
+    """Return the error for the database's verdict: the error that `eventlog.optimistic_concurrency` would return."""
     if verdict == _FENCED:
         error: CtrlmgrError | None = fence_refusal(pending.fence, actual or 0)
     else:

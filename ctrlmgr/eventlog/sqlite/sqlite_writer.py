@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 
 from ctrlmgr.api.resource import Revision
 from ctrlmgr.errors import ApiError, LogCorrupt, LogError, LogUnavailable, OutcomeUnknown
-from ctrlmgr.eventlog.acceptance import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.appending import failure_rows
 from ctrlmgr.eventlog.appending.committer import Answer, Finished
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
 from ctrlmgr.eventlog.hash_chain import Place, link
+from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.sqlite.file_lock import FileLock
 
 CHECKPOINT = 40 * 1024 * 1024

@@ -26,7 +26,7 @@ from ctrlmgr.engine.validation.object_meta import validate_annotations
 from ctrlmgr.errors import ConversionFailed
 from ctrlmgr.extensions.definition import Conversion
 from ctrlmgr.schema import strict_json
-from ctrlmgr.schema.prune import json_kind
+from ctrlmgr.schema.schema_pruning import json_kind
 
 TIMEOUT: Final = 30.0
 """The webhook's timeout in seconds."""

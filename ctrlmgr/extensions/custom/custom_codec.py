@@ -28,7 +28,7 @@ from ctrlmgr.golang.go_text import escape_html, quote
 from ctrlmgr.schema import strict_json, yaml_document
 from ctrlmgr.schema.codec import JSON, YAML, Decoded, OtherVersion, summary
 from ctrlmgr.schema.definitions import Definitions
-from ctrlmgr.schema.prune import json_kind, prune
+from ctrlmgr.schema.schema_pruning import json_kind, prune
 from ctrlmgr.schema.structs import read_value, write_value
 from ctrlmgr.work_budget import TooMuchWork, bounded
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ctrlmgr.extensions.schema_validation.go import encode, shown
+from ctrlmgr.extensions.schema_validation.go_json_values import encode, shown
 from ctrlmgr.golang.go_numbers import write_float
 
 Step: TypeAlias = Callable[[list[Any]], list[Any]]

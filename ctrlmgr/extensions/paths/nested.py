@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ctrlmgr.extensions.schema_validation.go import encode, is_int, shown
+from ctrlmgr.extensions.schema_validation.go_json_values import encode, is_int, shown
 
 ABSENT: Final = msgspec.UNSET
 

@@ -17,7 +17,7 @@ from ctrlmgr.expressions.expression_tree import Ident
 from ctrlmgr.expressions.source import CompileError
 from ctrlmgr.expressions.types import BOOL, STRING, Type, optional_of
 from ctrlmgr.extensions.paths.field_path import resolve
-from ctrlmgr.extensions.rules.typing import Fields, fields_of, is_embedded
+from ctrlmgr.extensions.rules.schema_types import Fields, fields_of, is_embedded
 from ctrlmgr.extensions.structural import LIST_MAP_KEYS, LIST_TYPE, RULES, Raw, Structural, single_items
 
 _OLD: Final = "oldSelf"

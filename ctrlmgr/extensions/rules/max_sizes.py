@@ -16,7 +16,7 @@ from typing import Final
 from ctrlmgr.expressions.cost_estimation.cost_ranges import Range
 from ctrlmgr.expressions.cost_estimation.operands import Place
 from ctrlmgr.expressions.escapes import escaped
-from ctrlmgr.extensions.rules.typing import fields_of, is_embedded
+from ctrlmgr.extensions.rules.schema_types import fields_of, is_embedded
 from ctrlmgr.extensions.structural import INT_OR_STRING, Raw, single_items
 
 _LARGEST_REQUEST: Final = 3 * 1024 * 1024

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any
 
-from ctrlmgr.extensions.schema_validation.go import identity, same
+from ctrlmgr.extensions.schema_validation.go_json_values import identity, same
 from ctrlmgr.extensions.schema_validation.schema_node import Node
 
 

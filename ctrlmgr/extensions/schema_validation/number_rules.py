@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ctrlmgr.extensions.schema_validation.go import HIGHEST, LOWEST, is_integral
+from ctrlmgr.extensions.schema_validation.go_json_values import HIGHEST, LOWEST, is_integral
 from ctrlmgr.extensions.structural import Raw
 from ctrlmgr.golang.go_numbers import write_float
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required, too_long, too_many, unsupported
-from ctrlmgr.extensions.schema_validation.go import told
+from ctrlmgr.extensions.schema_validation.go_json_values import told
 from ctrlmgr.golang.go_numbers import write_float
 from ctrlmgr.golang.go_text import quote
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ctrlmgr.extensions.formats import Format, format_named, is_recognized
-from ctrlmgr.extensions.schema_validation.listed import Listed
+from ctrlmgr.extensions.schema_validation.enum_values import Listed
 from ctrlmgr.extensions.schema_validation.number_rules import NumberRules
 from ctrlmgr.extensions.structural import INT_OR_STRING, LIST_MAP_KEYS, LIST_TYPE, Raw, single_items
 from ctrlmgr.regexp import Regexp, TooMuchWork, compiled

@@ -19,8 +19,8 @@ from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.object_meta import validate_metadata
 from ctrlmgr.extensions.structural import TYPE_META, Structural
 from ctrlmgr.schema.definitions import Definitions
-from ctrlmgr.schema.prune import json_kind, prune
 from ctrlmgr.schema.schema import Schema
+from ctrlmgr.schema.schema_pruning import json_kind, prune
 from ctrlmgr.schema.structs import read_value
 
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, duplicate, invalid
-from ctrlmgr.extensions.schema_validation.go import identity, told
+from ctrlmgr.extensions.schema_validation.go_json_values import identity, told
 from ctrlmgr.extensions.structural import Structural
 
 Check: TypeAlias = Callable[[Any], bool]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from ctrlmgr.extensions.schema_validation.go import same
+from ctrlmgr.extensions.schema_validation.go_json_values import same
 from ctrlmgr.extensions.shaping.defaulting import copied
 from ctrlmgr.extensions.shaping.embedded_metadata import coerce
 from ctrlmgr.extensions.shaping.structural_pruning import prune

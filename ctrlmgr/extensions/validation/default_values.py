@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.extensions.rules.compiled_rules import compile_rules
-from ctrlmgr.extensions.rules.evaluated import evaluate_rules
-from ctrlmgr.extensions.schema_validation.explain import explain
-from ctrlmgr.extensions.schema_validation.go import same, told
+from ctrlmgr.extensions.rules.rule_evaluation import evaluate_rules
+from ctrlmgr.extensions.schema_validation.error_validator import explain
+from ctrlmgr.extensions.schema_validation.go_json_values import same, told
 from ctrlmgr.extensions.schema_validation.schema_node import Node
 from ctrlmgr.extensions.shaping.defaulting import copied
 from ctrlmgr.extensions.shaping.embedded_metadata import coerce, validate_embedded

@@ -15,14 +15,14 @@ from typing import Any
 from ctrlmgr.api.field import FieldError, Path, invalid, not_supported, required, tentatively
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.object_meta import IMMUTABLE
-from ctrlmgr.extensions.approval import approval_errors
+from ctrlmgr.extensions.api_approval import approval_errors
 from ctrlmgr.extensions.structural import Raw
 from ctrlmgr.extensions.validation.conversion_validation import conversion_errors
 from ctrlmgr.extensions.validation.definition_names import name_errors
-from ctrlmgr.extensions.validation.internal import SPEC, InternalSpec, internal_spec, schema_of
-from ctrlmgr.extensions.validation.leniency import Requirements, has_defaults, has_extensions, requirements
-from ctrlmgr.extensions.validation.printed import printed_versions
-from ctrlmgr.extensions.validation.root import part_errors, version_errors
+from ctrlmgr.extensions.validation.error_formatting import printed_versions
+from ctrlmgr.extensions.validation.internal_form import SPEC, InternalSpec, internal_spec, schema_of
+from ctrlmgr.extensions.validation.ratcheting import Requirements, has_defaults, has_extensions, requirements
+from ctrlmgr.extensions.validation.root_schema_validation import part_errors, version_errors
 
 _STATUS = Path("status")
 _SCOPES = ("Cluster", "Namespaced")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ctrlmgr.extensions.formats import is_recognized
 from ctrlmgr.extensions.structural import Raw
-from ctrlmgr.extensions.validation.internal import internal_spec
-from ctrlmgr.extensions.validation.leniency import schemas_within
+from ctrlmgr.extensions.validation.internal_form import internal_spec
+from ctrlmgr.extensions.validation.ratcheting import schemas_within
 from ctrlmgr.golang.go_text import quote
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, internal_error, invalid
+from ctrlmgr.expressions.cost_estimation.cost_estimator import estimate_cost
 from ctrlmgr.expressions.cost_estimation.cost_ranges import LARGEST
-from ctrlmgr.expressions.cost_estimation.walking import estimate_cost
 from ctrlmgr.expressions.environment import Expression
 from ctrlmgr.extensions.rules.compiled_rules import UNTYPED, Place, Rule, compile_rules, rules_with_places
 from ctrlmgr.extensions.rules.max_sizes import Sizes, sizes_of
 from ctrlmgr.extensions.structural import RULES, Raw
-from ctrlmgr.extensions.validation.printed import printed_rule
+from ctrlmgr.extensions.validation.error_formatting import printed_rule
 
 RULE_LIMIT: Final = 10_000_000
 """The cost limit of one rule, for all values in one object (`StaticEstimatedCostLimit`)."""

@@ -28,7 +28,7 @@ from ctrlmgr.extensions.structural import (
     refuse_unsupported,
     single_items,
 )
-from ctrlmgr.extensions.validation.printed import printed_items
+from ctrlmgr.extensions.validation.error_formatting import printed_items
 
 TYPES: Final = frozenset(("string", "number", "integer", "boolean", "array", "object"))
 """All types."""

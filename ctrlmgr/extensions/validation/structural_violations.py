@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required
-from ctrlmgr.extensions.schema_validation.go import same
+from ctrlmgr.extensions.schema_validation.go_json_values import same
 from ctrlmgr.extensions.structural import (
     EMBEDDED,
     INT_OR_STRING,

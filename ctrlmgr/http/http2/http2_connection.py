@@ -27,14 +27,14 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from ctrlmgr.http.base_connection import BaseConnection
-from ctrlmgr.http.head import Malformed
 from ctrlmgr.http.http2 import frames
-from ctrlmgr.http.http2.blocks import BlockReader, written
 from ctrlmgr.http.http2.floods import Flood
 from ctrlmgr.http.http2.frames import Code, ConnectionFault, Frame, Setting, StreamFault
+from ctrlmgr.http.http2.header_blocks import BlockReader, written
 from ctrlmgr.http.http2.http2_stream import Channel
 from ctrlmgr.http.http2.inbox import Inbox
 from ctrlmgr.http.http2.outbox import Outbox
+from ctrlmgr.http.request_head import Malformed
 from ctrlmgr.http.server_context import ServerContext
 
 _UNREAD = 1024 * 1024

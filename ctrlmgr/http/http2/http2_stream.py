@@ -21,8 +21,6 @@ from typing import Protocol
 
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import Header, has_body
-from ctrlmgr.http.head import Head
-from ctrlmgr.http.http2.blocks import written
 from ctrlmgr.http.http2.frames import (
     DATA,
     END_STREAM,
@@ -34,7 +32,9 @@ from ctrlmgr.http.http2.frames import (
     headers,
     window_update,
 )
+from ctrlmgr.http.http2.header_blocks import written
 from ctrlmgr.http.lazy_timer import LazyTimer
+from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.response_stream import Framing
 from ctrlmgr.http.size_limits import Bounds
 

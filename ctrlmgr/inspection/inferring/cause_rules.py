@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ctrlmgr.inspection.inferring import cluster_causes, deletions, endpoint_causes, owner_causes
-from ctrlmgr.inspection.inferring.counted import COUNTINGS, infer_status
 from ctrlmgr.inspection.inferring.inference import Inference, Rule, is_cluster
 from ctrlmgr.inspection.inferring.object_history import Past, Step
+from ctrlmgr.inspection.inferring.status_causes import COUNTINGS, infer_status
 
 RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "endpoints": (endpoint_causes.infer_endpoints, deletions.infer_deletion),

@@ -11,10 +11,10 @@ from typing import Any, Final
 from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
-from ctrlmgr.inspection.inferring.counted import is_active, is_ready
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
 from ctrlmgr.inspection.inferring.object_history import Past, Step, newest
 from ctrlmgr.inspection.inferring.owner_causes import Owner, node_meant, owned_pods, owner_of
+from ctrlmgr.inspection.inferring.status_causes import is_active, is_ready
 
 _SCALED: Final = frozenset({"replicaset-controller", "replicationcontroller-controller", "statefulset-controller"})
 _REVISION_LABEL: Final = "controller-revision-hash"

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from ctrlmgr.api.resource import NODES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
-from ctrlmgr.inspection.inferring.counted import REPLICASETS, is_active, is_owned, is_ready
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
 from ctrlmgr.inspection.inferring.object_history import Past, Step, heard, newest
+from ctrlmgr.inspection.inferring.status_causes import REPLICASETS, is_active, is_owned, is_ready
 
 DEPLOYMENTS: Final = Resource("apps", "deployments")
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"

@@ -17,7 +17,7 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.golang.go_text import escape_html
 from ctrlmgr.schema import strict_json
 from ctrlmgr.schema.definitions import Definitions
-from ctrlmgr.schema.prune import prune
+from ctrlmgr.schema.schema_pruning import prune
 from ctrlmgr.schema.structs import read_value
 
 _ANNOTATION = "autoscaling.alpha.kubernetes.io/"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ctrlmgr.api.resource import Resource
-from ctrlmgr.kinds.flowcontrol.mandatory import EXEMPT
+from ctrlmgr.kinds.flowcontrol.mandatory_configuration import EXEMPT
 
 FLOW_SCHEMAS: Final = Resource("flowcontrol.apiserver.k8s.io", "flowschemas")
 LEVELS: Final = Resource("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations")

@@ -13,7 +13,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.name_formats import label_name, subdomain_name
-from ctrlmgr.kinds.flowcontrol.mandatory import FLOW_SCHEMAS, validate_fixed
+from ctrlmgr.kinds.flowcontrol.mandatory_configuration import FLOW_SCHEMAS, validate_fixed
 from ctrlmgr.kinds.flowcontrol.status import validate_conditions
 
 _SPEC: Final = Path("spec")

@@ -13,7 +13,7 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supporte
 from ctrlmgr.api.unstructured import Unstructured, metadata_of
 from ctrlmgr.engine.managedfields.reset_fields import METADATA
 from ctrlmgr.engine.strategy import Context, Strategy
-from ctrlmgr.kinds.flowcontrol.mandatory import EXEMPT, PRIORITY_LEVELS, validate_fixed
+from ctrlmgr.kinds.flowcontrol.mandatory_configuration import EXEMPT, PRIORITY_LEVELS, validate_fixed
 from ctrlmgr.kinds.flowcontrol.status import validate_conditions
 
 _SPEC: Final = Path("spec")

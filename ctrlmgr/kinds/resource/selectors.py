@@ -14,9 +14,9 @@ from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, required, to
 from ctrlmgr.engine.cel_functions import DEVICE_FUNCTIONS, FUNCTIONS
 from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.validation import name_formats
+from ctrlmgr.expressions.cost_estimation.cost_estimator import estimate_cost
 from ctrlmgr.expressions.cost_estimation.cost_ranges import Range
 from ctrlmgr.expressions.cost_estimation.operands import Place
-from ctrlmgr.expressions.cost_estimation.walking import estimate_cost
 from ctrlmgr.expressions.environment import Environment, Expression
 from ctrlmgr.expressions.library.quantity_functions import Quantity
 from ctrlmgr.expressions.source import CompileError

@@ -15,7 +15,7 @@ from ctrlmgr.engine.features.gates import is_on
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.kinds.apps.templates import SPEC, fill_nil
 from ctrlmgr.kinds.common_rules import immutable
-from ctrlmgr.kinds.plain import GuardedStrategy
+from ctrlmgr.kinds.simple_strategies import GuardedStrategy
 
 _DEFAULTS = {
     "attachRequired": True,

@@ -16,7 +16,7 @@ from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.apps.templates import SPEC
 from ctrlmgr.kinds.common_rules import each_problem, nonnegative
 from ctrlmgr.kinds.core.volume_sources import driver_name
-from ctrlmgr.kinds.plain import GuardedStrategy
+from ctrlmgr.kinds.simple_strategies import GuardedStrategy
 from ctrlmgr.kinds.spec_difference import shown, with_empties
 
 _DRIVERS = SPEC.child("drivers")

@@ -18,7 +18,7 @@ from ctrlmgr.engine.validation.label_validation import validate_label_selector
 from ctrlmgr.engine.validation.object_meta import IMMUTABLE
 from ctrlmgr.kinds.common_rules import NEGATIVE, each_problem, immutable
 from ctrlmgr.kinds.core.pod.warnings import NODE_LABELS, node_term_warnings
-from ctrlmgr.kinds.plain import GuardedStrategy
+from ctrlmgr.kinds.simple_strategies import GuardedStrategy
 from ctrlmgr.kinds.spec_difference import shown
 
 _TOPOLOGY = Path("nodeTopology")

@@ -20,7 +20,7 @@ from ctrlmgr.kinds.common_rules import each_problem
 from ctrlmgr.kinds.core.persistent_volume import validate_inline_spec
 from ctrlmgr.kinds.core.pod.volumes.defaults import default_volume_source
 from ctrlmgr.kinds.core.volume_sources import driver_name
-from ctrlmgr.kinds.plain import GuardedStrategy
+from ctrlmgr.kinds.simple_strategies import GuardedStrategy
 from ctrlmgr.kinds.spec_difference import shown, with_empties
 
 _SOURCE = SPEC.child("source")

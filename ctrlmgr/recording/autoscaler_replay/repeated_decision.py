@@ -30,7 +30,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.view import Autoscaler
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.subresources.scale_subresource import scale_of
 from ctrlmgr.errors import NotFound
-from ctrlmgr.recording.autoscaler_replay.measured import Guess, Impossible, NotTold, ReconstructedMetrics
+from ctrlmgr.recording.autoscaler_replay.reconstructed_metrics import Guess, Impossible, NotTold, ReconstructedMetrics
 
 _SECOND: Final = 1_000_000
 _OPTIONS: Final = Options()

@@ -22,12 +22,12 @@ from ctrlmgr.api.resource import DEFINITIONS, Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError, NotFound, SettingsError
 from ctrlmgr.recording.capture.cluster_client import Cluster, Served
-from ctrlmgr.recording.capture.continuing import Ending
 from ctrlmgr.recording.capture.custom_kind_capture import Begun, CustomKinds, Ended, Moved, Step
-from ctrlmgr.recording.capture.merge import Merger
+from ctrlmgr.recording.capture.recording_continuation import Ending
 from ctrlmgr.recording.capture.redaction import Redaction
 from ctrlmgr.recording.capture.rotation import Files
 from ctrlmgr.recording.capture.streams import Changed, Failed, Listed, Message, Missing, Progressed, Stream
+from ctrlmgr.recording.capture.watch_merge import Merger
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import INTERNAL_GROUP, Resource, Revision
 from ctrlmgr.eventlog import EventLog, EventType
-from ctrlmgr.recording.capture.merge import Recorded
+from ctrlmgr.recording.capture.watch_merge import Recorded
 from ctrlmgr.recording.format import Made
 
 _PAGE = 1000

@@ -14,8 +14,8 @@ from types import TracebackType
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.capture.continuing import Ending
-from ctrlmgr.recording.capture.merge import Recorded
+from ctrlmgr.recording.capture.recording_continuation import Ending
+from ctrlmgr.recording.capture.watch_merge import Recorded
 from ctrlmgr.recording.format import RecordingWriter
 
 _FLUSH = 1.0

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.recording.divergence import Divergence, Verdict, differences
-from ctrlmgr.recording.every_write import WriteTracker
 from ctrlmgr.recording.format import Change, Checkpoint
 from ctrlmgr.recording.report import Unjudged
+from ctrlmgr.recording.write_comparison import WriteTracker
 
 
 class Owned(Protocol):

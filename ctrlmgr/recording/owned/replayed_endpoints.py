@@ -26,11 +26,11 @@ from ctrlmgr.api.resource import Key, Revision
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.recording.divergence import comparable
-from ctrlmgr.recording.every_write import WriteTracker, Written, whole
 from ctrlmgr.recording.expectation import Expectation, Ownership
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.replay_stage import Stage
 from ctrlmgr.recording.report import Unjudged
+from ctrlmgr.recording.write_comparison import WriteTracker, Written, whole
 
 
 class OwnedEndpoints:

@@ -35,10 +35,10 @@ from ctrlmgr.informer import Informer, Lister
 from ctrlmgr.kinds.allocators.allocation_claims import Claim
 from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES
 from ctrlmgr.recording.divergence import comparable
-from ctrlmgr.recording.every_write import WriteTracker
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.replay_stage import Stage
 from ctrlmgr.recording.report import Unjudged
+from ctrlmgr.recording.write_comparison import WriteTracker
 
 _LEFT = re.compile(r"(\S+) has (\d+) resource instances")
 _HELD = re.compile(r"(\S+) in (\d+) resource instances")

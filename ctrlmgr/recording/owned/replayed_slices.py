@@ -33,10 +33,10 @@ from ctrlmgr.controllers.endpointslice_mirroring.controller import CONTROLLER_NA
 from ctrlmgr.controllers.endpointslice_mirroring.controller import MANAGER as MIRROR
 from ctrlmgr.eventlog import Event, EventType
 from ctrlmgr.informer import Change as StoreChange
-from ctrlmgr.recording.every_write import WriteTracker, Written
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.replay_stage import Stage
 from ctrlmgr.recording.report import Unjudged
+from ctrlmgr.recording.write_comparison import WriteTracker, Written
 
 MANAGERS: Mapping[str, str] = {SLICE_CONTROLLER: KEEPER, MIRRORING_CONTROLLER: MIRROR}
 """The label value of each controller's slices, by the controller's name."""

@@ -20,9 +20,9 @@ import msgspec
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import INTERNAL_GROUP, Key, Resource, Revision
 from ctrlmgr.errors import MethodNotAllowed, StatusDetails
-from ctrlmgr.eventlog.acceptance import EMPTY, Slot, refusal
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Event, EventType, Proposal
+from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot, refusal
 
 KEPT = 10_000
 """The number of writes that are kept."""

@@ -36,7 +36,7 @@ from ctrlmgr.server.aggregating.extension_servers import ExtensionServers, Trans
 from ctrlmgr.server.aggregating.remote_discovery import RemoteDiscovery
 from ctrlmgr.server.aggregating.remote_openapi import RemoteOpenAPI
 from ctrlmgr.server.aggregating.user_headers import passed_headers
-from ctrlmgr.server.go_words import failure_words
+from ctrlmgr.server.go_http_errors import failure_words
 from ctrlmgr.server.in_flight_limits import LONG_RUNNING
 from ctrlmgr.server.presenting.responses import Response, text
 from ctrlmgr.server.proxied_request import ProxiedRequest

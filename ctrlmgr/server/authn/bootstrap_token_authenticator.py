@@ -10,7 +10,7 @@ from ctrlmgr.authentication.service_account_claims import Find
 from ctrlmgr.authentication.user import Audiences, User
 from ctrlmgr.clock import Clock
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
-from ctrlmgr.server.authn.union import ForAllAudiences
+from ctrlmgr.server.authn.union_authenticator import ForAllAudiences
 
 
 class BootstrapTokens(ForAllAudiences):

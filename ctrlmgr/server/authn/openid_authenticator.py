@@ -33,7 +33,7 @@ from ctrlmgr.engine.cel_functions import FUNCTIONS
 from ctrlmgr.expressions.environment import NoValue
 from ctrlmgr.metrics import CONFIGURATION_RELOADS
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
-from ctrlmgr.server.authn.union import ForAllAudiences
+from ctrlmgr.server.authn.union_authenticator import ForAllAudiences
 from ctrlmgr.server.outbound_calls import Caller
 
 log = structlog.get_logger(__name__)

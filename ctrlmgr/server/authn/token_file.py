@@ -23,7 +23,7 @@ from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import FILE_RELOADS
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
-from ctrlmgr.server.authn.union import ForAllAudiences
+from ctrlmgr.server.authn.union_authenticator import ForAllAudiences
 
 _SETTING = "authentication.token_auth_file"
 _HASHED = "sha256:"

@@ -21,8 +21,8 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.http.framing import Header
 from ctrlmgr.kinds.flowcontrol.flow_resources import FLOW_SCHEMAS, LEVELS, is_usable
-from ctrlmgr.kinds.flowcontrol.mandatory import CATCH_ALL, EXEMPT
-from ctrlmgr.kinds.flowcontrol.suggested import BOOTSTRAP_LEVELS, BOOTSTRAP_SCHEMAS
+from ctrlmgr.kinds.flowcontrol.mandatory_configuration import CATCH_ALL, EXEMPT
+from ctrlmgr.kinds.flowcontrol.suggested_configuration import BOOTSTRAP_LEVELS, BOOTSTRAP_SCHEMAS
 from ctrlmgr.server.fairness.fair_queuing import Later, QueueSet
 from ctrlmgr.server.fairness.flow_matching import Schema, compile_schema
 from ctrlmgr.server.fairness.queue_settings import UNLIMITED, Queuing

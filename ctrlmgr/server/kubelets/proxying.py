@@ -28,7 +28,7 @@ from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.http.spdy.spdy_connection import PROTOCOL as SPDY
 from ctrlmgr.http.tunnel import Tunnel
 from ctrlmgr.http.websocket import WebSocketSide, accepting, offered_protocols
-from ctrlmgr.server.go_words import failure_words
+from ctrlmgr.server.go_http_errors import failure_words
 from ctrlmgr.server.kubelets.channels import SPDY_PROTOCOLS, V5, SpdyChannels, WebSocketChannels, wanted_channels
 from ctrlmgr.server.kubelets.kubelet_credentials import Credentials, Issue
 from ctrlmgr.server.kubelets.kubelet_refusals import refused_by_kubelet

@@ -5,7 +5,7 @@
 `network_tools`) are its commands.
 """
 
-from ctrlmgr.simulation.shell.outcome import Line, Run
+from ctrlmgr.simulation.shell.script_result import Line, Run
 from ctrlmgr.simulation.shell.shell_interpreter import run, run_command
 
 __all__ = ["Line", "Run", "run", "run_command"]

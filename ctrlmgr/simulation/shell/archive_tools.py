@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.simulation.shell.tooling import Outcome, Tool, ToolContext
+from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext
 
 COMMAND_LINE: Final = "/proc/1/cmdline"
 """The file with the words of a container's first process, each followed by NUL."""

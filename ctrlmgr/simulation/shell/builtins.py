@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.simulation.shell.outcome import Exit, ForEver, Leave
+from ctrlmgr.simulation.shell.script_result import Exit, ForEver, Leave
 from ctrlmgr.simulation.shell.state import State
 
 ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)

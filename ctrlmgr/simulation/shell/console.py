@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ctrlmgr.simulation.behaviour import Ending
-from ctrlmgr.simulation.network import Network
 from ctrlmgr.simulation.shell.archive_tools import decoded, encoded
-from ctrlmgr.simulation.shell.outcome import Run
+from ctrlmgr.simulation.shell.script_result import Run
 from ctrlmgr.simulation.shell.shell_interpreter import SHELLS, Shell, script_of
 from ctrlmgr.simulation.shell.state import Input, Streams
 from ctrlmgr.simulation.simulated_files import Files
+from ctrlmgr.simulation.simulated_network import Network
 
 MOST_INPUT: Final = 16 << 20
 """Maximum size of the input in bytes."""

@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.simulation.shell.tooling import Outcome, Tool, ToolContext, as_lines, parted
+from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext, as_lines, parted
 
 
 def _touch(arguments: Sequence[str], desk: ToolContext) -> Outcome:

@@ -13,8 +13,8 @@ from math import inf
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from ctrlmgr.simulation.network import REFUSED, TIMEOUT, UNKNOWN_HOST, Answer
-from ctrlmgr.simulation.shell.tooling import Outcome, Tool, ToolContext, number_of, options_of, unescaped
+from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext, number_of, options_of, unescaped
+from ctrlmgr.simulation.simulated_network import REFUSED, TIMEOUT, UNKNOWN_HOST, Answer
 
 _TAKES: Final = 0.01
 """Duration of a request in seconds."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ctrlmgr.simulation.shell.arithmetic import reckon
-from ctrlmgr.simulation.shell.tooling import Outcome, Tool, ToolContext, as_lines, number_of, unescaped
+from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext, as_lines, number_of, unescaped
 
 LONGEST: Final = 10_000
 """Maximum number of lines of `seq`."""

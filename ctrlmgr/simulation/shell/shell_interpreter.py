@@ -14,22 +14,22 @@ from math import inf
 from typing import Any, Final
 
 from ctrlmgr.simulation.behaviour import Ending
-from ctrlmgr.simulation.network import OPEN, Network
 from ctrlmgr.simulation.shell import script_syntax
 from ctrlmgr.simulation.shell.archive_tools import ARCHIVE
 from ctrlmgr.simulation.shell.builtins import ASSIGNMENT, BUILTINS
 from ctrlmgr.simulation.shell.file_tools import FILE
 from ctrlmgr.simulation.shell.network_tools import NETWORK
-from ctrlmgr.simulation.shell.outcome import Exit, ForEver, Leave, Run
 from ctrlmgr.simulation.shell.plain_tools import PLAIN
 from ctrlmgr.simulation.shell.redirections import redirect
+from ctrlmgr.simulation.shell.script_result import Exit, ForEver, Leave, Run
 from ctrlmgr.simulation.shell.script_syntax import Node, Redirection, parse
 from ctrlmgr.simulation.shell.shell_lexer import SyntaxProblem
 from ctrlmgr.simulation.shell.state import Input, State
 from ctrlmgr.simulation.shell.test_command import holds
 from ctrlmgr.simulation.shell.text_tools import TEXT
-from ctrlmgr.simulation.shell.tooling import Tool, ToolContext
+from ctrlmgr.simulation.shell.tool_interface import Tool, ToolContext
 from ctrlmgr.simulation.simulated_files import Files, ReadOnly
+from ctrlmgr.simulation.simulated_network import OPEN, Network
 
 _LONGEST: Final = 10_000
 """Maximum number of commands; a longer script counts as running for ever."""

@@ -13,10 +13,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from ctrlmgr.simulation.behaviour import Ending
-from ctrlmgr.simulation.network import Answer, Network
 from ctrlmgr.simulation.shell.expansion import Expander
-from ctrlmgr.simulation.shell.outcome import Line, Run
+from ctrlmgr.simulation.shell.script_result import Line, Run
 from ctrlmgr.simulation.simulated_files import Files
+from ctrlmgr.simulation.simulated_network import Answer, Network
 
 
 class Input:

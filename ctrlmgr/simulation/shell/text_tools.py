@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Final
 
-from ctrlmgr.simulation.shell.tooling import (
+from ctrlmgr.simulation.shell.tool_interface import (
     Outcome,
     Tool,
     ToolContext,

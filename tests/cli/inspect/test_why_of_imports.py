@@ -16,7 +16,7 @@ from ctrlmgr.eventlog.opening import open_log
 from ctrlmgr.inspection import causes
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.inspection.inferring.inference import Inference
-from ctrlmgr.inspection.inferring.questions import Inferring
+from ctrlmgr.inspection.inferring.rule_application import Inferring
 from ctrlmgr.recording.format import RecordingReader
 from ctrlmgr.recording.importing import Importer
 from ctrlmgr.ui.causes_page import Graphs

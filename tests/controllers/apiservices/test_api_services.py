@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.controllers.apiservices.controller import new_api_service_controller
 from ctrlmgr.controllers.apiservices.decide import Step, next_step
-from ctrlmgr.controllers.apiservices.wanted import Mode, Wanted, builtin, custom
+from ctrlmgr.controllers.apiservices.desired_api_services import Mode, Wanted, builtin, custom
 from ctrlmgr.engine.aggregated_groups import AUTOMANAGED as LABEL
 from ctrlmgr.engine.kind_registry import Group
 from ctrlmgr.kinds.builtin import builtin_kinds

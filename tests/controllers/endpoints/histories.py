@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, NODES, PODS, SERVICES, Resource
-from ctrlmgr.controllers.endpointslice import packing as endpoint_slice_packing
+from ctrlmgr.controllers.endpointslice import slice_packing as endpoint_slice_packing
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.testing.builders import (
     a_namespace,

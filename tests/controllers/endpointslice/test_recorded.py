@@ -16,9 +16,9 @@ from ctrlmgr.api.core import Pod, Service
 from ctrlmgr.api.discovery import MANAGED_BY, SERVICE_NAME, SKIP_MIRROR, Endpoint, EndpointSlice
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, PODS, SERVICES, Key, Resource
-from ctrlmgr.controllers.endpointslice.changes import desired_changes
-from ctrlmgr.controllers.endpointslice.packing import Changes
+from ctrlmgr.controllers.endpointslice.slice_changes import desired_changes
 from ctrlmgr.controllers.endpointslice.slice_objects import MANAGER, Appearance, appearance_of, new_slice
+from ctrlmgr.controllers.endpointslice.slice_packing import Changes
 from ctrlmgr.controllers.endpointslice_mirroring import controller as mirroring
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.informer import Store

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.resource import PODS, Key
-from ctrlmgr.controllers.job import decide, tracking
+from ctrlmgr.controllers.job import decide, pod_tracking
 from ctrlmgr.controllers.job.indexes import FAILURES, IGNORED_FAILURES, INDEX
 from ctrlmgr.controllers.job.pod_of_job import name_prefix
 from ctrlmgr.controllers.job.view import TRACKING
@@ -411,7 +411,7 @@ def test_a_job_with_nothing_to_do_writes_nothing(stage: JobStage) -> None:
 
 def test_many_pods_are_made_and_counted_so_many_at_a_time(stage: JobStage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decide, "AT_ONCE", 5)
-    monkeypatch.setattr(tracking, "AT_ONCE", 4)
+    monkeypatch.setattr(pod_tracking, "AT_ONCE", 4)
     stage.create(COLLECTION, _body(completions=13, parallelism=13))
     stage.work()
     assert len(stage.pods()) == 5

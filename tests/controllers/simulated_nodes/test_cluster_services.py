@@ -9,13 +9,13 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, SERVICES, Key
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
 from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
 from ctrlmgr.controllers.simulated_nodes.runtime import SimulatedRuntime
+from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime
 from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.informer import Change
-from ctrlmgr.simulation.network import REFUSED, UNKNOWN_HOST
+from ctrlmgr.simulation.simulated_network import REFUSED, UNKNOWN_HOST
 from ctrlmgr.testing import FakeClock
 
 POD = Key("a", "p")

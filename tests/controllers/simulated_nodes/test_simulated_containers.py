@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.simulated_nodes.clockwork import PodTime
 from ctrlmgr.controllers.simulated_nodes.shared_files import SharedFiles
+from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.simulation.simulated_files import Entry
 from tests.controllers.simulated_nodes.scene import PLACE, Scene

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.api.field import Path
-from ctrlmgr.expressions.cost_estimation.walking import estimate_cost
+from ctrlmgr.expressions.cost_estimation.cost_estimator import estimate_cost
 from ctrlmgr.extensions.rules.compiled_rules import compile_rules
 from ctrlmgr.extensions.rules.max_sizes import sizes_of
 from ctrlmgr.extensions.validation.rule_validation import expression_errors

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.kinds.flowcontrol.flow_schemas import FlowSchemaStrategy
-from ctrlmgr.kinds.flowcontrol.mandatory import FLOW_SCHEMAS, PRIORITY_LEVELS
+from ctrlmgr.kinds.flowcontrol.mandatory_configuration import FLOW_SCHEMAS, PRIORITY_LEVELS
 from ctrlmgr.kinds.flowcontrol.priority_levels import PriorityLevelStrategy
 from tests.kinds.write import create
 

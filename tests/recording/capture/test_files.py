@@ -8,9 +8,9 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Resource
 from ctrlmgr.errors import RecordingError, SettingsError
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.capture.continuing import check_chosen, read_ending
-from ctrlmgr.recording.capture.merge import Recorded
+from ctrlmgr.recording.capture.recording_continuation import check_chosen, read_ending
 from ctrlmgr.recording.capture.rotation import Files
+from ctrlmgr.recording.capture.watch_merge import Recorded
 from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.testing import FakeClock
 

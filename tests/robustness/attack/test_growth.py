@@ -32,10 +32,10 @@ from ctrlmgr.engine.validation.label_validation import validate_labels
 from ctrlmgr.engine.validation.object_meta import validate_managed_fields, validate_owner_references
 from ctrlmgr.engine.writes.body_metadata import deduplicate_owners
 from ctrlmgr.errors import BadRequest
-from ctrlmgr.http.head import Malformed
 from ctrlmgr.http.http2 import frames
-from ctrlmgr.http.http2.blocks import BlockReader
 from ctrlmgr.http.http2.frames import PREFACE, FrameReader
+from ctrlmgr.http.http2.header_blocks import BlockReader
+from ctrlmgr.http.request_head import Malformed
 from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.kinds.core.pod.downward_api import ENVIRONMENT_FIELDS, validate_field_reference
 from ctrlmgr.kinds.core.pod.scheduling import validate_spreading

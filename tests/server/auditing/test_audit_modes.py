@@ -22,8 +22,8 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.serve.auditing import AuditLog
-from ctrlmgr.server.auditing.backends import ToFile
-from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.auditing.audit_backends import ToFile
+from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings import Settings

@@ -19,7 +19,7 @@ from ctrlmgr.authorization.attributes import Attributes, path_attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, Decision, Verdict
 from ctrlmgr.clock import SystemClock, format_time
 from ctrlmgr.inspection.audited_requests import FILE, Row, Store, open_requests
-from ctrlmgr.server.auditing.backends import ToStore
+from ctrlmgr.server.auditing.audit_backends import ToStore
 from ctrlmgr.testing import FakeClock
 from tests.audit.records import RECEIVED, told
 

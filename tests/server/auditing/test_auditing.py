@@ -20,7 +20,7 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.metrics import REGISTRY
-from ctrlmgr.server.auditing.step import Auditing
+from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes, RequestParts
 from ctrlmgr.server.request import Request

@@ -16,7 +16,7 @@ from ctrlmgr.server.authn import watch_revalidation
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
-from ctrlmgr.server.authz.lasting_rights import LastingRights
+from ctrlmgr.server.authz.long_running_authorization import LastingRights
 from tests.server.site import CONFIG_MAPS, make, running
 
 

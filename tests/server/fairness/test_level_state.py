@@ -11,7 +11,7 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.kinds.flowcontrol.flow_resources import FLOW_SCHEMAS, LEVELS
-from ctrlmgr.kinds.flowcontrol.suggested import BOOTSTRAP_LEVELS, BOOTSTRAP_SCHEMAS, bootstrap_object
+from ctrlmgr.kinds.flowcontrol.suggested_configuration import BOOTSTRAP_LEVELS, BOOTSTRAP_SCHEMAS, bootstrap_object
 from ctrlmgr.server.fairness.fair_queuing import Ticket
 from ctrlmgr.server.fairness.level_state import Flow, LevelStates
 from tests.server.fairness.world import Timers, start

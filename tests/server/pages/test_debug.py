@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.errors import BadRequest
 from ctrlmgr.http.exchange import Exchange
-from ctrlmgr.http.head import Head
+from ctrlmgr.http.request_head import Head
 from ctrlmgr.http.size_limits import DEFAULT
 from ctrlmgr.server.pages.debug import debug_pages, profile
 from ctrlmgr.server.request import Request

@@ -12,7 +12,7 @@ from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Decision, Verd
 from ctrlmgr.engine.kind import GroupVersionKind
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.known_users_authorizer import KnownUsersAuthorizer
-from ctrlmgr.server.authn.reviews import Question, Reviews
+from ctrlmgr.server.authn.review_resources import Question, Reviews
 from ctrlmgr.server.playing.read_only import ReadOnly
 from tests.engine.stage import builtin_kinds
 

@@ -19,8 +19,8 @@ from ctrlmgr.kinds.core.pod.security import validate_apparmor
 from ctrlmgr.kinds.core.volume_sources import descending_path
 from ctrlmgr.schema import strict_json
 from ctrlmgr.schema.definitions import Definitions
-from ctrlmgr.schema.prune import json_kind, prune
 from ctrlmgr.schema.schema import Schema
+from ctrlmgr.schema.schema_pruning import json_kind, prune
 
 MIRROR = "kubernetes.io/config.mirror"
 TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"

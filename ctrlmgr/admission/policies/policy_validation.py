@@ -1,0 +1,155 @@
+"""Validating policies: compiles a policy, and evaluates it for a write.
+
+Guarantees: the message of a failure is the result of its message expression, else its message, else its expression. An
+expression with an error is a failure, unless the failure policy is Ignore.
+
+Source: apiserver `pkg/admission/plugin/policy/validating/validator.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.admission.expressions.cel_evaluation import (
+    Budget,
+    Condition,
+    ConditionsFailed,
+    OutOfBudget,
+    condition_of,
+    met,
+    value_of,
+)
+from ctrlmgr.admission.policies.policy_parsing import PolicyBase, base_of
+from ctrlmgr.admission.policies.policy_variables import Variables
+from ctrlmgr.api.object import Object
+from ctrlmgr.expressions.costs import MATCH_LIMIT, TOTAL_LIMIT
+from ctrlmgr.expressions.environment import NoValue
+from ctrlmgr.expressions.types import BOOL, NULL, STRING
+from ctrlmgr.kinds.admissionregistration.expression_variables import Scopes
+
+_LONGEST_MESSAGE: Final = 5 * 1024
+_LONGEST_ANNOTATION: Final = 10 * 1024
+
+
+class Validation(NamedTuple):
+    """One rule of a policy."""
+
+    rule: Condition
+    message: str
+    telling: Condition | None
+    """The expression of the message, if there is one."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatingPolicy(PolicyBase):
+    """A ValidatingAdmissionPolicy."""
+
+    validations: tuple[Validation, ...]
+    annotations: tuple[tuple[str, Condition], ...]
+    """The keys of audit annotations, and the expressions of their values."""
+
+
+class Failure(NamedTuple):
+    """The failure of one validation."""
+
+    message: str
+    reason: str
+    place: int
+    """The index of the validation in the policy."""
+
+
+class Opinion(NamedTuple):
+    """The result of evaluating a policy for a write."""
+
+    failures: Sequence[Failure] = ()
+    annotations: Mapping[str, str] = {}
+    errors: Sequence[str] = ()
+    """The errors of audit annotations without a value; these refuse the write."""
+
+
+def read_validating(obj: Object) -> ValidatingPolicy:
+    """Compile a policy; expressions with compilation errors fail when they are evaluated."""
+    spec = obj.to_dict().get("spec") or {}
+    scopes = Scopes.of(spec)
+    validations = tuple(_validation(each, scopes) for each in spec.get("validations") or ())
+    annotations = tuple(
+        (
+            each.get("key") or "",
+            condition_of(
+                {"expression": each.get("valueExpression")}, lambda text: scopes.rules.compile(text, (STRING, NULL))
+            ),
+        )
+        for each in spec.get("auditAnnotations") or ()
+    )
+    return ValidatingPolicy(**base_of(obj, spec, scopes), validations=validations, annotations=annotations)
+
+
+def _validation(fields: Mapping[str, Any], scopes: Scopes) -> Validation:
+    telling = fields.get("messageExpression")
+    return Validation(
+        condition_of(fields, scopes.rules.compiler(BOOL)),
+        (fields.get("message") or "").strip(),
+        condition_of({"expression": telling}, scopes.messages.compiler(STRING)) if telling else None,
+        fields.get("reason") or "",
+    )
+
+
+def opinion(policy: ValidatingPolicy, seen: Mapping[str, Any]) -> Opinion:
+    """Return the result of a policy for a write; `seen` are the variables of its expressions, including `params`."""
+    try:
+        if not met(policy.conditions, seen, Budget(MATCH_LIMIT), fails_open=policy.fails_open):
+            return Opinion()
+    except ConditionsFailed as problem:
+        return Opinion([Failure(str(problem), "", 0)])
+    budget = Budget(TOTAL_LIMIT)
+    variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
+    try:
+        failures = _failures(policy, variables, budget)
+    except OutOfBudget as problem:
+        return Opinion() if policy.fails_open else Opinion([Failure(str(problem), "", 0)])
+    return _annotated(policy, seen, failures)
+
+
+def _failures(policy: ValidatingPolicy, seen: Mapping[str, Any], budget: Budget) -> list[Failure]:
+    failures: list[Failure] = []
+    for index, validation in enumerate(policy.validations):
+        try:
+            if value_of(validation.rule, seen, budget) is not True:
+                failures.append(Failure(_message(validation, seen, budget), validation.reason, index))
+        except NoValue as error:
+            if not policy.fails_open:
+                failures.append(Failure(str(error), "", index))
+    return failures
+
+
+def _message(validation: Validation, seen: Mapping[str, Any], budget: Budget) -> str:
+    told = ""
+    if validation.telling is not None:
+        try:
+            told = str(value_of(validation.telling, seen, budget) or "").strip()
+        except NoValue:
+            told = ""
+    if not told or len(told.encode()) > _LONGEST_MESSAGE or "\n" in told:
+        told = validation.message
+    return told or f"failed expression: {validation.rule.source.strip()}"
+
+
+def _annotated(policy: ValidatingPolicy, seen: Mapping[str, Any], failures: Sequence[Failure]) -> Opinion:
+    budget = Budget(TOTAL_LIMIT)
+    variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
+    annotations: dict[str, str] = {}
+    errors: list[str] = []
+    for key, expression in policy.annotations:
+        try:
+            value = value_of(expression, variables, budget)
+        except NoValue as error:
+            errors += [] if policy.fails_open else [str(error)]
+            continue
+        except OutOfBudget as problem:
+            return Opinion() if policy.fails_open else Opinion([Failure(str(problem), "", 0)])
+        if value and value.strip():
+            annotations[key] = value.strip().encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")
+    return Opinion(failures, annotations, errors)

@@ -1,0 +1,153 @@
+"""`ctrlmgr play`: the controls of `ctrlmgr serve --recording`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ctrlmgr.cli.options import configure_logging, output_option, takes_settings
+from ctrlmgr.cli.recordings.serve_recording import words
+
+if TYPE_CHECKING:
+    from ctrlmgr.recording.playing.controls import Controls
+    from ctrlmgr.recording.playing.playback import State
+    from ctrlmgr.recording.playing.pretending import Write
+    from ctrlmgr.settings import Loaded
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group(short_help="Control a recording that `serve` plays.")
+@takes_settings("data_dir")
+@click.option(
+    "--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the server; by default the one that it wrote."
+)
+@click.pass_context
+def play(context: click.Context, loaded: Loaded, kubeconfig: Path | None) -> None:
+    """Control the recording that `ctrlmgr serve --recording` plays; each command prints the new position.
+
+    \b
+    ctrlmgr play status
+    ctrlmgr play pause; ctrlmgr play step 10; ctrlmgr play resume
+    ctrlmgr play seek 2026-01-02T03:04:05Z; ctrlmgr play seek +30s; ctrlmgr play seek start
+    ctrlmgr play speed 10
+    ctrlmgr play writes -o yaml
+    """
+    configure_logging(loaded.settings)
+    context.obj = functools.partial(_controls, loaded, kubeconfig)
+
+
+def _controls(loaded: Loaded, kubeconfig: Path | None) -> Controls:
+    from ctrlmgr.recording.playing import controls
+    from ctrlmgr.settings.kubeconfig import load
+
+    return controls.Controls(load([kubeconfig or controls.kubeconfig(loaded.settings)]))
+
+
+def _tells(command: Callable[..., State]) -> Callable[..., None]:
+    """Add `-o` and the controls to a command, and print its result."""
+
+    @output_option("text", "json")
+    @functools.wraps(command)
+    def told(output: str, **arguments: Any) -> None:
+        state = command(click.get_current_context().obj(), **arguments)
+        if output == "json":
+            import msgspec
+
+            click.echo(msgspec.json.format(msgspec.json.encode(state), indent=2).decode())
+        else:
+            click.echo(words(state))
+
+    return told
+
+
+@play.command(short_help="Print the position.")
+@_tells
+def status(controls: Controls) -> State:
+    """Print the position in the recording."""
+    return controls.state()
+
+
+@play.command(short_help="Pause.")
+@_tells
+def pause(controls: Controls) -> State:
+    """Pause the recording."""
+    return controls.command("pause")
+
+
+@play.command(short_help="Resume.")
+@_tells
+def resume(controls: Controls) -> State:
+    """Resume the recording."""
+    return controls.command("resume")
+
+
+@play.command(
+    short_help="Move some events forward or back, and pause.", context_settings={"ignore_unknown_options": True}
+)
+@click.argument("events", type=int, default=1)
+@_tells
+def step(controls: Controls, events: int) -> State:
+    """Move EVENTS events forward (1 by default), or back if the number is negative, and pause."""
+    return controls.command("step", events=str(events))
+
+
+@play.command(short_help="Move to another position.", context_settings={"ignore_unknown_options": True})
+@click.argument("place")
+@_tells
+def seek(controls: Controls, place: str) -> State:
+    """Move to a PLACE: a revision, a time, `start`, `end`, or a distance such as `+30s` or `-1m30s`.
+
+    Moving back ends all watches with 410 (Expired), so that informers list again.
+    """
+    return controls.command("seek", to=place)
+
+
+@play.command(short_help="Play faster or slower.")
+@click.argument("times", type=float)
+@_tells
+def speed(controls: Controls, times: float) -> State:
+    """Play TIMES times as fast as it was recorded."""
+    return controls.command("speed", times=repr(times))
+
+
+@play.command(short_help="List the writes that were pretended.")
+@output_option("table", "json", "yaml")
+@click.pass_obj
+def writes(controls: Callable[[], Controls], output: str) -> None:
+    """List the writes that clients sent and that `--writes pretend` did not store."""
+    found = controls().writes()
+    if output == "table":
+        _print_table(found)
+        return
+    import msgspec
+
+    text = msgspec.json.encode(found)
+    if output == "json":
+        click.echo(msgspec.json.format(text, indent=2).decode())
+    else:
+        import yaml
+
+        click.echo(yaml.safe_dump_all(msgspec.json.decode(text), sort_keys=False), nl=False)
+
+
+def _print_table(found: list[Write]) -> None:
+    from ctrlmgr.cli.output import aligned_columns
+
+    rows = [
+        (
+            write.number,
+            write.recorded_time,
+            write.at,
+            write.verb,
+            f"{write.resource} {'/'.join(filter(None, (write.namespace, write.name)))}",
+            write.user,
+        )
+        for write in found
+    ]
+    for line in aligned_columns.lines(("NUMBER", "TIME", "REVISION", "VERB", "OBJECT", "USER"), rows):
+        click.echo(line)

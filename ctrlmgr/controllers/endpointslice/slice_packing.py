@@ -1,0 +1,178 @@
+"""Distributes endpoints to slices such that few slices are written.
+
+Guarantees, those of `reconcileByPortMapping` and `finalize` (Kubernetes' `k8s.io/endpointslice/reconciler.go`):
+- Afterwards every wanted endpoint is in exactly one slice, and no slice exceeds `MAX_ENDPOINTS`, unless another client
+  caused it.
+- An endpoint stays in its slice. An unchanged slice is not written; a slice that loses all endpoints is deleted.
+- New endpoints are added first to slices that are written anyway, the fullest first. The remaining endpoints are added
+  to the unchanged slice that is closest to full afterwards, if they fit into one, or to new slices. Slices are never
+  rebalanced.
+- If one slice would be deleted and another created, the former is overwritten instead (`recycle`).
+
+Unlike in Go, the result does not depend on the order of maps: the same input gives the same slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from msgspec.structs import replace
+
+from ctrlmgr.api.core import ObjectReference
+from ctrlmgr.api.discovery import Endpoint, EndpointPort, EndpointSlice
+from ctrlmgr.api.object import Object
+from ctrlmgr.controllers.endpointslice.endpoint_groups import Identity, identity
+
+MAX_ENDPOINTS = 100
+"""The maximum number of endpoints in a slice (`--max-endpoints-per-slice`)."""
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """A slice in its desired state.
+
+    `current` is the existing slice (None: it is to be created). The lists may be shared with the cache, so they are
+    replaced and never changed. `relabel` says that the slice's labels need an update, `renew` that only the slice's
+    name is kept.
+    """
+
+    address_type: str
+    ports: list[EndpointPort]
+    endpoints: list[Endpoint]
+    current: Object | None = None
+    relabel: bool = False
+    renew: bool = False
+
+    @classmethod
+    def of(cls, current: Object) -> Draft:
+        """Return an existing slice as a draft."""
+        view = current.view(EndpointSlice)
+        return cls(view.address_type, view.ports or [], view.endpoints or [], current)
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the draft differs from the existing slice."""
+        if self.current is None or self.renew or self.relabel:
+            return True
+        return self.endpoints != (self.current.view(EndpointSlice).endpoints or [])
+
+
+@dataclass(slots=True)
+class Changes:
+    """The writes to slices."""
+
+    create: list[Draft] = field(default_factory=list)
+    update: list[Draft] = field(default_factory=list)
+    delete: list[Draft] = field(default_factory=list)
+    unchanged: list[Draft] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Draft]:
+        """Iterate over the slices that exist after the writes."""
+        return chain(self.create, self.update, self.unchanged)
+
+    def add(self, other: Changes) -> None:
+        """Add the changes of other slices."""
+        self.create += other.create
+        self.update += other.update
+        self.delete += other.delete
+        self.unchanged += other.unchanged
+
+
+def pack(
+    existing: Iterable[Draft],
+    wanted: dict[Identity, Endpoint],
+    new: Callable[[], Draft],
+    is_labelled: Callable[[Draft], bool],
+) -> Changes:
+    """Return the changes of the slices with one set of ports.
+
+    Afterwards the slices contain the endpoints in `wanted`, which this empties. `new` returns an empty slice with these
+    ports.
+    """
+    changes = Changes()
+    for draft in existing:
+        _sort(draft, wanted, changes, is_labelled)
+    if wanted:
+        for draft in sorted(changes.update, key=_emptiness):
+            _fill(draft, wanted)
+    while wanted:
+        found = _closest(changes.unchanged, len(wanted))
+        if found is None:
+            changes.create.append(found := new())
+        else:
+            changes.unchanged.remove(found)
+            changes.update.append(found)
+        found.endpoints = list(found.endpoints)
+        _fill(found, wanted)
+    return changes
+
+
+def _sort(
+    draft: Draft, wanted: dict[Identity, Endpoint], changes: Changes, is_labelled: Callable[[Draft], bool]
+) -> None:
+    """Remove the endpoints that a slice already contains from `wanted`, and decide whether the slice changes."""
+    kept = []
+    changed = False
+    for endpoint in draft.endpoints:
+        desired = wanted.pop(identity(endpoint), None)
+        if desired is not None:
+            kept.append(desired)
+        changed = changed or desired is None or not is_same(desired, endpoint)
+    draft.relabel = not is_labelled(draft)
+    if changed and not kept:
+        changes.delete.append(draft)
+    elif changed or draft.relabel:
+        draft.endpoints = kept if changed else list(draft.endpoints)
+        changes.update.append(draft)
+    else:
+        changes.unchanged.append(draft)
+
+
+def is_same(desired: Endpoint, existing: Endpoint) -> bool:
+    """Compare endpoints with the same identity, ignoring hints and targets' versions (`EndpointsEqualBeyondHash`)."""
+    return desired == existing or (
+        desired.conditions == existing.conditions
+        and desired.node_name == existing.node_name
+        and desired.zone == existing.zone
+        and _without_version(desired.target_ref) == _without_version(existing.target_ref)
+    )
+
+
+def _without_version(target: ObjectReference | None) -> ObjectReference | None:
+    return replace(target, resource_version="") if target is not None and target.resource_version else target
+
+
+def _emptiness(draft: Draft) -> int:
+    return -len(draft.endpoints)
+
+
+def _closest(drafts: Iterable[Draft], count: int) -> Draft | None:
+    """Return the draft that is closest to full after adding `count` endpoints.
+
+    None if they do not fit into any draft.
+    """
+    if count >= MAX_ENDPOINTS:
+        return None
+    fitting = [draft for draft in drafts if len(draft.endpoints) + count <= MAX_ENDPOINTS]
+    return min(fitting, key=_emptiness, default=None)
+
+
+def _fill(draft: Draft, wanted: dict[Identity, Endpoint]) -> None:
+    """Move as many of the first endpoints of `wanted` into a slice as fit; the slice must own its list."""
+    room = max(MAX_ENDPOINTS - len(draft.endpoints), 0)
+    draft.endpoints += [wanted.pop(key) for key in list(islice(wanted, room))]
+
+
+def recycle(changes: Changes, may_stay: Callable[[Draft], bool]) -> None:
+    """Overwrite deleted slices for which `may_stay` is True with created ones, as long as there are both."""
+    gone = []
+    for draft in changes.delete:
+        if changes.create and may_stay(draft):
+            renewed = changes.create.pop()
+            renewed.current, renewed.renew = draft.current, True
+            changes.update.append(renewed)
+        else:
+            gone.append(draft)
+    changes.delete = gone

@@ -1,0 +1,98 @@
+"""The time of a simulated pod: seconds since its node accepted it, at the speed of the simulation.
+
+Guarantees: a pure function of the pod, whose `status.startTime` is the time of acceptance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from ctrlmgr.clock import format_time_seconds, parse_time
+from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
+from ctrlmgr.simulation.behaviour import Behaviour, Subject, told
+from ctrlmgr.simulation.container_programs import is_task
+from ctrlmgr.simulation.container_runs import End
+from ctrlmgr.simulation.nodes import slowness
+from ctrlmgr.simulation.pod_lifecycle import PULL_TAKES
+
+_SECOND: Final = 1_000_000
+
+
+class PodTime(NamedTuple):
+    """When a pod's node accepted it, in microseconds since 1970, and its speed."""
+
+    taken: int
+    speed: float
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any], now: int, speed: float) -> PodTime:
+        """Return a pod's time; a pod that is not accepted yet starts at the current second."""
+        start = taken_at(pod)
+        return cls(parse_time(start) if start else now // _SECOND * _SECOND, speed)
+
+    def seconds(self, moment: int) -> float:
+        """Return a moment as seconds of the pod's time, at least 0."""
+        return max(moment - self.taken, 0) / _SECOND * self.speed
+
+    def moment(self, seconds: float) -> int:
+        """Convert seconds of the pod's time to microseconds since 1970."""
+        return self.taken + round(seconds / self.speed * _SECOND)
+
+    def write(self, seconds: float) -> str:
+        """Format seconds of the pod's time as a timestamp."""
+        return format_time_seconds(self.moment(seconds))
+
+    def end(self, pod: Mapping[str, Any]) -> End | None:
+        """Return when the pod's containers are told to end, None if it is not being deleted."""
+        meta = pod["metadata"]
+        if not meta.get("deletionTimestamp"):
+            return None
+        grace = int(meta.get("deletionGracePeriodSeconds") or 0)
+        asked_at = parse_time(meta["deletionTimestamp"]) - grace * _SECOND
+        return End(self.seconds(asked_at), grace * self.speed)
+
+
+def taken_at(pod: Mapping[str, Any]) -> str:
+    """Return the time at which a pod's node accepted it (RFC 3339), "" if it has not."""
+    return (pod.get("status") or {}).get("startTime") or ""
+
+
+def ips_of(pod: Mapping[str, Any]) -> list[str]:
+    """Return the addresses of a pod, none before its node has taken it."""
+    return [each["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()]
+
+
+def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Behaviour]:
+    """Return a function from each container of a pod to its configured behaviour; `node` are its node's annotations."""
+    slow = slowness(node)
+
+    def asked(container: Mapping[str, Any]) -> Behaviour:
+        unknown = rules.tasks if is_task(pod, container) else rules.servers
+        behaviour = told(subject_of(pod, container), rules.says).behaviour.slowed(slow, PULL_TAKES)
+        return behaviour._replace(unknown=unknown)
+
+    return asked
+
+
+def misunderstood(pod: Mapping[str, Any], rules: Rules) -> list[str]:
+    """Return the errors in a pod's behaviour annotations, and in the rules for it."""
+    spec = pod["spec"]
+    found: dict[str, None] = {}
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        found |= dict.fromkeys(told(subject_of(pod, container), rules.says).problems)
+    return [*found]
+
+
+def subject_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Subject:
+    """Return a container as rules of behaviour see it."""
+    meta = pod["metadata"]
+    return Subject(
+        meta.get("namespace", ""),
+        meta["name"],
+        container["name"],
+        container.get("image", ""),
+        meta.get("labels") or {},
+        meta.get("annotations") or {},
+        pod["spec"].get("nodeName", ""),
+    )

@@ -1,0 +1,350 @@
+"""Reads and writes header blocks of HTTP/2 (RFC 9113, section 8.3; RFC 7541).
+
+Guarantees:
+- Ambiguous input is refused, as in HTTP/1.1. Required fields appear exactly once. Names and values contain no
+  characters that would end an HTTP/1.1 message, and no field is about the connection.
+- A head is limited in bytes and headers; one with twice the allowed headers ends the connection. The work is linear in
+  the bytes: this module finds the fields, and passes each to the decoding library.
+- The server's settings forbid clients a dynamic table (RFC 7541, section 4.2), so equal fields have equal bytes.
+  The fields around a request's path are then decoded once per connection, and later requests share the result. A
+  repeated whole block is not decoded at all. Until a client follows this setting, every block is decoded.
+- An answer uses no dynamic table either: the same headers have the same bytes for every client.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from hpack import Decoder, HPACKError
+
+from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines
+from ctrlmgr.caches import BoundedCache
+from ctrlmgr.caches.memoized import memoized
+from ctrlmgr.http.http2.frames import Code, ConnectionFault, StreamFault
+from ctrlmgr.http.http2.huffman import decoded
+from ctrlmgr.http.request_head import (
+    BAD_REQUEST,
+    EXPECTATION_FAILED,
+    TOO_LARGE,
+    Head,
+    Malformed,
+    check_host,
+    read_target,
+)
+from ctrlmgr.http.size_limits import Bounds
+
+_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
+_VALUE = re.compile(rb"(?![\t ])[\t\x20-\x7e\x80-\xff]*(?<![\t ])")
+_OF_CONNECTIONS = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
+_SCHEMES = frozenset({b"http", b"https"})
+_PSEUDO = frozenset({b":method", b":scheme", b":authority", b":path"})
+
+_LONGEST = 2048
+"""Maximum size of a cached block, in bytes."""
+_MOST = 128
+"""Maximum number of blocks, without their paths, that are cached per connection.
+
+Go's clients vary the order of headers.
+"""
+_MOST_BEGINNINGS = 16
+"""Maximum number of known beginnings up to the path per connection; they seldom vary."""
+_MOST_WHOLE = 32
+"""Maximum number of whole blocks that are cached per connection, for repeated requests."""
+_MOST_REMEMBERED = 8
+"""Maximum number of headers of an answer whose block is cached: many warnings rarely repeat."""
+_UPDATE = 0x20
+"""The first bits of a field that sets the table's size."""
+_PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
+"""The first bytes of a literal path: the static table has its name twice, and there are three kinds of literals."""
+_PIECE: Final = 64
+"""Bytes of a block that take as long to decode as a short field."""
+_LONGEST_NUMBER = 5
+"""Maximum bytes of a number in a block."""
+_SHORT: Final = [bytes((size,)) for size in range(0x7F)]
+"""The encoded lengths of strings that need one byte."""
+_STATUSES = {200: b"\x88", 204: b"\x89", 206: b"\x8a", 304: b"\x8b", 400: b"\x8c", 404: b"\x8d", 500: b"\x8e"}
+"""The codes of whole `:status` fields in the static table (RFC 7541, appendix A)."""
+
+
+class _Around(NamedTuple):
+    """The fields of a request without its path."""
+
+    method: str
+    headers: HeaderLines
+    length: int | None
+    expects_continue: bool
+
+    def head(self, target: bytes) -> Head:
+        """Return the head of a request for `target`; raises `Malformed`."""
+        path, query = read_target(target)
+        return Head(self.method, path, query, self.headers, "2", self.length, True, self.expects_continue)
+
+
+class BlockReader:
+    """Reads the header blocks of one connection, in order."""
+
+    __slots__ = ("_around", "_beginnings", "_bounds", "_decoder", "_heads", "_largest_table", "work")
+
+    def __init__(self, bounds: Bounds) -> None:
+        """Enforce `bounds`."""
+        self.work = 0
+        """The work of reading so far: the number of fields, and of pieces of `_PIECE` bytes."""
+        self._bounds = bounds
+        self._decoder = Decoder(2 * bounds.head_bytes)  # a block within the bounds never exceeds this
+        self._largest_table = self._decoder.max_allowed_table_size
+        # The beginnings up to paths, the latest first; and the decoded fields by beginning and end.
+        self._beginnings: tuple[bytes, ...] = ()
+        self._around: BoundedCache[tuple[bytes, bytes], _Around] = BoundedCache(
+            "http2-headers", entries=_MOST, largest=_LONGEST
+        )
+        self._heads: BoundedCache[bytes, Head] = BoundedCache("http2-heads", entries=_MOST_WHOLE, largest=_LONGEST)
+
+    def read(self, block: bytes) -> Head:
+        """Return the head of a request.
+
+        Raises `Malformed` for an error with an HTTP status, `StreamFault` if it is not a valid request, and
+        `ConnectionFault` if later blocks cannot be decoded.
+        """
+        try:
+            return self._recognised(block) or self._read(block)
+        except HPACKError as error:
+            raise ConnectionFault(Code.COMPRESSION_ERROR, f"a header block that cannot be read: {error}") from error
+
+    def skip(self, block: bytes) -> bool:
+        """Decode trailers; return whether they contain a pseudo header. Raises as `read` does."""
+        try:
+            return b":" in {name[:1] for name, _ in self._decoded(block)}
+        except Malformed as error:
+            raise StreamFault(Code.PROTOCOL_ERROR, "trailers that are too large") from error
+        except HPACKError as error:
+            raise ConnectionFault(Code.COMPRESSION_ERROR, f"trailers that cannot be read: {error}") from error
+
+    def limit_table(self) -> None:
+        """Note that the client knows that it must use no dynamic table (RFC 7541, section 4.2).
+
+        The blocks of a client that ignores this setting are still decoded. A client that sets a table size other than
+        zero is refused.
+        """
+        self._largest_table = 0
+
+    def _recognised(self, block: bytes) -> Head | None:
+        """Return the head of a block that is cached, fully or without its path."""
+        if self._decoder.header_table_size:
+            return None  # with a dynamic table, equal bytes can mean other fields
+        head = self._heads.get(block)
+        if head is None:
+            head = self._recognised_around(block)
+            if head is not None:
+                self._heads.put(block, head, len(block))
+        return head
+
+    def _recognised_around(self, block: bytes) -> Head | None:
+        """Return the head of a block whose fields besides the path are cached."""
+        for before in self._beginnings:
+            if block.startswith(before):
+                size, begins = _number(block, len(before), 7)
+                ends = begins + size
+                around = self._around.get((before, block[ends:]))
+                if around is None or ends > len(block):
+                    break
+                target = block[begins:ends]
+                return around.head(decoded(target) if block[len(before)] & 0x80 else target)
+        return None
+
+    def _read(self, block: bytes) -> Head:
+        """Decode a whole block, and cache the fields around its path."""
+        has_table = bool(self._decoder.header_table_size)
+        pseudo: dict[bytes, bytes] = {}
+        lines: list[HeaderLine] = []
+        for name, value in self._decoded(block):
+            if name in _PSEUDO and name not in pseudo and not lines:
+                pseudo[name] = value
+            else:
+                lines.append((name, value))
+        method, target = pseudo.get(b":method", b""), pseudo.get(b":path", b"")
+        if not target or pseudo.get(b":scheme") not in _SCHEMES or not (method.isalpha() and method.isascii()):
+            raise StreamFault(Code.PROTOCOL_ERROR, "a request without a method, a scheme or a path")
+        if not all(map(_VALUE.fullmatch, pseudo.values())):
+            raise StreamFault(Code.PROTOCOL_ERROR, "a pseudo header that must not be")
+        around = _around(method.decode(), lines, pseudo.get(b":authority"))
+        if not has_table:
+            self._remember(block, around)
+        return around.head(target)
+
+    def _remember(self, block: bytes, around: _Around) -> None:
+        """Cache the fields around a literal path in a block."""
+        if block[0] & 0xE0 == _UPDATE:
+            return
+        for begins, ends in _spans(block):
+            if block[begins] in _PATHS:
+                before, after = block[: begins + 1], block[ends:]
+                self._around.put((before, after), around, len(before) + len(after))
+                if before not in self._beginnings and len(before) <= _LONGEST:
+                    self._beginnings = (before, *self._beginnings[: _MOST_BEGINNINGS - 1])
+                return
+
+    def _decoded(self, block: bytes) -> Iterator[HeaderLine]:
+        """Yield the fields of a block, all of them to keep the table in step with the client's; raises `Malformed`."""
+        count = size = 0
+        self.work += len(block) // _PIECE
+        for begins, ends in _spans(block):
+            if count > 2 * self._bounds.header_count:  # decoding the rest would cost too much
+                raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block of too many fields")
+            if block[begins] & 0xE0 == _UPDATE:
+                self._check_update(block, begins, count)
+            for name, value in self._decoder.decode(block[begins:ends], raw=True):
+                count += 1
+                self.work += 1
+                size += len(name) + len(value) + 4
+                if count <= self._bounds.header_count and size <= self._bounds.head_bytes:
+                    yield bytes(name), bytes(value)
+        if count > self._bounds.header_count or size > self._bounds.head_bytes:
+            raise Malformed(TOO_LARGE)
+
+    def _check_update(self, block: bytes, begins: int, count: int) -> None:
+        """Raise `ConnectionFault` if the table's size is set after a field, or exceeds the server's limit."""
+        if count:
+            raise ConnectionFault(Code.COMPRESSION_ERROR, "a table's size in the middle of a block")
+        if _number(block, begins, 5)[0] > self._largest_table:  # RFC 7541, section 6.3
+            raise ConnectionFault(Code.COMPRESSION_ERROR, "a larger table than the server allows")
+
+
+def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -> _Around:
+    """Return the meaning of fields without pseudo headers, in order; raises as `BlockReader.read` does."""
+    kept, cookies = HeaderLines(), []
+    hosts, expectation, length = [] if authority is None else [authority], b"", None
+    for name, value in lines:
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise StreamFault(Code.PROTOCOL_ERROR, f"a field {name!r} that must not be")
+        if name in _OF_CONNECTIONS or (name == b"te" and value != b"trailers"):
+            raise StreamFault(Code.PROTOCOL_ERROR, f"a field of connections: {name.decode()}")
+        match name:
+            case b"host":
+                if authority is None:
+                    hosts.append(value)
+                continue
+            case b"cookie":
+                cookies.append(value)
+                continue
+            case b"content-length":
+                if length is not None or not value.isdigit() or len(value) > 18:
+                    raise StreamFault(Code.PROTOCOL_ERROR, "a length that is none")
+                length = int(value)
+                continue
+            case b"expect":
+                expectation = value.lower()
+        kept.append((name, value))
+    if len(hosts) != 1:
+        raise Malformed(BAD_REQUEST)
+    check_host(hosts[0])
+    if expectation not in (b"", b"100-continue"):
+        raise Malformed(EXPECTATION_FAILED)
+    if cookies:  # a client may send cookies separately (RFC 9113, section 8.2.3)
+        kept.append((b"cookie", b"; ".join(cookies)))
+    kept.insert(0, (b"host", hosts[0]))
+    return _Around(method, kept, length, bool(expectation))
+
+
+def _spans(block: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each field of a block; raises `HPACKError`."""
+    at = 0
+    while at < len(block):
+        ends = _end(block, at)
+        yield at, ends
+        at = ends
+
+
+def _end(block: bytes, at: int) -> int:
+    """Return the end of a field (RFC 7541, section 6)."""
+    first = block[at]
+    if first & 0x80:
+        return _number(block, at, 7)[1]
+    if first & 0xE0 == _UPDATE:
+        return _number(block, at, 5)[1]
+    index, ends = _number(block, at, 6 if first & 0x40 else 4)
+    for _ in range(1 if index else 2):
+        size, ends = _number(block, ends, 7)
+        ends += size
+    if ends > len(block):
+        raise HPACKError("a field that is cut short")
+    return ends
+
+
+def _number(block: bytes, at: int, bits: int) -> tuple[int, int]:
+    """Return a number and its end (RFC 7541, section 5.1)."""
+    most = (1 << bits) - 1
+    if at >= len(block):
+        raise HPACKError("a number that is not there")
+    value = block[at] & most
+    at += 1
+    if value < most:
+        return value, at
+    for shift in range(0, 7 * _LONGEST_NUMBER, 7):
+        if at >= len(block):
+            break
+        byte = block[at]
+        at += 1
+        value += (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise HPACKError("a number that is too long, or cut short")
+
+
+def written(
+    code: int,
+    date: HeaderLine,
+    headers: Sequence[HeaderLine],
+    *,
+    own: HeaderLine | None = None,
+    length: int | None = None,
+) -> bytes:
+    """Return the block of an answer's head; `own` is a header that differs in each answer."""
+    block = _status(code) + _dated(date) + _lines(tuple(headers))
+    if own is not None:
+        block += _literal(own)
+    if length is not None:
+        block += _length(length)
+    return block
+
+
+@lru_cache(maxsize=1024)
+def _length(length: int) -> bytes:
+    return b"\x0f\x0d" + _text(b"%d" % length)
+
+
+@lru_cache(maxsize=4)
+def _dated(date: HeaderLine) -> bytes:
+    return _literal(date)
+
+
+@memoized(entries=256, longest=_MOST_REMEMBERED)
+def _lines(headers: tuple[HeaderLine, ...]) -> bytes:
+    return b"".join(map(_literal, headers))
+
+
+def _status(code: int) -> bytes:
+    known = _STATUSES.get(code)
+    return known if known is not None else b"\x08" + _text(b"%d" % code)
+
+
+def _literal(line: HeaderLine) -> bytes:
+    name, value = line
+    if b"\n" in value or b"\r" in value or b"\0" in value:
+        raise ValueError(f"a header of the answer has a line break in it: {line}")
+    return b"\0" + _text(name) + _text(value)
+
+
+def _text(text: bytes) -> bytes:
+    """Return a literal string with its length (RFC 7541, section 5.2)."""
+    size = len(text)
+    if size < 0x7F:
+        return _SHORT[size] + text
+    left, number = size - 0x7F, bytearray(b"\x7f")
+    while left >= 0x80:
+        number.append(left & 0x7F | 0x80)
+        left >>= 7
+    number.append(left)
+    return bytes(number) + text

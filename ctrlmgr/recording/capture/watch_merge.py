@@ -1,0 +1,188 @@
+"""Merges several watches into one history with each change once, in the order of revisions.
+
+Guarantees (the input is the watches of one cluster, each in its own order, with revisions of one counter):
+- The output is ascending. A change is output only after every watch has reached its revision, so a slow watch misses no
+  change.
+- An object is first ADDED, then changed; repeated events of a resumed watch are dropped.
+- If a watch has expired, the differences of its new list are output as changes. The revisions of deletions are then
+  unknown; they get unused revisions, the last before the list.
+- A watch may start and end during the recording, with its custom kind.
+- A continued recording outputs the differences of its first lists to the earlier recording's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.eventlog.event import EventType
+from ctrlmgr.recording.capture.recording_continuation import Ending
+from ctrlmgr.recording.format import Made
+
+
+class Recorded(NamedTuple):
+    """One change in a recording; for DELETED the last state, at the revision of the deletion."""
+
+    type: EventType
+    object: Object
+    recorded_at: int
+    """Microseconds since 1970."""
+    made: Made | None = None
+    """The author and reconcile; None for a watch, which does not contain them."""
+
+
+class _Waiting(NamedTuple):
+    """A change with its order; `sure` is False for a deletion whose revision is only the latest possible one."""
+
+    revision: Revision
+    sure: bool
+    number: int
+    change: Recorded
+
+
+class _Stream:
+    def __init__(self) -> None:
+        self.progress: Revision | None = None  # all changes up to here are known; None before the first list
+        self.objects: dict[Key, Object] = {}  # as of the last known change
+
+
+class Merger:
+    """Merges the watches of some resources; for one thread."""
+
+    def __init__(self, resources: Sequence[Resource]) -> None:
+        """Expect a list of each of `resources`, and then its changes."""
+        self._streams = {resource: _Stream() for resource in resources}
+        self._waiting: list[_Waiting] = []
+        self._number = 0
+        self._told: Revision = 0  # everything up to here was output
+        self._ended: Revision = 0  # of the watch that ended last
+        self._earlier: Ending | None = None
+
+    def resume(self, ending: Ending) -> None:
+        """Continue an earlier recording of the same cluster; call it before any input."""
+        self._earlier, self._told = ending, ending.revision
+        for resource, stream in self._streams.items():
+            stream.objects = dict(ending.objects.get(resource, {}))
+
+    @property
+    def complete(self) -> Revision:
+        """The revision up to which all changes are known; 0 before all resources were listed."""
+        return min((stream.progress or 0 for stream in self._streams.values()), default=self._ended)
+
+    def begin(self, resource: Resource, revision: Revision) -> None:
+        """Expect changes of another resource, which had no objects up to `revision`; 0: its list is first."""
+        stream = self._streams[resource] = _Stream()
+        stream.progress = revision or None
+
+    def end(self, resource: Resource, revision: Revision, recorded_at: int) -> None:
+        """Stop expecting a resource, which has no objects left at `revision`."""
+        stream = self._streams.pop(resource)
+        self._ended = max(revision, stream.progress or 0)
+        for old in stream.objects.values():
+            self._expect(Recorded(EventType.DELETED, old, recorded_at), self._ended, sure=False)
+
+    def progress(self, resource: Resource) -> Revision:
+        """Return the revision that a watch has reached."""
+        return self._streams[resource].progress or 0
+
+    def objects(self, resource: Resource) -> Mapping[Key, Object]:
+        """Return the objects that exist at the revision that the watch has reached."""
+        return self._streams[resource].objects
+
+    def listed(self, resource: Resource, revision: Revision, objects: Sequence[Object], recorded_at: int) -> None:
+        """Process a list: the first, or that of an expired watch."""
+        stream = self._streams[resource]
+        before, now = stream.objects, {obj.key: obj for obj in objects}
+        if self._earlier is not None and stream.progress is None:
+            _check_continues(self._earlier, resource, revision, now)
+        for key, obj in now.items():
+            old = before.get(key)
+            if old is not None and old.uid != obj.uid:
+                self._expect(Recorded(EventType.DELETED, old, recorded_at), obj.revision - 1, sure=False)
+                old = None
+            if old is None or old.revision < obj.revision:
+                type_ = EventType.ADDED if old is None else EventType.MODIFIED
+                is_late = obj.revision <= self._told  # of a resource that was found after others were recorded
+                self._expect(Recorded(type_, obj, recorded_at), revision if is_late else obj.revision, sure=not is_late)
+        for key, old in before.items():
+            if key not in now:
+                self._expect(Recorded(EventType.DELETED, old, recorded_at), revision, sure=False)
+        stream.objects = now
+        stream.progress = max(stream.progress or 0, revision)
+
+    def changed(self, resource: Resource, type: EventType, obj: Object, recorded_at: int) -> None:
+        """Process a change from a watch."""
+        stream = self._streams[resource]
+        if stream.progress is not None and obj.revision <= stream.progress:
+            return
+        stream.progress = obj.revision
+        type_ = type
+        if type is EventType.DELETED:
+            if stream.objects.pop(obj.key, None) is None:
+                return
+        else:
+            type_ = EventType.MODIFIED if obj.key in stream.objects else EventType.ADDED
+            stream.objects[obj.key] = obj
+        self._expect(Recorded(type_, obj, recorded_at), obj.revision)
+
+    def progressed(self, resource: Resource, revision: Revision) -> None:
+        """Process a bookmark: the watch has sent all changes up to `revision`."""
+        stream = self._streams[resource]
+        stream.progress = max(stream.progress or 0, revision)
+
+    def ready(self) -> Iterator[Recorded]:
+        """Yield the changes that can be output now, in order."""
+        bound = self.complete
+        self._told = max(self._told, bound)
+        batch: list[_Waiting] = []
+        while self._waiting and self._waiting[0].revision <= bound:
+            batch.append(heappop(self._waiting))
+        yield from self._placed(batch)
+
+    @property
+    def waiting(self) -> int:
+        """The number of changes that wait for slower watches."""
+        return len(self._waiting)
+
+    def _placed(self, batch: Sequence[_Waiting]) -> Iterator[Recorded]:
+        """Assign unused revisions to deletions without one, and yield all changes in order.
+
+        There are always enough, because each deletion had a revision that no recorded change has.
+        """
+        taken = {each.revision for each in batch if each.sure}
+        placed: list[tuple[Revision, Recorded]] = []
+        for each in reversed(batch):
+            revision = each.revision
+            if not each.sure:
+                while revision in taken:
+                    revision -= 1
+                taken.add(revision)
+            if self._earlier is not None and revision <= self._earlier.revision:
+                raise SettingsError(
+                    f"--append: {self._earlier.path}: more is new than there are revisions since its end"
+                )
+            placed.append((revision, each.change))
+        for revision, change in sorted(placed, key=lambda each: each[0]):
+            yield change if change.object.revision == revision else change._replace(object=change.object.at(revision))
+
+    def _expect(self, change: Recorded, revision: Revision, *, sure: bool = True) -> None:
+        self._number += 1
+        heappush(self._waiting, _Waiting(revision, sure, self._number, change))
+
+
+def _check_continues(ending: Ending, resource: Resource, revision: Revision, now: Mapping[Key, Object]) -> None:
+    """Raise `SettingsError` if a list is not of the recorded cluster, as far as this can be detected."""
+    if revision < ending.revision:
+        raise SettingsError(
+            f"--append: {ending.path} ends at revision {ending.revision}, the cluster is at {revision}: it is another"
+        )
+    if resource == NAMESPACES:  # these two exist as long as their cluster
+        before = ending.objects.get(NAMESPACES, {})
+        for name in ("kube-system", "default"):
+            one, other = before.get(Key("", name)), now.get(Key("", name))
+            if one is not None and other is not None and one.uid != other.uid:
+                raise SettingsError(f"--append: {ending.path} is from another cluster: its namespace {name} is another")

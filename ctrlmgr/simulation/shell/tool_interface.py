@@ -1,0 +1,118 @@
+"""The interface of the small shell's tools, and helpers to read arguments and files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ctrlmgr.simulation.simulated_files import Files
+from ctrlmgr.simulation.simulated_network import Answer
+
+
+class Outcome(NamedTuple):
+    """The result of a tool: its exit code, output and errors."""
+
+    code: int = 0
+    out: str = ""
+    err: str = ""
+    takes: float = 0.0
+    """Its duration in seconds; infinite if it runs for ever."""
+
+
+class ToolContext(NamedTuple):
+    """The environment of a tool."""
+
+    files: Files
+    path: Callable[[str], str]
+    """Returns the absolute form of a path."""
+    variables: Mapping[str, str]
+    input: Callable[[], str]
+    """Returns the rest of the input."""
+    connect: Callable[[str, int | None], Answer]
+    """Connects to a port of a host, or resolves its name."""
+
+
+Tool = Callable[[Sequence[str], ToolContext], Outcome]
+
+
+def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], list[str]]:
+    """Split arguments into single-letter options, with values for those in `taking`, and the rest."""
+    found: dict[str, str] = {}
+    rest = [*arguments]
+    while rest and rest[0].startswith("-") and len(rest[0]) > 1:
+        letters = rest.pop(0)[1:]
+        if letters == "-":
+            break
+        while letters and not letters.startswith("-"):
+            letter, letters = letters[0], letters[1:]
+            found[letter] = ""
+            if letter in taking:
+                found[letter], letters = letters or (rest.pop(0) if rest else ""), ""
+    return found, rest
+
+
+def options_of(arguments: Sequence[str], taking: Collection[str]) -> tuple[dict[str, str], list[str]]:
+    """Split arguments as GNU's getopt does: options may follow words, and may be long.
+
+    Those in `taking` have a value: `-oX`, `-o X`, `--output X`, `--output=X`.
+    """
+    found: dict[str, str] = {}
+    words: list[str] = []
+    rest = [*arguments]
+    while rest:
+        each = rest.pop(0)
+        if each == "--":
+            words, rest = [*words, *rest], []
+        elif each.startswith("--"):
+            name, given, value = each[2:].partition("=")
+            found[name] = value if given or name not in taking or not rest else rest.pop(0)
+        elif each.startswith("-") and len(each) > 1:
+            _read_letters(each[1:], rest, taking, found)
+        else:
+            words.append(each)
+    return found, words
+
+
+def _read_letters(letters: str, rest: list[str], taking: Collection[str], found: dict[str, str]) -> None:
+    """Read single-letter options; the value of the last may be the next of the `rest`."""
+    for at, letter in enumerate(letters):
+        if letter in taking:
+            found[letter] = letters[at + 1 :] or (rest.pop(0) if rest else "")
+            return
+        found[letter] = ""
+
+
+def contents(tool: str, names: Sequence[str], desk: ToolContext) -> tuple[list[tuple[str, str]], str]:
+    """Return the names and contents of files (the input for none or `-`), and errors for missing ones."""
+    found, err = [], ""
+    for name in names or ["-"]:
+        text = desk.input() if name in ("-", "/dev/stdin") else desk.files.get(desk.path(name))
+        if text is None:
+            err += f"{tool}: {name}: No such file or directory\n"
+        else:
+            found.append((name, text))
+    return found, err
+
+
+def lines_of(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the lines of all texts."""
+    return [line for _, text in texts for line in text.splitlines()]
+
+
+def as_lines(lines: Iterable[str]) -> str:
+    """Return lines as one text."""
+    return "".join(f"{line}\n" for line in lines)
+
+
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": "\a"}
+
+
+def unescaped(text: str) -> str:
+    r"""Return a text with what `\\n` and the like stand for."""
+    return re.sub(r"\\([ntr\\0a])", lambda found: _ESCAPES[found[1]], text)
+
+
+def number_of(text: str) -> int:
+    """Return an integer, 0 if the text is not one."""
+    return int(text) if re.fullmatch(r"[+-]?\d+", text.strip()) else 0

@@ -1,0 +1,148 @@
+"""Every single recorded write has its counterpart in a replay that is asked for it: no flip is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Resource
+from ctrlmgr.recording.divergence import Verdict
+from ctrlmgr.recording.write_comparison import Paired, WriteTracker, Written
+from ctrlmgr.testing.replays import NothingCompared, Ownership, Replayer
+from tests.recording.samples import KCM, LARGER, SMALL, WORKLOADS, Script, addresses, endpoints, managed, pod, service
+
+CONTROLLERS = ["endpoints-controller"]
+LABELS = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+SUBJECT = (ENDPOINTS, Key("shop", "s"))
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Iterator[Replayer]:
+    with Replayer(tmp_path) as replayer:
+        yield replayer
+
+
+def told(*pods: tuple[str, str], entries: int = 0) -> dict[str, Any]:
+    """Return what the recorded controller wrote of ready pods, at some second."""
+    time = f"2026-01-01T00:00:{entries:02}Z"
+    return endpoints(entries=[managed(KCM, ["subsets"], time=time)], labels=LABELS, subsets=addresses(*pods))
+
+
+def flapping() -> Script:
+    """A pod that becomes unready and ready again, and a controller that is a change behind each time."""
+    script = Script().event("ADDED", service(selector={"app": "s"})).event("ADDED", pod("a", "10.0.0.1"))
+    script.event("ADDED", pod("b", "10.0.0.2")).event("ADDED", told(("a", "10.0.0.1"), ("b", "10.0.0.2")))
+    unready = {"notReadyAddresses": addresses(("a", "10.0.0.1"))[0]["addresses"]}
+    without = [{**addresses(("b", "10.0.0.2"))[0], **unready}]
+    for second in (10, 20):
+        script.event("MODIFIED", pod("a", "10.0.0.1", ready=False))
+        script.event("MODIFIED", pod("a", "10.0.0.1"))
+        gone = {**told(entries=second), "subsets": without}
+        script.event("MODIFIED", gone)
+        script.event("MODIFIED", told(("a", "10.0.0.1"), ("b", "10.0.0.2"), entries=second + 1))
+    return script.checkpoint("end")
+
+
+def written(replay: Replayer, resource: Resource) -> list[int]:
+    """Return the revisions at which our controllers wrote a kind."""
+    return [each.revision for each in replay.log.scan() if each.resource == resource and each.reconcile]
+
+
+def test_flips_are_kept_where_every_write_is_replayed(replay: Replayer, tmp_path: Path) -> None:
+    path = flapping().write(tmp_path)
+    folded = replay(path, CONTROLLERS)
+    assert (folded.divergences, folded.paired) == ((), ())
+    assert len(written(replay, ENDPOINTS)) < 5
+    report = replay(path, CONTROLLERS, every_write=True)
+    assert report.divergences == ()
+    assert report.paired == (Paired("endpoints", recorded=5, paired=5, ours=5),)
+    assert len(written(replay, ENDPOINTS)) == 5
+
+
+def test_each_of_ours_answers_what_the_recorded_one_did_and_no_more(replay: Replayer, tmp_path: Path) -> None:
+    replay(flapping().write(tmp_path), CONTROLLERS, every_write=True)
+    events = {each.revision: each for each in replay.log.scan()}
+    for revision in written(replay, ENDPOINTS)[1:]:
+        known = replay.log.reconcile(events[revision].reconcile)
+        assert known is not None
+        assert [events[each].resource for each in known.cause.triggers if events[each].resource == PODS] == [PODS]
+
+
+def test_a_write_without_a_counterpart_is_a_divergence(replay: Replayer, tmp_path: Path) -> None:
+    script = Script().event("ADDED", service(selector={"app": "s"})).event("ADDED", pod("a", "10.0.0.1"))
+    script.event("ADDED", told(("a", "10.0.0.1")))
+    script.event("MODIFIED", told(("nobody", "203.0.113.7"), entries=1))
+    path = script.event("MODIFIED", told(("a", "10.0.0.1"), entries=2)).checkpoint("end").write(tmp_path)
+    assert replay(path, CONTROLLERS).divergences == ()  # at the end it is as recorded
+    report = replay(path, CONTROLLERS, every_write=True)
+    (divergence,) = report.divergences
+    assert (divergence.verdict, divergence.subject) == (Verdict.UNPAIRED, "endpoints shop/s")
+    assert (divergence.checkpoint, divergence.line) == ("revision 4", 4)
+    assert {each.recorded for each in divergence.differences} >= {"203.0.113.7"}
+    assert report.paired[0].paired == 2
+
+
+@pytest.mark.parametrize("path", [SMALL, *(LARGER[:1])], ids=lambda path: path.name.partition(".")[0])
+def test_every_write_of_a_real_control_plane_has_its_counterpart(replay: Replayer, path: Path) -> None:
+    report = replay(path, every_write=True)
+    assert report.divergences == ()
+    assert [each.resource for each in report.paired] == ["endpoints", "endpointslices.discovery.k8s.io"]
+    for each in report.paired:
+        assert each.paired == each.recorded > 70
+        assert each.ours <= each.recorded * 1.15
+    if path == SMALL:
+        assert replay(path, every_write=True).hash == report.hash
+
+
+def test_nearly_every_write_of_workloads_has_its_counterpart(replay: Replayer) -> None:
+    report = replay(WORKLOADS, every_write=True)
+    recorded, paired = (sum(getattr(each, side) for each in report.paired) for side in ("recorded", "paired"))
+    assert paired >= 0.97 * recorded > 500
+    assert len(report.divergences) == recorded - paired
+
+
+def tracked(recorded: str, ours: str) -> str:
+    """Return which of ours each recorded state is paired with; ours stand at revisions 10, 20 and so on."""
+    tracker = WriteTracker()
+    tracker.follow(ENDPOINTS, lambda event: ())
+    for number, state in enumerate(recorded, 1):
+        tracker.recorded(SUBJECT, Written(number * 10 + 5, number, state))
+    tracker._ours[SUBJECT] = [Written(number * 10, 0, state) for number, state in enumerate(ours, 1)]
+    return " ".join(str(revision) for revision, subjects in sorted(tracker.moments().items()) if SUBJECT in subjects)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "ours", "moments"),
+    [
+        ("ab", "ab", "10 20"),
+        ("aba", "aba", "10 20 30"),  # a flip is three writes
+        ("ac", "abc", "10"),  # c is not there yet when it was written: ours stands at 30, the recorded one at 25
+        ("xac", "abc", "10 30"),
+        ("aab", "ab", "10 20"),  # the second changed nothing that is compared
+        ("bab", "ab", "10 20"),  # the first b was written before ours had come to it
+    ],
+)
+def test_pairs_keep_the_order_of_both_sides(recorded: str, ours: str, moments: str) -> None:
+    assert tracked(recorded, ours) == moments
+
+
+def owning(manager: str = "ports-operator", controller: str = "endpoints-controller") -> Ownership:
+    return Ownership(controller, Resource("", "configmaps"), manager, parent=SERVICES, causes=(SERVICES,))
+
+
+def test_a_test_in_which_nothing_can_diverge_fails(replay: Replayer, tmp_path: Path) -> None:
+    path = Script().event("ADDED", service()).checkpoint("end").write(tmp_path)
+    with pytest.raises(NothingCompared, match=r"nothing of .* was compared"):
+        replay(path, CONTROLLERS)
+    assert replay(path, CONTROLLERS, must_compare=False).divergences == ()
+    assert replay(path, controllers={}).divergences == ()  # which only loads it
+
+
+def test_an_ownership_that_matches_nothing_fails(replay: Replayer) -> None:
+    with pytest.raises(NothingCompared, match=r"configmaps, but the field manager ports-operator wrote none"):
+        replay(SMALL, CONTROLLERS, owns=[owning()])
+    with pytest.raises(NothingCompared, match=r"ports owns configmaps, and does not run"):
+        replay(SMALL, CONTROLLERS, owns=[owning(controller="ports")])
