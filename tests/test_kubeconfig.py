@@ -90,7 +90,7 @@ PLUGIN = {"command": "/nowhere/at-all", "installHint": "install it"}
         ({"contexts": [{"context": {}}]}, "", "is not a kubeconfig"),
         (config({"server": "http://a"}, {}), "two", "has no context 'two'; there are: one"),
         (config({"server": "http://a"}, {}, clusters=[]), "", "has no cluster 'one'; there are: none"),
-        (config({"server": "a:8080"}, {}), "", "has no server, a URL"),
+        (config({"server": "a:8080"}, {}), "", "has no field server"),
         (config({"server": "https://a", "certificate-authority": "none.crt"}, {}), "", "none.crt cannot be read"),
         (config({"server": "https://a", "certificate-authority-data": "?"}, {}), "", "is not base64"),
         (config({"server": "https://a"}, {"exec": PLUGIN}), "", "at-all' failed: .*; install it"),

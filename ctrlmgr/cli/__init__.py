@@ -1,10 +1,11 @@
 """The `ctrlmgr` command: the only package that prints, reads the command line and sets the exit code.
 
 Guarantees:
-- Exit codes have a meaning: see `ExitCode`; 130 after Ctrl-C, 141 if the reader of a pipe has ended.
+- Exit codes have a meaning: see `ExitCode`; 130 after Ctrl-C, 141 if the program that reads the output (`| head`) has
+  ended.
 - An error is one line, `error: …`, on stderr, which says what to do. A traceback is always a bug.
-- The start is fast: a command's module is imported when it is used, and imports SQLAlchemy and similar only when it
-  runs.
+- The start is fast: the module of a command is imported when the command is used. SQLAlchemy and other large packages
+  are imported when the command runs.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ COMMANDS: Mapping[str, str] = {
     "settings": "settings",
     "version": "version",
 }
-"""The commands in the order of the help, and the module of each."""
+"""The module of each command, in the order of the help."""
 
 
 _MEANT: Mapping[str, str] = dict.fromkeys(("--host", "--bind"), "--listen HOST:PORT")
-"""The replacement of a flag that other servers have."""
+"""ctrlmgr's replacement for a flag of other servers."""
 
 
 class ExitCode(enum.IntEnum):
@@ -66,28 +67,28 @@ class ExitCode(enum.IntEnum):
 
     OK = 0
     FAILED = 1
-    """The command failed, or it searched for problems and found one."""
+    """The command failed, or it searched for problems and found at least one."""
     USAGE = 2
-    """A flag, a variable or the settings file is wrong."""
+    """A flag, an environment variable or the settings file is wrong."""
     DATABASE = 3
-    """The database cannot be used: it is unreachable, does not exist, or has another version's schema."""
+    """The database cannot be used: it is unreachable, does not exist, or has the schema of another version."""
     RECORDING = 4
     """The recording cannot be used: it does not exist, is damaged, or is out of order."""
     INTERRUPTED = 130
     """The user pressed Ctrl-C."""
     PIPE_CLOSED = 141
-    """The reader of the output (`| head`) has ended."""
+    """The program that reads the output (`| head`) has ended."""
 
 
 class _Commands(click.Group):
-    """A group whose commands are in modules that are imported when needed."""
+    """A group of commands; the module of a command is imported when the command is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order of the help instead of the alphabet."""
+        """Return the commands in the order of the help instead of alphabetically."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module."""
+        """Import the module of a command and return the command."""
         if cmd_name not in COMMANDS:
             return None
         path = COMMANDS[cmd_name]
@@ -95,12 +96,12 @@ class _Commands(click.Group):
         return getattr(module, path.rpartition(".")[2])  # type: ignore[no-any-return]  # each module has a command of its name
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; end silently if the reader of the output has ended."""
+        """Run the command; exit without a message if the program that reads the output has ended."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Python flushes stdout again at exit; redirect that to /dev/null instead of an error.
+            # Python flushes stdout again at exit; stdout is redirected to /dev/null so that this flush raises no error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.PIPE_CLOSED
         return result
@@ -153,7 +154,7 @@ def run(arguments: Sequence[str]) -> int:
         return _complain(error.format_message(), ExitCode.FAILED)
     except CtrlmgrError as error:
         return _complain(str(error), exit_code_of(error))
-    except OSError as error:  # such as a directory that cannot be created, or a full disk
+    except OSError as error:  # for example, a directory cannot be created or the disk is full
         return _complain(
             ": ".join(str(part) for part in (error.filename, error.strerror or error) if part), ExitCode.FAILED
         )
@@ -175,6 +176,6 @@ def exit_code_of(error: CtrlmgrError) -> ExitCode:
 def _complain(message: str, code: ExitCode) -> ExitCode:
     from ctrlmgr.logging import escape, mask
 
-    line = " ".join(message.split())  # messages of drivers have several lines
+    line = " ".join(message.split())  # error messages of database drivers have several lines
     click.echo(f"error: {escape(mask(line))}", err=True)
     return code

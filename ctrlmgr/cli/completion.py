@@ -1,7 +1,7 @@
-"""Shell completion: kinds, names, questions, controllers, moments.
+"""Shell completion of kinds, names, namespaces, moments, ready-made questions and controllers.
 
-Guarantees: it only reads, and only an existing log. If the log cannot be read, it offers nothing and prints nothing.
-Long lists are cut after the first entries.
+Guarantees: it only reads, and only an existing log. If the log cannot be read, it offers no completions and prints
+nothing. Only the first entries of a long list are offered.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from ctrlmgr.inspection.database import Database
 
 DEFAULT_NAMESPACE = "default"
-"""The namespace that is used if none is given."""
+"""The namespace of objects if the command line names none."""
 _MOST = 200
 
 Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[str]]"
 
 
 def _offering(find: Callable[[click.Context, str], Iterable[str]]) -> Completer:
-    """Return a completer that offers the results of `find` with the typed prefix."""
+    """Return a completer that offers those results of `find` that begin with the typed prefix."""
 
     @wraps(find)
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
@@ -43,7 +43,7 @@ def _offering(find: Callable[[click.Context, str], Iterable[str]]) -> Completer:
 
 @contextmanager
 def _database(context: click.Context) -> Iterator[Database]:
-    """Open the log that the command line so far names."""
+    """Open the log that the options typed so far select."""
     from ctrlmgr.cli.inspect.current_cluster import local_implied
     from ctrlmgr.inspection.database import open_database
     from ctrlmgr.settings import load
@@ -59,7 +59,7 @@ def _database(context: click.Context) -> Iterator[Database]:
 
 @_offering
 def kinds(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the kinds in the log, also after a comma, and KIND/NAME after a slash."""
+    """Offer the kinds in the log, also after a comma; after KIND/, offer the names of objects."""
     from ctrlmgr.inspection import resource_lookup
 
     before, comma, _ = typed.rpartition(",")
@@ -85,7 +85,7 @@ def resources(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def object_names(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the names of objects of the given kind and namespace."""
+    """Offer the names of the objects of the given kind and namespace."""
     kind = context.params.get("kind") or context.params.get("resource")
     if kind and "/" not in str(kind):
         with _database(context) as database:
@@ -94,7 +94,7 @@ def object_names(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def kinds_and_names(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer kinds first, and then names of the first kind, as `get` expects them."""
+    """Offer kinds for the first argument, and the names of that kind for later ones, as `get` expects them."""
     given = context.params.get("wanted") or ()
     if given and "/" not in given[0]:
         with _database(context) as database:
@@ -126,7 +126,7 @@ def namespaces(context: click.Context, typed: str) -> list[str]:
 
 @_offering
 def moments(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the forms of a moment: ages, and the log's newest revisions and newest time."""
+    """Offer the forms of a moment: ages, the log's newest revisions, and the time of its newest event."""
     from ctrlmgr.clock import format_time_seconds
 
     yield from ("head", "1m", "10m", "1h", "1d")
@@ -148,7 +148,7 @@ def questions(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def question_parameters(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the parameters of the given question, each with its `=`."""
+    """Offer the parameters of the given question, each followed by `=`."""
     from ctrlmgr.inspection.questions import questions as ready_made
 
     question = ready_made().get(context.params.get("question") or "")
@@ -158,7 +158,7 @@ def question_parameters(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def controllers(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer `*` and each controller, with and without a minus; also within a list."""
+    """Offer `*` and each controller, with and without a minus; also for later elements of a list."""
     from ctrlmgr.controllers import registry
 
     before, comma, _ = typed.rpartition(",")

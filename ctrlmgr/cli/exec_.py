@@ -2,9 +2,10 @@
 
 Guarantees:
 - The server listens on a free port of 127.0.0.1 and keeps all files in a temporary directory.
-- The exit code is the command's, 128 + N if signal N ended it. 126 and 127 have the same meaning as in a shell.
-- When this process ends, the server has ended and the directory is removed, also after SIGTERM, SIGHUP and Ctrl-C. With
-  `--keep` the directory stays if the command failed.
+- The exit code is the command's; it is 128 + N if signal N ended the command. 126 and 127 have the same meaning as in a
+  shell.
+- Before this process ends, it stops the server and removes the directory, also after SIGTERM, SIGHUP and Ctrl-C. With
+  `--keep`, the directory is kept if the command failed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _OUTPUT_LINES = 10
 @takes_settings(*_SETTINGS)
 @click.option("--keep", is_flag=True, help="If the command fails, keep the log and print commands that inspect it.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:  # wrong settings are reported here
+# this reports wrong settings before the server starts
+def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:
     """Run COMMAND with a new control plane, which stops when the command ends.
 
     The server listens on a free port of 127.0.0.1 and stores its data in a temporary directory. When it is ready, the
@@ -73,7 +75,7 @@ def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:  # wrong
 
 
 def _with_server(folder: Path, command: Sequence[str]) -> int:
-    """Run the command with a server and return its exit code, or the server's if it cannot start."""
+    """Run the command with a server; return the command's exit code, or the server's if the server cannot start."""
     from ctrlmgr.testing.served import NotServed, ServerProcess
 
     database = f"sqlite:///{folder / 'ctrlmgr.db'}"
@@ -100,7 +102,7 @@ def _run(command: Sequence[str], server: ServerProcess, folder: Path, forwarding
 
 
 def _last_words(output: str) -> str:
-    """Return the server's final error line, or its last lines if there is none."""
+    """Return the server's final error line; if it printed none, its last lines of output."""
     lines = output.rstrip().splitlines()
     return lines[-1] if lines and lines[-1].startswith("error: ") else "\n".join(lines[-_OUTPUT_LINES:])
 
@@ -114,7 +116,7 @@ def _say_what_is_kept(folder: Path) -> None:
 
 
 class _Interrupted(Exception):
-    """A signal ended this process before the command ran."""
+    """A signal ended this process before the command was started."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -128,12 +130,12 @@ class _Forwarding:
         self._child: subprocess.Popen[bytes] | None = None
         self._is_starting = False
         self._early: list[int] = []
-        """Signals that were received while the command starts."""
+        """The signals that this process receives while it starts the command."""
 
     @classmethod
     @contextmanager
     def installed(cls) -> Iterator[_Forwarding]:
-        """Handle signals while the context is open."""
+        """Handle signals until the context ends."""
         forwarding = cls()
         before = {number: signal.signal(number, forwarding._take) for number in _SIGNALS}
         try:
@@ -143,7 +145,7 @@ class _Forwarding:
                 signal.signal(number, handler)
 
     def run(self, command: Sequence[str], environment: dict[str, str]) -> int:
-        """Run the command and return its exit code, in the shell's form."""
+        """Run the command and return its exit code, as a shell does."""
         self._is_starting = True
         try:
             self._child = subprocess.Popen(command, env=environment)
@@ -157,7 +159,7 @@ class _Forwarding:
 
     def _take(self, number: int, _: FrameType | None) -> None:
         if self._child is not None:
-            # in the foreground, the terminal sends it to the command
+            # if this process is in the foreground, the terminal sends Ctrl-C to the command, too
             if number != signal.SIGINT or not _is_in_foreground():
                 self._child.send_signal(number)
         elif self._is_starting:
@@ -167,7 +169,7 @@ class _Forwarding:
 
 
 def _is_in_foreground() -> bool:
-    """Return whether the terminal sends Ctrl-C to this process's group."""
+    """Return whether the terminal sends Ctrl-C to the process group of this process."""
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except (OSError, ValueError):

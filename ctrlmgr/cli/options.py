@@ -1,4 +1,4 @@
-"""The common part of commands: options, settings, the log, and error output."""
+"""Code that commands share: options, settings, access to the log, and error output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 MEMORY = "memory:"
 _SEPARATORS = {LIST: ",", NAMES: ",", TEXTS: ";"}
-"""The separators of the elements in the kinds that are lists."""
+"""The separator of the elements, for each kind of setting that is a list."""
 _OF_KUBERNETES = "kubernetes_flag_"
 _KUBERNETES_SECTION = "Flags of kube-apiserver and kube-controller-manager"
 DATABASE = ("database.url", "data_dir")
@@ -36,9 +36,9 @@ LEADER_ELECTION = tuple(key for key in flags() if key.startswith("leader_electio
 
 
 def takes_settings(*keys: str, translates: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--settings` and the flags of these keys to a command; its first argument is the `Loaded` settings.
+    """Add `--settings` and the flags of these settings to a command; its first argument is the `Loaded` settings.
 
-    If it `translates`, the command also takes the flags of Kubernetes' programs.
+    If `translates` is true, the command also accepts the flags of Kubernetes' programs.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,14 +54,17 @@ def takes_settings(*keys: str, translates: bool = False) -> Callable[[Callable[.
             decorated = _kubernetes_option(flag, text)(decorated)
         for key in reversed(keys):
             decorated = (_switches if key in SWITCHES else _option)(key)(decorated)
-        text = "Settings file (TOML); also CTRLMGR_SETTINGS."
+        text = "The settings file (TOML); by default the file that CTRLMGR_SETTINGS names."
         return click.option("--settings", "settings_file", type=_FILE, metavar="FILE", help=text)(decorated)
 
     return decorate
 
 
 def _kubernetes_option(flag: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds a flag of Kubernetes' programs to a command; its value may be missing, as in Go."""
+    """Return a decorator that adds a flag of Kubernetes' programs to a command.
+
+    The flag's value is optional, as for boolean flags in Go.
+    """
     more: dict[str, Any] = {"is_flag": False, "flag_value": "true", "metavar": "VALUE"}
     return click.option(
         flag, _kubernetes_parameter(flag), cls=SettingOption, section=_KUBERNETES_SECTION, help=text, **more
@@ -69,7 +72,7 @@ def _kubernetes_option(flag: str, text: str) -> Callable[[Callable[..., Any]], C
 
 
 def _given_kubernetes_flags(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Return the flags of Kubernetes' programs among the parameters of a command, with their values."""
+    """Return the flags of Kubernetes' programs that the user gave to a command, with their values."""
     names = {_kubernetes_parameter(flag): flag for flag, _ in meaning_texts()}
     return {names[name]: value for name, value in parameters.items() if name in names and value is not None}
 
@@ -86,7 +89,7 @@ def _loaded(given: Mapping[str, Any], file: Path | None, translation: Translatio
 
 
 def reader() -> Callable[[], Settings]:
-    """Return a function that reads the current command's settings again: the file and the variables."""
+    """Return a function that reads the current command's settings again from the file and the environment variables."""
     parameters = dict(click.get_current_context().params)
     file = parameters.pop("settings_file", None)
     given = {key: parameters[_parameter(key)] for key in keys() if _parameter(key) in parameters}
@@ -95,7 +98,7 @@ def reader() -> Callable[[], Settings]:
 
 
 def given_flags(*keys: str) -> list[str]:
-    """Return the current command's flags for these settings, to pass them to another process."""
+    """Return the flags of the current command that set these settings, to pass the flags to another process."""
     parameters = click.get_current_context().params
     file = parameters.get("settings_file")
     pairs = [("--settings", str(file.absolute()))] if file else []
@@ -107,7 +110,7 @@ def given_flags(*keys: str) -> list[str]:
 def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds the flag of a setting to a command.
 
-    A boolean flag may have no value, a list flag may be repeated.
+    A boolean flag needs no value; a flag with a list as its value may be repeated.
     """
     declared = declarations()[key]
     said = declared.setting
@@ -124,7 +127,7 @@ def _option(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _switches(key: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds flags, each for one value of a setting, to a command."""
+    """Return a decorator that adds several flags to a command; each flag stands for one value of a setting."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for flag, text in reversed(SWITCHES[key].items()):
@@ -139,18 +142,18 @@ def _parameter(key: str) -> str:
 
 
 def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `-o` to a command with these `formats`, the first by default."""
+    """Add `-o` with these `formats` to a command; the first format is the default."""
     text = f"The output format: {', '.join(formats[:-1])} or {formats[-1]}."
     return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], help=text)
 
 
 class ResourceName(click.ParamType["Resource"]):
-    """A resource as kubectl writes it: `pods`, `leases.coordination.k8s.io`."""
+    """A resource in kubectl's notation: `pods`, `leases.coordination.k8s.io`."""
 
     name = "resource"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resource:
-        """Parse the text."""
+        """Parse a resource; fail with a usage error if the text is not a resource."""
         from ctrlmgr.api.resource import Resource
 
         if isinstance(value, Resource):
@@ -166,7 +169,7 @@ class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse the text."""
+        """Parse a duration; fail with a usage error if the text is not a duration."""
         from ctrlmgr.settings import parse_duration
 
         try:
@@ -176,7 +179,7 @@ class Duration(click.ParamType[float]):
 
 
 def configure_logging(settings: Settings) -> None:
-    """Configure the logging of the process from the settings `[log]`."""
+    """Configure the logging of this process with the settings `[log]`."""
     from ctrlmgr import logging
 
     logging.configure(level=settings.log.level, format=settings.log.format)
@@ -184,11 +187,11 @@ def configure_logging(settings: Settings) -> None:
 
 @contextmanager
 def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog]:
-    """Open the settings' log and close it at the end; a missing database is not created.
+    """Open the log that the settings name, and close it at the end; a missing database is not created.
 
-    Raises `SettingsError` for a log in memory, which only its own process can read. Raises `SchemaOutdated` if there is
-    no log or its schema is another version's. Raises `LogRolledBack` if it is older than its anchor, by default the
-    settings' one.
+    Raises `SettingsError` for a log in memory, which only its own process can read. Raises `SchemaOutdated` if the
+    database does not exist or has the schema of another version. Raises `LogRolledBack` if the log is older than the
+    anchor, by default the anchor of the settings.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog import open_log
@@ -218,9 +221,10 @@ def opened_log(loaded: Loaded, *, anchor: Path | None = None) -> Iterator[SQLLog
 
 @contextmanager
 def opened_for_reading(loaded: Loaded) -> Iterator[SQLLog]:
-    """Open the settings' log for reading only; the log and its anchor are not written, the anchor is not checked.
+    """Open the log that the settings name for reading only.
 
-    Raises `SettingsError` for a log in memory, `SchemaOutdated` if there is no log.
+    The log and its anchor are not written, and the anchor is not checked. Raises `SettingsError` for a log in memory,
+    `SchemaOutdated` if there is no log.
     """
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.eventlog.opening import open_log_for_reading
@@ -236,7 +240,7 @@ def opened_for_reading(loaded: Loaded) -> Iterator[SQLLog]:
 
 
 def _require_file(url: str) -> None:
-    """Raise `SchemaOutdated` for a missing SQLite file, because SQLite would create an empty one."""
+    """Raise `SchemaOutdated` if the SQLite file is missing, because SQLite would create an empty database."""
     scheme, _, path = url.partition(":///")
     if scheme == "sqlite" and not Path(path).exists():
         raise SchemaOutdated(

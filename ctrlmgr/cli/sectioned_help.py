@@ -1,4 +1,7 @@
-"""The help of a command with many options: `--help` describes the usual ones, `--help-all` all of them in sections."""
+"""The help of a command with many options.
+
+`--help` describes the most used options; `--help-all` describes all options, in sections.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,22 @@ _OPTIONS: Final = "Options"
 
 
 class SettingOption(click.Option):
-    """The option of a setting, or of a flag that is translated to settings."""
+    """The option for a setting, or for a flag that is translated into settings."""
 
     def __init__(self, *arguments: Any, section: str, **keywords: Any) -> None:
-        """Make an option that `--help-all` lists under the title `section`; empty: with the command's own options."""
+        """Create an option that `--help-all` lists under the title `section`.
+
+        If `section` is empty, the option is listed with the command's own options.
+        """
         super().__init__(*arguments, **keywords)
         self.section = section
 
 
 class SectionedCommand(click.Command):
-    """A command whose `--help` is short."""
+    """A command with a short `--help`."""
 
     def __init__(self, *arguments: Any, usual: Collection[str], **keywords: Any) -> None:
-        """Make a command; `--help` describes the options with the flags in `usual`, in the order of `usual`."""
+        """Create a command; its `--help` describes the options with the flags in `usual`, in that order."""
         super().__init__(*arguments, **keywords)
         self._usual = (*usual, "--help-all", "--help")
         text = "Describe all options, grouped by the sections of the settings file."
@@ -31,7 +37,7 @@ class SectionedCommand(click.Command):
         self.params.append(click.Option(["--help-all"], **flag, callback=self._print_all, help=text))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the usual options."""
+        """Write the most used options."""
         by_flag = {flag: each for each in self.get_params(ctx) for flag in each.opts}
         _write(ctx, formatter, _OPTIONS, [by_flag[flag] for flag in self._usual])
         formatter.write_paragraph()
@@ -50,7 +56,7 @@ class SectionedCommand(click.Command):
 
 
 def _sections(parameters: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
-    """Return the options of each section, those in none first."""
+    """Return the options of each section; options without a section are first."""
     sections: dict[str, list[click.Parameter]] = {_OPTIONS: []}
     for each in parameters:
         title = each.section if isinstance(each, SettingOption) else ""

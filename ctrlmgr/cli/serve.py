@@ -41,7 +41,7 @@ USUAL = (
     "--log-level",
     "--settings",
 )
-"""The options that `--help` describes."""
+"""The options that the short `--help` describes."""
 
 
 @click.command(cls=SectionedCommand, usual=USUAL, short_help="Run the control plane.")
@@ -49,9 +49,16 @@ USUAL = (
 @arguments.at_option("Serve the state at this moment, read-only")
 @takes_recording
 @click.option(
-    "--kubeconfig", type=_FILE, metavar="FILE", help="Run the controllers alone, against the cluster of this file."
+    "--kubeconfig",
+    type=_FILE,
+    metavar="FILE",
+    help=("Run only the controllers, against the cluster of this kubeconfig."),
 )
-@click.option("--master", metavar="URL", help="The same for the API server at this URL, instead of the file's.")
+@click.option(
+    "--master",
+    metavar="URL",
+    help=("Run only the controllers, against the API server at this URL instead of the kubeconfig's server."),
+)
 @click.version_option(None, "--version", package_name="ctrlmgr", message="%(prog)s %(version)s")
 def serve(
     loaded: Loaded,
@@ -63,9 +70,9 @@ def serve(
 ) -> None:
     """Run the control plane: serve the Kubernetes API over TLS, follow the event log, and reconcile.
 
-    The command creates the database, the certificates and the administrator's kubeconfig if they do not exist; the
-    kubeconfig is in the data directory. SIGTERM and Ctrl-C stop it gracefully; a second signal stops it at once, which
-    loses no acknowledged write.
+    The command creates the database, the certificates and the administrator's kubeconfig if they do not exist. The
+    kubeconfig is in the data directory. SIGTERM and Ctrl-C stop the server gracefully. A second signal stops it
+    immediately, which loses no acknowledged write.
 
     \b
     ctrlmgr serve
@@ -75,7 +82,7 @@ def serve(
     ctrlmgr serve --at 2026-01-02T03:04:05Z --listen 127.0.0.1:7443
     ctrlmgr serve --recording yesterday.jsonl.gz --speed 10
     """
-    # modules stay in memory; collecting them repeatedly would take a third of the start
+    # modules are never freed, so the garbage collector need not scan them; scanning would take a third of the start
     with collector_paused(freeze=True):
         from ctrlmgr.serve import serve as run
 
@@ -93,7 +100,7 @@ def serve(
     if at:
         _serve_past(loaded, at)
         return
-    is_for_people = loaded.settings.log.format == "console"  # with JSON logs, the log line says where it listens
+    is_for_people = loaded.settings.log.format == "console"  # with JSON logs, a log line contains the address instead
     run(
         loaded.settings,
         started=lambda application: _greet(application, loaded) if is_for_people else None,
@@ -104,7 +111,8 @@ def serve(
 def _run_controllers(loaded: Loaded, kubeconfig: Path | None, master: str | None) -> None:
     """Run the controllers of the settings against another API server, as kube-controller-manager does.
 
-    As there, `master` replaces the server of the kubeconfig, and without one there are no credentials.
+    As in kube-controller-manager, `master` replaces the server of the kubeconfig. Without a kubeconfig, requests have
+    no credentials.
     """
     from ctrlmgr.cli.operators.run import DEFAULT_QPS, run_against
     from ctrlmgr.framework.app_loading import load_app
@@ -152,9 +160,10 @@ def _greet(application: Application, loaded: Loaded) -> None:
 
 
 def _events_command(loaded: Loaded) -> str:
-    """Return the command for another terminal, which need not know this one's flags or PATH.
+    """Return the command that follows the events from another terminal.
 
-    For a log in memory it uses the API, because only this process can read the log.
+    The command contains the program's path and the database, because the other terminal may have another PATH and other
+    settings. For a log in memory it uses the API, because only this process can read the log.
     """
     from ctrlmgr.logging import mask
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr settings`: prints the settings in force and their sources."""
+"""`ctrlmgr settings`: prints the effective settings and the source of each setting."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ctrlmgr.cli.options import output_option, takes_settings
 from ctrlmgr.settings import Loaded, flags, keys, plain_value
 
 
-@click.command(short_help="Print the effective settings and the source of each.")
+@click.command(short_help="Print the effective settings and the source of each setting.")
 @takes_settings(*flags())
 @output_option("toml", "json")
 def settings(loaded: Loaded, output: str) -> None:
-    """Print the effective settings, and the source of each: a flag, a variable, the file, or the default.
+    """Print the effective settings, and the source of each setting: a flag, a variable, the file, or the default.
 
     The output is a valid settings file, except that passwords are masked.
 
@@ -45,7 +45,7 @@ def _toml(loaded: Loaded) -> str:
 
 
 def _plain(loaded: Loaded, key: str) -> Any:
-    """Return a value as in TOML and JSON, with passwords masked."""
+    """Return a value as TOML and JSON represent it, with passwords masked."""
     from ctrlmgr.logging import mask
 
     value = plain_value(loaded.settings, key)

@@ -1,4 +1,4 @@
-"""Handles Ctrl-C for long commands: they stop between two steps, with nothing half done."""
+"""Handles Ctrl-C for long commands, which stop between two steps, so that no step is left incomplete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Stopped(Exception):
-    """The user stopped the command."""
+    """Raised when the user has stopped the command."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`ctrlmgr version`: prints the versions and the documentation's address."""
+"""`ctrlmgr version`: prints the versions of the programs, and the address of the documentation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ctrlmgr.cli.options import output_option
 
 
 def documentation() -> Path:
-    """Return the directory of the pages: within the package, or beside it in a checkout."""
+    """Return the directory of the documentation: within the package, or beside the package in a checkout."""
     package = Path(__file__).parents[1]
     carried = package / "docs"
     return carried if carried.is_dir() else package.parent / "docs"
 
 
-@click.command(short_help="Print the versions.")
+@click.command(short_help="Print the versions of ctrlmgr, Python and SQLite.")
 @output_option("text", "json")
 def version(output: str) -> None:
     """Print the versions of ctrlmgr, Python and SQLite, and the directory of the documentation."""

@@ -1,7 +1,7 @@
-"""`ctrlmgr wait`: waits until a server is ready, for scripts.
+"""`ctrlmgr wait`: waits until a server is ready, for use in scripts.
 
-Guarantees: the exit code is 0 if the server became ready in time, else 1 with one line that says what is missing. Files
-that the server has not written yet, and a server that does not answer yet, are waited for.
+Guarantees: the exit code is 0 if the server became ready in time. Otherwise it is 1, and one line says what is missing.
+The command also waits for files that the server has not written yet, and for a server that does not answer yet.
 """
 
 from __future__ import annotations
@@ -31,19 +31,26 @@ _CONNECTING: Final = 5.0
 
 @click.command(short_help="Wait until a server is ready.")
 @takes_settings("data_dir", "server.ready_file")
-@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="Names the server; by default as kubectl finds it.")
+@click.option(
+    "--kubeconfig", type=_FILE, metavar="FILE", help=("The kubeconfig that names the server; by default kubectl's.")
+)
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
 )
 @click.option(
-    "--timeout", type=Duration(), default="60s", metavar="DURATION", show_default=True, help="How long to wait."
+    "--timeout",
+    type=Duration(),
+    default="60s",
+    metavar="DURATION",
+    show_default=True,
+    help=("The maximum time to wait."),
 )
 def wait(loaded: Loaded, kubeconfig: Path | None, context: str, timeout: float) -> int:
     """Wait until a server is ready, and print its URL.
 
-    The server is the one that other commands ask: that of the kubeconfig, or the one that serves the data directory.
-    With --ready-file it is the one that `serve --ready-file` reports in this file. The exit code is 0 if the server is
-    ready in time, and 1 otherwise.
+    The server is the one that other commands use: the server of the kubeconfig, or the server that uses the data
+    directory. With --ready-file, it is the server whose URL `serve --ready-file` has written into this file. The exit
+    code is 0 if the server is ready in time, and 1 otherwise.
 
     \b
     ctrlmgr serve & ctrlmgr wait && kubectl apply -f shop.yaml
@@ -62,9 +69,9 @@ def wait(loaded: Loaded, kubeconfig: Path | None, context: str, timeout: float) 
 
 
 def until_ready(ask: Callable[[], str], timeout: float, *, clock: Clock) -> tuple[str, str]:
-    """Call `ask` until it returns the URL of a ready server, `timeout` seconds at most.
+    """Call `ask` until it returns the URL of a ready server, for at most `timeout` seconds.
 
-    Return the URL, empty if it was not ready in time, and the last error.
+    Return the URL and the last error; the URL is empty if no server was ready in time.
     """
     until = clock.monotonic() + timeout
     pause = threading.Condition()
@@ -79,7 +86,7 @@ def until_ready(ask: Callable[[], str], timeout: float, *, clock: Clock) -> tupl
 
 
 def _access(loaded: Loaded, kubeconfig: Path | None, context: str) -> Access:
-    """Return the access to the server; raises `SettingsError` if there is no kubeconfig yet."""
+    """Return the access to the server; raises `SettingsError` if the kubeconfig does not exist yet."""
     from ctrlmgr.cli.inspect.current_cluster import access_named
     from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
 
@@ -105,7 +112,7 @@ def _ready(access: Access) -> str:
 
 
 def _of_file(file: Path) -> str:
-    """Return the URL in a ready file if a server listens there; raises `SettingsError`."""
+    """Return the URL in a ready file if a server listens at that URL; raises `SettingsError`."""
     try:
         url = file.read_text(encoding="utf-8").strip()
     except OSError as error:
@@ -113,6 +120,6 @@ def _of_file(file: Path) -> str:
     parts = urlsplit(url)
     try:
         socket.create_connection((parts.hostname or "", parts.port or 443), _CONNECTING).close()
-    except OSError as error:  # a killed server leaves its file
+    except OSError as error:  # a server that was killed does not remove its file
         raise SettingsError(f"{file} names {url}, which does not answer: {error}") from error
     return url

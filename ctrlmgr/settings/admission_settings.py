@@ -11,14 +11,14 @@ from ctrlmgr.settings.setting_types import NAMES, SWITCH, TEXT, whole
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionSettings:
-    """The admission plugins for writes, and their configuration; see `ctrlmgr.admission.plugin_registry`."""
+    """The settings of the admission plugins that check writes; see `ctrlmgr.admission.plugin_registry`."""
 
     enable_plugins: Annotated[
         tuple[str, ...],
         NAMES,
         Setting(
-            "Admission plugins that are enabled in addition to the default ones. Their order here does not "
-            "matter: the server calls plugins in Kubernetes' order.",
+            "Admission plugins that are enabled in addition to the default ones. The order in this list does not "
+            "matter, because the server always calls plugins in Kubernetes' order.",
             flag="--enable-admission-plugins",
             metavar="LIST",
         ),
@@ -36,8 +36,8 @@ class AdmissionSettings:
         str,
         TEXT,
         Setting(
-            "A file (YAML or JSON, AdmissionConfiguration of apiserver.config.k8s.io/v1) that says how admission "
-            "plugins are configured. Empty: Kubernetes' defaults.",
+            "A file with the configuration of admission plugins (YAML or JSON, AdmissionConfiguration of "
+            "apiserver.config.k8s.io/v1). Empty: the plugins have Kubernetes' default configuration.",
             flag="--admission-control-config-file",
             metavar="FILE",
         ),
@@ -46,7 +46,7 @@ class AdmissionSettings:
         int,
         whole(0),
         Setting(
-            "Seconds for which pods without their own toleration stay on a node that is not ready.",
+            "Seconds for which a pod stays on a node that is not ready, unless the pod sets its own toleration.",
             flag="--default-not-ready-toleration-seconds",
             metavar="NUMBER",
         ),
@@ -55,7 +55,7 @@ class AdmissionSettings:
         int,
         whole(0),
         Setting(
-            "Seconds for which pods without their own toleration stay on a node that is unreachable.",
+            "Seconds for which a pod stays on a node that is unreachable, unless the pod sets its own toleration.",
             flag="--default-unreachable-toleration-seconds",
             metavar="NUMBER",
         ),
@@ -64,7 +64,8 @@ class AdmissionSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether containers may be privileged if PodSecurity allows it. The default of kube-apiserver is false.",
+            "Whether containers may be privileged, if the plugin PodSecurity allows it. kube-apiserver's "
+            "default is false.",
             flag="--allow-privileged",
             metavar="BOOL",
         ),

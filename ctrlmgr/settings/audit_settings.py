@@ -13,14 +13,17 @@ _MODE = one_of("batch", "blocking", "blocking-strict")
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSettings:
-    """The audited requests and the audit backends; sizes are in megabytes, ages in days, times in seconds."""
+    """The settings of audit: which requests are audited, and where the server writes or sends audit events.
+
+    Sizes of files are in megabytes, ages in days and durations in seconds.
+    """
 
     policy_file: Annotated[
         str,
         TEXT,
         Setting(
-            "The audit policy (YAML or JSON, Policy of audit.k8s.io/v1). Without a policy, the server audits no "
-            "requests.",
+            "A file with the audit policy (YAML or JSON, Policy of audit.k8s.io/v1). Without a policy, the server "
+            "audits no requests.",
             flag="--audit-policy-file",
             metavar="FILE",
         ),
@@ -29,16 +32,17 @@ class AuditSettings:
         float,
         DURATION,
         Setting(
-            "How long audited requests, including refused and read-only ones, can be queried with `ctrlmgr sql "
-            'audit` and `ctrlmgr why`. They are in audit.db in data_dir. "0s": they are not stored.'
+            "How long the server stores audited requests, including refused and read-only ones, for `ctrlmgr sql "
+            'audit` and `ctrlmgr why`. The requests are stored in audit.db in data_dir. "0s": no requests are '
+            "stored."
         ),
     ] = 7 * 24 * 3600.0
     log_path: Annotated[
         str,
         TEXT,
         Setting(
-            "The file to which audit events are appended, one line of JSON each; - is the standard output. Empty:"
-            " none.",
+            "The file to which the server appends audit events, one event per line; - is the standard output. "
+            "Empty: no file.",
             flag="--audit-log-path",
             metavar="FILE",
         ),
@@ -47,7 +51,7 @@ class AuditSettings:
         int,
         whole(0),
         Setting(
-            "The size in megabytes at which that file is rotated. 0: it is never rotated.",
+            "The size in megabytes at which the server rotates the audit log file. 0: the file is never rotated.",
             flag="--audit-log-maxsize",
             metavar="MB",
         ),
@@ -56,7 +60,7 @@ class AuditSettings:
         int,
         whole(0),
         Setting(
-            "The maximum number of rotated files that are kept. 0: all.",
+            "The maximum number of rotated audit log files that are kept. 0: all files are kept.",
             flag="--audit-log-maxbackup",
             metavar="NUMBER",
         ),
@@ -65,7 +69,7 @@ class AuditSettings:
         int,
         whole(0),
         Setting(
-            "The maximum age of rotated files in days. 0: no limit.",
+            "The maximum age of rotated audit log files in days; older files are deleted. 0: no limit.",
             flag="--audit-log-maxage",
             metavar="DAYS",
         ),
@@ -74,7 +78,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether rotated files are compressed with gzip.",
+            "Whether rotated audit log files are compressed with gzip.",
             flag="--audit-log-compress",
             metavar="BOOL",
         ),
@@ -83,9 +87,10 @@ class AuditSettings:
         str,
         _MODE,
         Setting(
-            '"blocking": the server writes each event before it continues with the request or sends the response.'
-            ' "blocking-strict": it also refuses a request whose first event cannot be written. "batch": a '
-            "separate thread writes many events at once.",
+            'How the server writes audit events to the audit log file: "blocking", "blocking-strict" or "batch". '
+            'With "blocking", the server writes each event before it continues with the request or sends the '
+            'response. "blocking-strict" also refuses a request whose first event cannot be written. With "batch", '
+            "a separate thread writes many events at once.",
             flag="--audit-log-mode",
             metavar="MODE",
         ),
@@ -94,7 +99,8 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The maximum number of waiting events, with log_mode batch; further events are dropped and counted.",
+            'The maximum number of audit events that wait to be written to the file, if log_mode is "batch"; '
+            "further events are dropped and counted.",
             flag="--audit-log-batch-buffer-size",
             metavar="NUMBER",
         ),
@@ -102,13 +108,17 @@ class AuditSettings:
     log_batch_max_size: Annotated[
         int,
         whole(1),
-        Setting("The maximum number of events in a batch.", flag="--audit-log-batch-max-size", metavar="NUMBER"),
+        Setting(
+            "The maximum number of audit events that are written to the file as one batch.",
+            flag="--audit-log-batch-max-size",
+            metavar="NUMBER",
+        ),
     ] = 400
     log_batch_max_wait: Annotated[
         float,
         DURATION,
         Setting(
-            "The maximum time that an event waits for a full batch.",
+            "The maximum time that an audit event waits until its batch is written to the file.",
             flag="--audit-log-batch-max-wait",
             metavar="DURATION",
         ),
@@ -117,7 +127,8 @@ class AuditSettings:
         str,
         one_of("json", "legacy"),
         Setting(
-            '"json": an Event of audit.k8s.io/v1 a line. "legacy": one line of text each.',
+            'The format of the audit log file: "json" is one Event of audit.k8s.io/v1 per line, "legacy" is '
+            "one line of text per event.",
             flag="--audit-log-format",
             metavar="FORMAT",
         ),
@@ -126,7 +137,7 @@ class AuditSettings:
         str,
         one_of("audit.k8s.io/v1"),
         Setting(
-            "The version of the events in that file; there is one.",
+            "The API version of the events in the audit log file; only audit.k8s.io/v1 is supported.",
             flag="--audit-log-version",
             metavar="VERSION",
         ),
@@ -135,7 +146,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether the number of batches per second is limited, with log_mode batch.",
+            'Whether the number of batches per second for the audit log file is limited, if log_mode is "batch".',
             flag="--audit-log-batch-throttle-enable",
             metavar="BOOL",
         ),
@@ -144,7 +155,7 @@ class AuditSettings:
         float,
         decimal(0),
         Setting(
-            "The maximum number of batches per second on average.",
+            "The maximum number of batches per second that are written to the audit log file, on average.",
             flag="--audit-log-batch-throttle-qps",
             metavar="NUMBER",
         ),
@@ -153,7 +164,7 @@ class AuditSettings:
         int,
         whole(0),
         Setting(
-            "The maximum number of batches at once after an idle time.",
+            "The maximum number of batches that are written to the audit log file at once after an idle time.",
             flag="--audit-log-batch-throttle-burst",
             metavar="NUMBER",
         ),
@@ -162,7 +173,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether the size of events and batches is limited.",
+            "Whether the sizes of audit events and batches for the audit log file are limited.",
             flag="--audit-log-truncate-enabled",
             metavar="BOOL",
         ),
@@ -171,8 +182,8 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The maximum size of an event in bytes. The bodies of request and response are removed from a larger "
-            "event; if it is still too large, it is dropped.",
+            "The maximum size of an event in the audit log file, in bytes. The server removes the bodies of "
+            "request and response from a larger event. If the event is still too large, it is dropped.",
             flag="--audit-log-truncate-max-event-size",
             metavar="BYTES",
         ),
@@ -181,7 +192,7 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The maximum size of a batch in bytes; a larger batch is split.",
+            "The maximum size of a batch for the audit log file, in bytes; a larger batch is split.",
             flag="--audit-log-truncate-max-batch-size",
             metavar="BYTES",
         ),
@@ -190,8 +201,8 @@ class AuditSettings:
         str,
         TEXT,
         Setting(
-            "A kubeconfig of the server to which audit events are sent (as EventLists of audit.k8s.io/v1). Empty:"
-            " none.",
+            "A kubeconfig of the server to which audit events are sent (as EventLists of audit.k8s.io/v1). Empty: "
+            "no events are sent.",
             flag="--audit-webhook-config-file",
             metavar="FILE",
         ),
@@ -200,8 +211,9 @@ class AuditSettings:
         str,
         _MODE,
         Setting(
-            '"batch": the server sends many events at once, and no request waits. "blocking": requests wait until'
-            ' their events are sent. "blocking-strict": it also refuses a request whose first event cannot be '
+            'How audit events are sent to the audit webhook: "batch", "blocking" or "blocking-strict". With '
+            '"batch", the server sends many events at once, and no request waits. With "blocking", each request '
+            'waits until its events are sent. "blocking-strict" also refuses a request whose first event cannot be '
             "sent.",
             flag="--audit-webhook-mode",
             metavar="MODE",
@@ -211,7 +223,7 @@ class AuditSettings:
         str,
         one_of("audit.k8s.io/v1"),
         Setting(
-            "The version of the events that are sent; there is one.",
+            "The API version of the events that are sent to the audit webhook; only audit.k8s.io/v1 is supported.",
             flag="--audit-webhook-version",
             metavar="VERSION",
         ),
@@ -220,7 +232,7 @@ class AuditSettings:
         float,
         DURATION,
         Setting(
-            "The delay before the first retry of a batch that could not be sent.",
+            "The delay before the first retry of a batch that could not be sent to the audit webhook.",
             flag="--audit-webhook-initial-backoff",
             metavar="DURATION",
         ),
@@ -229,7 +241,8 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The maximum number of events that wait to be sent; further events are dropped and counted.",
+            "The maximum number of audit events that wait to be sent to the audit webhook; further events are "
+            "dropped and counted.",
             flag="--audit-webhook-batch-buffer-size",
             metavar="NUMBER",
         ),
@@ -237,13 +250,17 @@ class AuditSettings:
     webhook_batch_max_size: Annotated[
         int,
         whole(1),
-        Setting("The maximum number of events in a batch.", flag="--audit-webhook-batch-max-size", metavar="NUMBER"),
+        Setting(
+            "The maximum number of audit events that are sent to the audit webhook as one batch.",
+            flag="--audit-webhook-batch-max-size",
+            metavar="NUMBER",
+        ),
     ] = 400
     webhook_batch_max_wait: Annotated[
         float,
         DURATION,
         Setting(
-            "The maximum time that an event waits for a full batch.",
+            "The maximum time that an audit event waits until its batch is sent to the audit webhook.",
             flag="--audit-webhook-batch-max-wait",
             metavar="DURATION",
         ),
@@ -252,7 +269,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether the number of batches per second is limited, with webhook_mode batch.",
+            'Whether the number of batches per second for the audit webhook is limited, if webhook_mode is "batch".',
             flag="--audit-webhook-batch-throttle-enable",
             metavar="BOOL",
         ),
@@ -261,7 +278,7 @@ class AuditSettings:
         float,
         decimal(0),
         Setting(
-            "The maximum number of batches per second on average.",
+            "The maximum number of batches per second that are sent to the audit webhook, on average.",
             flag="--audit-webhook-batch-throttle-qps",
             metavar="NUMBER",
         ),
@@ -270,7 +287,7 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The maximum number of batches at once after an idle time.",
+            "The maximum number of batches that are sent to the audit webhook at once after an idle time.",
             flag="--audit-webhook-batch-throttle-burst",
             metavar="NUMBER",
         ),
@@ -279,7 +296,7 @@ class AuditSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether the size of events and batches is limited.",
+            "Whether the sizes of audit events and batches for the audit webhook are limited.",
             flag="--audit-webhook-truncate-enabled",
             metavar="BOOL",
         ),
@@ -288,8 +305,8 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The maximum size of an event in bytes. The bodies of request and response are removed from a larger "
-            "event; if it is still too large, it is dropped.",
+            "The maximum size of an event for the audit webhook, in bytes. The server removes the bodies of "
+            "request and response from a larger event. If the event is still too large, it is dropped.",
             flag="--audit-webhook-truncate-max-event-size",
             metavar="BYTES",
         ),
@@ -298,7 +315,7 @@ class AuditSettings:
         int,
         whole(1),
         Setting(
-            "The maximum size of a batch in bytes; a larger batch is split.",
+            "The maximum size of a batch for the audit webhook, in bytes; a larger batch is split.",
             flag="--audit-webhook-truncate-max-batch-size",
             metavar="BYTES",
         ),

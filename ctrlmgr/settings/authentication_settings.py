@@ -11,14 +11,14 @@ from ctrlmgr.settings.setting_types import DURATION, NAMES, SWITCH, TEXT, one_of
 
 @dataclass(frozen=True, kw_only=True)
 class AuthenticationSettings:
-    """The authentication of requests to `serve`."""
+    """The settings of authentication: how `serve` determines the user of a request."""
 
     token_auth_file: Annotated[
         str,
         TEXT,
         Setting(
-            'A file of bearer tokens, each line `token,user,uid,"group,group"` (mode 0600). Empty: tokens.csv '
-            "in data_dir, if there is one. The administrator's token is in the kubeconfig that `serve` writes "
+            'A file of bearer tokens; each line is `token,user,uid,"group,group"` (mode 0600). Empty: tokens.csv '
+            "in data_dir, if that file exists. The administrator's token is in the kubeconfig that `serve` writes "
             "into data_dir.",
             flag="--token-auth-file",
             metavar="FILE",
@@ -29,8 +29,9 @@ class AuthenticationSettings:
         str,
         TEXT,
         Setting(
-            "Certificate authorities (PEM) for client certificates, in addition to the server's own: the common "
-            "name is the user, organizations are groups. The server reloads the file when it changes.",
+            "Certificate authorities (PEM) that sign client certificates, in addition to the server's own "
+            "authority. In a client certificate, the common name is the user, and the organizations are the "
+            "groups. The server reloads the file when it changes.",
             flag="--client-ca-file",
             metavar="FILE",
         ),
@@ -39,8 +40,8 @@ class AuthenticationSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether requests without credentials are accepted, as system:anonymous. Their rights decide which "
-            "requests are allowed.",
+            "Whether the server accepts requests without credentials, as the user system:anonymous. The rights of "
+            "system:anonymous decide which of these requests are allowed.",
             flag="--anonymous-auth",
             metavar="BOOL",
         ),
@@ -49,9 +50,10 @@ class AuthenticationSettings:
         str,
         TEXT,
         Setting(
-            "A file (YAML or JSON, AuthenticationConfiguration of apiserver.config.k8s.io/v1) that lists trusted "
-            "issuers of JSON web tokens (OpenID Connect), and the paths that allow anonymous requests; "
-            "anonymous_auth is then ignored. The server reloads the file when it changes.",
+            "A file that lists trusted issuers of JSON web tokens (OpenID Connect), and the paths that allow "
+            "anonymous requests. The format is YAML or JSON, AuthenticationConfiguration of "
+            "apiserver.config.k8s.io/v1. With this file, anonymous_auth is ignored. The server reloads the file "
+            "when it changes.",
             flag="--authentication-config",
             metavar="FILE",
         ),
@@ -60,8 +62,8 @@ class AuthenticationSettings:
         str,
         TEXT,
         Setting(
-            "A kubeconfig whose current context names a server that verifies unknown tokens (TokenReview). Empty:"
-            " none.",
+            "A kubeconfig whose current context names the authentication webhook: a server that verifies unknown "
+            "tokens (TokenReview). Empty: no webhook is called.",
             flag="--authentication-token-webhook-config-file",
             metavar="FILE",
         ),
@@ -70,7 +72,7 @@ class AuthenticationSettings:
         str,
         one_of("v1", "v1beta1"),
         Setting(
-            "The version of authentication.k8s.io in requests to that server.",
+            "The version of authentication.k8s.io in requests to the authentication webhook.",
             flag="--authentication-token-webhook-version",
             metavar="VERSION",
         ),
@@ -79,7 +81,7 @@ class AuthenticationSettings:
         float,
         DURATION,
         Setting(
-            "How long such a response is cached.",
+            "How long a response of the authentication webhook is cached.",
             flag="--authentication-token-webhook-cache-ttl",
             metavar="DURATION",
         ),
@@ -88,7 +90,8 @@ class AuthenticationSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether Secrets of type bootstrap.kubernetes.io/token in kube-system are credentials.",
+            "Whether clients may authenticate with bootstrap tokens: Secrets of type "
+            "bootstrap.kubernetes.io/token in kube-system.",
             flag="--enable-bootstrap-token-auth",
             metavar="BOOL",
         ),
@@ -97,8 +100,8 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The audiences of this server: a token that names only other audiences is refused. Empty: its service"
-            " account issuers.",
+            "The audiences of this server. The server refuses a token that names only other audiences. Empty: the "
+            "issuers of service account tokens.",
             flag="--api-audiences",
             metavar="LIST",
         ),
@@ -107,8 +110,9 @@ class AuthenticationSettings:
         str,
         TEXT,
         Setting(
-            "Certificate authorities (PEM) of proxies whose headers name users; without it the server ignores "
-            "such headers. The server reloads the file when it changes.",
+            "Certificate authorities (PEM) of authenticating proxies, which pass the user in headers of the "
+            "request. Without this file, the server ignores such headers. The server reloads the file when it "
+            "changes.",
             flag="--requestheader-client-ca-file",
             metavar="FILE",
         ),
@@ -117,7 +121,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The common names that a proxy's certificate may have. Empty: any name.",
+            "The common names that the certificate of an authenticating proxy may have. Empty: any name.",
             flag="--requestheader-allowed-names",
             metavar="LIST",
         ),
@@ -126,7 +130,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The headers with the user's name.",
+            "The request headers in which an authenticating proxy passes the user's name.",
             flag="--requestheader-username-headers",
             metavar="LIST",
         ),
@@ -135,7 +139,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The headers with the user's UID.",
+            "The request headers in which an authenticating proxy passes the user's UID.",
             flag="--requestheader-uid-headers",
             metavar="LIST",
         ),
@@ -144,7 +148,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The headers with the user's groups.",
+            "The request headers in which an authenticating proxy passes the user's groups.",
             flag="--requestheader-group-headers",
             metavar="LIST",
         ),
@@ -153,7 +157,7 @@ class AuthenticationSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The prefix of the headers with further attributes of the user.",
+            "The prefix of the request headers in which an authenticating proxy passes further attributes of the user.",
             flag="--requestheader-extra-headers-prefix",
             metavar="LIST",
         ),
@@ -162,14 +166,14 @@ class AuthenticationSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenIdSettings:
-    """One trusted issuer of JSON web tokens, if `authentication.config` names no file."""
+    """The settings of one trusted issuer of JSON web tokens; they apply if `authentication.config` names no file."""
 
     issuer_url: Annotated[
         str,
         TEXT,
         Setting(
-            "A trusted issuer of JSON web tokens (OpenID Connect), as an https URL; it needs oidc.client_id. For "
-            "several issuers, or to change them at run time, use authentication.config.",
+            "The URL (https) of a trusted issuer of JSON web tokens (OpenID Connect); oidc.client_id must be set, "
+            "too. If there are several issuers, or if they change at run time, use authentication.config.",
             flag="--oidc-issuer-url",
             metavar="URL",
         ),
@@ -178,7 +182,7 @@ class OpenIdSettings:
         str,
         TEXT,
         Setting(
-            "The client ID that the issuer's tokens must contain as an audience (`aud`).",
+            "The client ID that tokens of the OpenID Connect issuer must contain as an audience (`aud`).",
             flag="--oidc-client-id",
             metavar="NAME",
         ),
@@ -187,7 +191,8 @@ class OpenIdSettings:
         str,
         TEXT,
         Setting(
-            "Certificate authorities (PEM) of the issuer's server, read at the start. Empty: those of the system.",
+            "Certificate authorities (PEM) that verify the server of the OpenID Connect issuer; read at the "
+            "start only. Empty: the system's authorities.",
             flag="--oidc-ca-file",
             metavar="FILE",
         ),
@@ -195,13 +200,18 @@ class OpenIdSettings:
     username_claim: Annotated[
         str,
         TEXT,
-        Setting("The claim with the user's name.", flag="--oidc-username-claim", metavar="CLAIM"),
+        Setting(
+            "The claim of an OpenID Connect token that contains the user's name.",
+            flag="--oidc-username-claim",
+            metavar="CLAIM",
+        ),
     ] = "sub"
     username_prefix: Annotated[
         str,
         TEXT,
         Setting(
-            'The prefix of the name. Empty: the issuer\'s URL and "#", but nothing before an `email`. "-": nothing.',
+            "The prefix that is added to user names from OpenID Connect tokens. Empty: the issuer's URL and "
+            '"#", but no prefix if the claim is `email`. "-": no prefix.',
             flag="--oidc-username-prefix",
             metavar="PREFIX",
         ),
@@ -209,37 +219,51 @@ class OpenIdSettings:
     groups_claim: Annotated[
         str,
         TEXT,
-        Setting("The claim with the user's groups. Empty: none.", flag="--oidc-groups-claim", metavar="CLAIM"),
+        Setting(
+            "The claim of an OpenID Connect token that contains the user's groups. Empty: no claim.",
+            flag="--oidc-groups-claim",
+            metavar="CLAIM",
+        ),
     ] = ""
     groups_prefix: Annotated[
         str,
         TEXT,
-        Setting("The prefix of each group.", flag="--oidc-groups-prefix", metavar="PREFIX"),
+        Setting(
+            "The prefix that is added to each group from an OpenID Connect token.",
+            flag="--oidc-groups-prefix",
+            metavar="PREFIX",
+        ),
     ] = ""
     signing_algs: Annotated[
         tuple[str, ...],
         NAMES,
-        Setting("The algorithms that tokens may be signed with.", flag="--oidc-signing-algs", metavar="LIST"),
+        Setting(
+            "The signing algorithms that are accepted for OpenID Connect tokens.",
+            flag="--oidc-signing-algs",
+            metavar="LIST",
+        ),
     ] = ("RS256",)
     required_claim: Annotated[
         tuple[str, ...],
         NAMES,
         Setting(
-            "Claims that tokens must have, each as CLAIM=VALUE.", flag="--oidc-required-claim", metavar="CLAIM=VALUE"
+            "The claims that every OpenID Connect token must contain, each as CLAIM=VALUE.",
+            flag="--oidc-required-claim",
+            metavar="CLAIM=VALUE",
         ),
     ] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceAccountSettings:
-    """The issuer, keys and lifetime of service accounts' tokens."""
+    """The settings of service account tokens: issuer, keys and lifetime."""
 
     issuer: Annotated[
         tuple[str, ...],
         NAMES,
         Setting(
-            "The issuer of the tokens of service accounts, as a URL; tokens of further issuers in the list are "
-            "accepted as well. Empty: https://kubernetes.default.svc.cluster.local.",
+            "The URL of the issuer of service account tokens; tokens of further issuers in the list are accepted "
+            "as well. Empty: https://kubernetes.default.svc.cluster.local.",
             flag="--service-account-issuer",
             metavar="URL",
         ),
@@ -248,8 +272,9 @@ class ServiceAccountSettings:
         str,
         TEXT,
         Setting(
-            "The private key (PEM; RSA, or ECDSA on P-256, P-384 or P-521) that signs tokens of service "
-            "accounts. Empty: the one of private_key_file, else pki/sa.key in data_dir, made when needed.",
+            "The private key (PEM; RSA, or ECDSA on P-256, P-384 or P-521) that signs service account tokens. "
+            "Empty: the key in private_key_file; if that is empty, too, pki/sa.key in data_dir, which is created "
+            "when needed.",
             flag="--service-account-signing-key-file",
             metavar="FILE",
         ),
@@ -258,7 +283,8 @@ class ServiceAccountSettings:
         str,
         TEXT,
         Setting(
-            "The private key (PEM) that signs tokens in Secrets. Empty: the one of signing_key_file.",
+            "The private key (PEM) that signs service account tokens that are stored in Secrets. Empty: the "
+            "key in signing_key_file.",
             flag="--service-account-private-key-file",
             metavar="FILE",
         ),
@@ -267,7 +293,7 @@ class ServiceAccountSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Files of keys (PEM) that verify tokens of service accounts, in addition to the signing keys.",
+            "Files of keys (PEM) that verify service account tokens, in addition to the signing keys.",
             flag="--service-account-key-file",
             metavar="FILE",
         ),
@@ -276,8 +302,9 @@ class ServiceAccountSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether a token in a Secret is valid only while the Secret contains it and its account exists. The "
-            "objects to which other tokens are bound are always checked.",
+            "Whether a token from a Secret is valid only while the Secret contains the token and its service "
+            "account exists. For other tokens, the server always checks that the objects to which they are bound "
+            "exist.",
             flag="--service-account-lookup",
             metavar="BOOL",
         ),
@@ -286,7 +313,8 @@ class ServiceAccountSettings:
         str,
         TEXT,
         Setting(
-            "The URL of the keys that verify this server's tokens. Empty: /openid/v1/jwks at this server.",
+            "The URL of the public keys that verify this server's service account tokens. Empty: "
+            "/openid/v1/jwks at this server.",
             flag="--service-account-jwks-uri",
             metavar="URL",
         ),
@@ -295,8 +323,8 @@ class ServiceAccountSettings:
         float,
         DURATION,
         Setting(
-            "The maximum lifetime of a token, at least 1h; longer requests are limited to it, with a "
-            "warning. Zero: no maximum.",
+            "The maximum lifetime of a service account token, at least 1h. If a request asks for a longer "
+            "lifetime, the lifetime is reduced to the maximum, and the client receives a warning. Zero: no maximum.",
             flag="--service-account-max-token-expiration",
             metavar="DURATION",
         ),
@@ -305,8 +333,8 @@ class ServiceAccountSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether tokens that are added to pods by default are valid for a year instead of an hour. Their use "
-            "after that hour is recorded in the audit log.",
+            "Whether the service account tokens that are added to pods by default are valid for a year instead of "
+            "an hour. If a client uses such a token after that hour, the audit log records it.",
             flag="--service-account-extend-token-expiration",
             metavar="BOOL",
         ),

@@ -27,15 +27,16 @@ _MODES = Kind(f'each of them once at most, of {", ".join(MODES)}: a list such as
 
 @dataclass(frozen=True, kw_only=True)
 class AuthorizationSettings:
-    """The authorizers of requests, and their configuration."""
+    """The settings of authorization: which authorizers decide whether a request is allowed."""
 
     mode: Annotated[
         tuple[str, ...],
         _MODES,
         Setting(
-            "The authorizers of requests, in this order; the first that allows or denies a request decides. "
-            '"RBAC": roles and bindings; "Node": the rights of kubelets; "Webhook": another server; "AlwaysAllow"'
-            ' and "AlwaysDeny": all or no requests. Members of system:masters may do everything.',
+            "The authorizers of requests, in the order in which they are called; the first authorizer that allows "
+            'or denies a request decides. "RBAC": roles and bindings; "Node": the rights of kubelets; "Webhook": '
+            'another server; "AlwaysAllow" and "AlwaysDeny": all or no requests. Members of system:masters may do '
+            "everything.",
             flag="--authorization-mode",
             metavar="LIST",
         ),
@@ -44,17 +45,17 @@ class AuthorizationSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether a watch ends within a minute after its user lost the right to start it. If not, the server "
-            "checks the right only at the start, as in Kubernetes, and the watch lasts until its timeout."
+            "Whether a watch ends within a minute after its user lost the right to start it. false: as in "
+            "Kubernetes, the server checks the right only at the start, and the watch lasts until its timeout."
         ),
     ] = True
     config: Annotated[
         str,
         TEXT,
         Setting(
-            "A file (YAML or JSON, AuthorizationConfiguration of apiserver.config.k8s.io/v1) that lists the "
-            "authorizers instead of `mode` and the settings of its webhook. Several webhooks are possible. The "
-            "server reloads the file when it changes.",
+            "A file that lists the authorizers (YAML or JSON, AuthorizationConfiguration of "
+            "apiserver.config.k8s.io/v1). It replaces `mode` and the settings of the webhook, and allows several "
+            "webhooks. The server reloads the file when it changes.",
             flag="--authorization-config",
             metavar="FILE",
         ),
@@ -63,7 +64,8 @@ class AuthorizationSettings:
         str,
         TEXT,
         Setting(
-            "A kubeconfig whose current context names the server that mode Webhook calls (SubjectAccessReview).",
+            "A kubeconfig whose current context names the authorization webhook: the server that mode "
+            '"Webhook" calls (SubjectAccessReview).',
             flag="--authorization-webhook-config-file",
             metavar="FILE",
         ),
@@ -72,7 +74,7 @@ class AuthorizationSettings:
         str,
         one_of("v1", "v1beta1"),
         Setting(
-            "The version of authorization.k8s.io in requests to that server.",
+            "The version of authorization.k8s.io in requests to the authorization webhook.",
             flag="--authorization-webhook-version",
             metavar="VERSION",
         ),
@@ -81,7 +83,7 @@ class AuthorizationSettings:
         float,
         DURATION,
         Setting(
-            "How long its approvals are cached.",
+            "How long an approval by the authorization webhook is cached.",
             flag="--authorization-webhook-cache-authorized-ttl",
             metavar="DURATION",
         ),
@@ -90,7 +92,7 @@ class AuthorizationSettings:
         float,
         DURATION,
         Setting(
-            "How long its denials are cached.",
+            "How long a denial by the authorization webhook is cached.",
             flag="--authorization-webhook-cache-unauthorized-ttl",
             metavar="DURATION",
         ),

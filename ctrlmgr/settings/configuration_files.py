@@ -27,15 +27,18 @@ class Document(NamedTuple):
 
     file: Path
     node: yaml.Node | None
-    """None for an empty file."""
+    """The parsed document; None for an empty file."""
     value: Any
 
     def refuse(self, problem: str, *path: str | int) -> SettingsError:
-        """Return an error for a problem at a path, with the file and line."""
+        """Return an error for the value at `path`, with the file and the line of that value."""
         return SettingsError(f"{self.file}:{_line(self.node, path)}: {problem}")
 
     def read(self, kind: str, versions: Collection[str], as_type: type[T]) -> T:
-        """Return the document as a struct; raises `SettingsError` for another kind or version, or a mismatch."""
+        """Return the document as a struct.
+
+        Raises `SettingsError` if the kind or version is another one, or if a field does not fit the struct.
+        """
         fields = self.value if isinstance(self.value, dict) else {}
         found, version = fields.get("kind"), fields.get("apiVersion")
         if found != kind:
@@ -46,7 +49,7 @@ class Document(NamedTuple):
         return self.converted(rest, as_type)
 
     def converted(self, value: Any, as_type: type[T]) -> T:
-        """Return a value of the document as a struct; raises `SettingsError` for a mismatch."""
+        """Return a value of the document as a struct; raises `SettingsError` if the value does not fit the struct."""
         try:
             return msgspec.convert(value, as_type)
         except msgspec.ValidationError as error:
@@ -60,7 +63,7 @@ class Document(NamedTuple):
 
 
 def _line(node: yaml.Node | None, path: tuple[str | int, ...]) -> int:
-    """Return the line number, from 1, of the longest existing part of a path."""
+    """Return the line number (from 1) of the longest part of `path` that exists in the document."""
     if node is None:
         return 1
     line = node.start_mark.line
@@ -80,12 +83,12 @@ def _line(node: yaml.Node | None, path: tuple[str | int, ...]) -> int:
 
 
 def read_document(file: Path) -> Document:
-    """Read a file of YAML or JSON; raises `SettingsError`."""
+    """Read a file of YAML or JSON; raises `SettingsError` if it cannot be read or parsed."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise SettingsError(f"{file}: it cannot be read: {said}") from error
+        raise SettingsError(f"{file}: the file cannot be read: {said}") from error
     try:
         return Document(file, yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text))
     except yaml.MarkedYAMLError as error:

@@ -27,40 +27,43 @@ from ctrlmgr.errors import SettingsError
 
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXTENSION = "ctrlmgr"
-"""The extension of a cluster's entry by which `serve` marks its own, and names the data directory and the log."""
+"""The extension with which `serve` marks its own cluster entries; it contains the data directory and the log."""
 _PLUGIN_PATIENCE = 60.0
-"""Maximum seconds of a credential plugin, which may ask the user to log in."""
+"""Maximum run time of a credential plugin in seconds; a plugin may ask the user to log in."""
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Access:
-    """The address and credentials of a cluster."""
+    """The address of a cluster, and the credentials for it."""
 
     server: str
-    """The URL without a final slash."""
+    """The URL of the API server, without a final slash."""
     namespace: str
-    """The context's namespace; "" if it names none."""
+    """The namespace of the context; empty if the context names none."""
     context: ssl.SSLContext | None
-    """The TLS context with the authorities and the client certificate; None for plain HTTP."""
+    """The TLS context with the certificate authorities and the client certificate; None for plain HTTP."""
     server_name: str
-    """The name to verify the server's certificate against; "" for the host in the URL."""
+    """The server name that the server's certificate must have; empty for the host in the URL."""
     user: Fields = field(repr=False)
     proxy: str = ""
     authority: bytes = b""
-    """The authorities of `context` in PEM; empty for the system's."""
+    """The certificate authorities of `context` in PEM; empty for the system's authorities."""
     certificate: bytes = field(default=b"", repr=False)
     """The client certificate and its key in PEM; empty if there is none."""
     is_checked: bool = True
     """Whether the server's certificate is verified."""
     extension: Fields | None = None
-    """The notes of `serve` about its log; None for the entry of another program."""
+    """The extension that `serve` wrote: the data directory and the log; None for an entry of another program."""
     origin: str = ""
-    """The files and the context that name the user, for errors; "" if no file does."""
+    """The kubeconfig files, and the context that names the user, for error messages; empty without a kubeconfig."""
 
     def headers(self) -> dict[str, str]:
-        """Return the headers with the user's credentials, read or requested again."""
+        """Return the request headers with the user's credentials.
+
+        If necessary, this reads the token file or runs the credential plugin again.
+        """
         return headers_of(self.user)
 
     def pool_options(self) -> dict[str, Any]:
@@ -83,7 +86,9 @@ def load(files: Sequence[Path], context: str = "") -> Access:
     user = _entry(config, "users", chosen["user"], shown) if chosen.get("user") else {}
     server = str(cluster.get("server") or "")
     if not server.startswith(("https://", "http://")):
-        raise SettingsError(f"{shown}: cluster {chosen.get('cluster')!r} has no server, a URL")
+        raise SettingsError(
+            f"{shown}: cluster {chosen.get('cluster')!r} has no field server; set it to the server's URL"
+        )
     authority, certificate = _data(cluster, "certificate-authority"), certificate_of(user)
     is_checked = not cluster.get("insecure-skip-tls-verify")
     try:
@@ -106,7 +111,7 @@ def load(files: Sequence[Path], context: str = "") -> Access:
 
 
 def access_at(url: str) -> Access:
-    """Return the access to an API server without credentials; raises `SettingsError` if `url` is no URL."""
+    """Return the access to an API server without credentials; raises `SettingsError` if `url` is not a URL."""
     if not url.startswith(("https://", "http://")):
         raise SettingsError(f"--master is {url!r}; it must be a URL such as https://192.0.2.10:6443")
     trust = trusting(b"", b"", True) if url.startswith("https:") else None
@@ -114,7 +119,7 @@ def access_at(url: str) -> Access:
 
 
 def is_marked(files: Sequence[Path]) -> bool:
-    """Return whether `serve` wrote the cluster's entry of the current context; no credential is read."""
+    """Return whether `serve` wrote the cluster entry of the current context; reads no credentials."""
     try:
         return _extension(_chosen(_merged(files), "", "")[2]) is not None
     except SettingsError:
@@ -122,13 +127,13 @@ def is_marked(files: Sequence[Path]) -> bool:
 
 
 def default_files(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """Return the kubeconfig files that kubectl reads."""
+    """Return the paths of the kubeconfig files that kubectl reads."""
     named = [Path(each) for each in environment.get("KUBECONFIG", "").split(":") if each]
     return named or [home / ".kube" / "config"]
 
 
 def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Access | None:
-    """Return the access of a pod; None outside of a pod."""
+    """Return the access with the service account of this pod; None outside of a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
     if not host or not port or not (folder / "token").exists():
         return None
@@ -138,7 +143,7 @@ def in_cluster(environment: Mapping[str, str], folder: Path = _IN_CLUSTER) -> Ac
 
 
 def headers_of(user: Fields) -> dict[str, str]:
-    """Return the headers with a user's credentials; reads a token file, and runs a credential plugin."""
+    """Return the request headers with a user's credentials; reads a token file, and runs a credential plugin."""
     if name := user.get("username"):
         basic = base64.b64encode(f"{name}:{user.get('password', '')}".encode()).decode()
         return {"authorization": f"Basic {basic}"}
@@ -151,13 +156,13 @@ def headers_of(user: Fields) -> dict[str, str]:
 
 
 def users_of(file: Path) -> Mapping[str, Fields]:
-    """Return the users of a kubeconfig by name; raises `SettingsError`."""
+    """Return the users of a kubeconfig, by name; raises `SettingsError`."""
     users: Mapping[str, Fields] = _merged([file])["users"]
     return users
 
 
 def run_plugin(plugin: Any) -> Fields:
-    """Run a credential plugin and return the status of its ExecCredential; raises `SettingsError`."""
+    """Run a credential plugin and return the `status` of the ExecCredential that it prints; raises `SettingsError`."""
     if not isinstance(plugin, dict) or not plugin.get("command"):
         raise SettingsError("kubeconfig: user.exec has no command")
     api_version = plugin.get("apiVersion") or "client.authentication.k8s.io/v1"
@@ -197,7 +202,7 @@ def _merged(files: Sequence[Path]) -> Fields:
 
 
 def _chosen(config: Fields, context: str, shown: str) -> tuple[str, Fields, Fields]:
-    """Return the name of a context, the context and its cluster; raises `SettingsError`."""
+    """Return the name of a context, the context itself and its cluster; raises `SettingsError`."""
     name = context or config["current-context"]
     if not name:
         raise SettingsError(f"{shown} has no current context; --context names one of: {_names(config['contexts'])}")
@@ -235,9 +240,10 @@ def _names(entries: Fields) -> str:
 
 
 def trusting(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLContext:
-    """Return a TLS context that trusts authorities in PEM (empty: the system's) and presents a client certificate.
+    """Return a TLS context that trusts `authorities` (PEM; empty for the system's) and presents a client certificate.
 
-    Without `is_checked` it verifies nothing. Raises `OSError` and `ValueError` for invalid certificates.
+    If `is_checked` is false, the context does not verify the server's certificate. Raises `OSError` and `ValueError`
+    for invalid certificates.
     """
     context = ssl.create_default_context(cadata=authority.decode() if authority else None)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -250,7 +256,10 @@ def trusting(authority: bytes, certificate: bytes, is_checked: bool) -> ssl.SSLC
 
 
 def certificate_of(user: Fields) -> bytes:
-    """Return a user's certificate and key as PEM; empty if one is missing. Raises `SettingsError`."""
+    """Return a user's client certificate and its key as PEM; empty if one of the two is missing.
+
+    Raises `SettingsError`.
+    """
     certificate, key = _data(user, "client-certificate"), _data(user, "client-key")
     if "exec" in user and not certificate:
         status = run_plugin(user["exec"])
@@ -261,14 +270,14 @@ def certificate_of(user: Fields) -> bytes:
 
 def _show(context: ssl.SSLContext, certificate: bytes) -> None:
     """Load a client certificate and its key (PEM) into a context; raises `ssl.SSLError`."""
-    with tempfile.NamedTemporaryFile() as both:  # mode 0600; OpenSSL loads certificates only from files
+    with tempfile.NamedTemporaryFile() as both:  # the file has mode 0600; OpenSSL loads certificates only from files
         both.write(certificate)
         both.flush()
         context.load_cert_chain(both.name)
 
 
 def _data(entry: Fields, name: str) -> bytes:
-    """Return the data in the entry, or in the file that it names; empty if neither exists."""
+    """Return the data that an entry contains, or the content of the file that it names; empty without both."""
     if inline := entry.get(f"{name}-data"):
         try:
             return base64.b64decode(inline, validate=True)

@@ -14,14 +14,17 @@ ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", 
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletSettings:
-    """How the server connects to kubelets, for logs, exec, attach and port-forward; `timeout` is in seconds."""
+    """The settings of the server's connections to kubelets, for logs, exec, attach and port-forward.
+
+    `timeout` is in seconds.
+    """
 
     client_certificate: Annotated[
         str,
         TEXT,
         Setting(
-            "The client certificate (PEM) that the server presents to kubelets. Empty: one of the server's own "
-            "authority, for the user kube-apiserver-kubelet-client in the group system:masters.",
+            "The client certificate (PEM) that the server presents to kubelets. Empty: a certificate of the "
+            "server's own authority, for the user kube-apiserver-kubelet-client in the group system:masters.",
             flag="--kubelet-client-certificate",
             metavar="FILE",
         ),
@@ -30,7 +33,8 @@ class KubeletSettings:
         str,
         TEXT,
         Setting(
-            "The key of that certificate (PEM). Empty: it is in the certificate's file.",
+            "The private key (PEM) of the client certificate for kubelets. Empty: the key is in the file of the "
+            "certificate.",
             flag="--kubelet-client-key",
             metavar="FILE",
         ),
@@ -39,8 +43,8 @@ class KubeletSettings:
         str,
         TEXT,
         Setting(
-            "The authority (PEM) that has signed the serving certificates of kubelets. Empty: these certificates are "
-            "not verified.",
+            "The certificate authority (PEM) that has signed the serving certificates of kubelets. Empty: the "
+            "server does not verify these certificates.",
             flag="--kubelet-certificate-authority",
             metavar="FILE",
         ),
@@ -49,7 +53,8 @@ class KubeletSettings:
         tuple[str, ...],
         LIST,
         Setting(
-            "The types of node addresses, in order of preference; the server connects to the first that a node has.",
+            "The types of node addresses, in order of preference; the server connects to the address of the first "
+            "type that the node reports.",
             flag="--kubelet-preferred-address-types",
             metavar="LIST",
         ),
@@ -57,7 +62,9 @@ class KubeletSettings:
     port: Annotated[
         int,
         whole(1),
-        Setting("The port of kubelets whose node reports none.", flag="--kubelet-port", metavar="PORT"),
+        Setting(
+            "The kubelet port that is used if a node does not report its port.", flag="--kubelet-port", metavar="PORT"
+        ),
     ] = 10250
     timeout: Annotated[
         float,

@@ -1,4 +1,4 @@
-"""Merges flags, environment and a TOML file into `Settings`."""
+"""Merges command-line flags, environment variables and a TOML file into `Settings`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ctrlmgr.settings.setting_declaration import Declaration, declarations_of, d
 from ctrlmgr.settings.setting_types import DURATION, Kind, format_duration
 
 _OF_A_SERVICE = re.compile(r"CTRLMGR_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)")
-"""The variables that Kubernetes sets for a service named ctrlmgr."""
+"""The environment variables that Kubernetes sets in pods for a service named ctrlmgr."""
 _STATES = "XDG_STATE_HOME"
 _NONE: Final[Mapping[str, FlagValue]] = MappingProxyType({})
 
@@ -30,24 +30,27 @@ SWITCHES = {
         "--controllers-only": "Run the controllers or stand by for that; serve only health, metrics and settings.",
     }
 }
-"""Keys with a flag for each of some values, and the help of each flag."""
+"""Settings that have a separate flag for some of their values: by dotted key, each flag with its help."""
 
 
 class Loaded(NamedTuple):
-    """Settings, and the source of each key (`log.level`): `default`, a file, a variable or a flag."""
+    """The settings, and the source of each one.
+
+    Sources are by dotted key (`log.level`): `default`, a file, a variable or a flag.
+    """
 
     settings: Settings
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
-    """Warnings for the caller about former names of settings."""
+    """Warnings for the user about former names of settings."""
 
     def is_default(self, key: str) -> bool:
-        """Return whether no flag, variable of ours or file sets the key."""
+        """Return whether the key has its default: no flag, no variable of ctrlmgr and no file sets it."""
         return self.origins[key] in ("default", f"environment {_STATES}")
 
 
 class FlagValue(NamedTuple):
-    """The value of a setting from a flag that does not carry the setting's name."""
+    """The value of a setting that was given by a flag with another name."""
 
     value: str
     flag: str
@@ -77,22 +80,22 @@ def _in_order(controllers: tuple[tuple[str, type[Any]], ...]) -> Mapping[str, De
 
 
 def flags() -> dict[str, str]:
-    """Return the command-line flags, by key."""
+    """Return the command-line flag of each setting, by dotted key."""
     return {key: each.setting.flag for key, each in declarations().items() if each.setting.flag}
 
 
 def keys() -> list[str]:
-    """Return every key, dotted, in the order of `settings.toml`."""
+    """Return the dotted keys of all settings, in the order of `settings.toml`."""
     return list(declarations())
 
 
 def variable(key: str) -> str:
-    """Return the environment variable of a key: `log.level` is `CTRLMGR_LOG_LEVEL`."""
+    """Return the name of the environment variable for a key: `CTRLMGR_LOG_LEVEL` for `log.level`."""
     return "CTRLMGR_" + key.replace(".", "_").upper()
 
 
 def value_of(settings: Settings, key: str) -> Any:
-    """Return a setting by its dotted key."""
+    """Return the declaration of a setting, by its dotted key."""
     section, _, name = key.rpartition(".")
     for place, options in declared():
         if place == section and name in declarations_of(options):
@@ -104,12 +107,12 @@ def value_of(settings: Settings, key: str) -> Any:
 
 
 def plain_value(settings: Settings, key: str) -> Any:
-    """Return a setting as in TOML and JSON: durations as text, tuples as lists."""
+    """Return a setting's value as TOML and JSON represent it: durations as text, tuples as lists."""
     return _plain(declarations()[key].kind, value_of(settings, key))
 
 
 def plain_default(declaration: Declaration) -> Any:
-    """Return a setting's default as in TOML and JSON."""
+    """Return a setting's default as TOML and JSON represent it."""
     return _plain(declaration.kind, declaration.default)
 
 
@@ -132,10 +135,11 @@ def load(
     *,
     translated: Mapping[str, FlagValue] = _NONE,
 ) -> Loaded:
-    """Merge and validate the three sources; `given` are flags by dotted key, None if not given.
+    """Merge and validate flags, environment and file.
 
-    `translated` are the values of flags with other names, which apply if the setting's own flag is not given.
-    Without `file`, the file in `CTRLMGR_SETTINGS` is read, if set. Raises `SettingsError`.
+    `given` are the flags by dotted key, with None for an absent flag. `translated` are the values of flags with other
+    names; such a value applies if the setting's own flag is absent. Without `file`, the function reads the file that
+    `CTRLMGR_SETTINGS` names, if this variable is set. Raises `SettingsError`.
     """
     if file is None and environment.get("CTRLMGR_SETTINGS"):
         file = Path(environment["CTRLMGR_SETTINGS"])
@@ -176,7 +180,7 @@ def _flatten(table: Mapping[str, Any], prefix: str, origin: str) -> Iterable[tup
 
 
 def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
-    """Replace former keys by present ones; if both are given, the present one applies."""
+    """Replace former keys by the present ones; if both keys are given, the present key applies."""
     former = _former()
     renamed = {
         former[key]: each._replace(warning=f"{each.origin}: {key} is called {former[key]} now")
@@ -187,14 +191,14 @@ def _renamed(raw: Mapping[str, _Raw]) -> dict[str, _Raw]:
 
 
 def _former() -> dict[str, str]:
-    """Return the present key of each former key."""
+    """Return the present key for each former key."""
     return {each.setting.formerly: key for key, each in declarations().items() if each.setting.formerly}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
-    """Return the values of variables that name a setting; raises `SettingsError` for similar names.
+    """Return the values of variables that name a setting; raises `SettingsError` for a misspelled name.
 
-    Other variables with CTRLMGR_ are ignored, such as those that Kubernetes sets in pods for a service.
+    Other variables that begin with CTRLMGR_ are ignored, for example those that Kubernetes sets in pods for a service.
     """
     variables = {variable(key): key for key in (*_former(), *keys())}
     for name in environment.keys() - variables.keys() - {"CTRLMGR_SETTINGS"}:
@@ -206,14 +210,17 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
 
 
 def _from_desktop(environment: Mapping[str, str]) -> dict[str, _Raw]:
-    """Return the data directory in the user's directory of states, if that is another (XDG Base Directory)."""
+    """Return the data directory below `$XDG_STATE_HOME`, if that variable is set (XDG Base Directory)."""
     states = environment.get(_STATES, "")
-    is_valid = states.startswith("/")  # the specification has relative paths ignored
+    is_valid = states.startswith("/")  # the specification says that relative paths must be ignored
     return {"data_dir": _Raw(f"{states.rstrip('/')}/ctrlmgr", f"environment {_STATES}")} if is_valid else {}
 
 
 def _remedy(key: str, known: Iterable[str]) -> str:
-    """Return the setting that is probably meant: one of a similar name, or of that name in another section."""
+    """Return the setting that the user probably meant.
+
+    It has a similar name, or the same name in another section.
+    """
     name = key.rpartition(".")[2]
     elsewhere = [each for each in known if each.rpartition(".")[2] == name]
     if len(elsewhere) == 1:

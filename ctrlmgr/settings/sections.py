@@ -1,4 +1,4 @@
-"""Every setting with its type and default. `settings.toml` lists every key (a test compares both).
+"""Every setting with its type and default. `settings.toml` lists every key; a test checks that it is complete.
 
 `Settings` is frozen. Each part of ctrlmgr receives its own section, never the whole.
 """
@@ -42,14 +42,17 @@ _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """The events that compaction keeps of one resource: each object's newest `keep` and all younger than `keep_for`."""
+    """The retention rule of one resource.
+
+    Compaction keeps each object's newest `keep` events, and all events that are younger than `keep_for`.
+    """
 
     keep: Annotated[int, whole(1)] = 1
     keep_for: Annotated[float, DURATION] = 0.0
 
 
 def _read_retentions(value: Any) -> Mapping[str, Retention]:
-    """Return the table of `[compaction.resources]`; in an environment variable it is an inline TOML table."""
+    """Return the table of `[compaction.resources]`; an environment variable contains it as an inline TOML table."""
     table = tomllib.loads(f"table = {value}")["table"] if isinstance(value, str) else value
     if not isinstance(table, dict):
         raise TypeError(value)
@@ -64,7 +67,7 @@ def _read_retention(resource: str, rule: Any) -> Retention:
 
 
 def _default_retentions() -> Mapping[str, Retention]:
-    """Return the default rules, for heartbeats that processes write all the time."""
+    """Return the default rules, which remove old events of the objects that processes renew every few seconds."""
     return {
         "masterleases.internal.ctrlmgr.io": Retention(keep=1),
         "leases.coordination.k8s.io": Retention(keep=1, keep_for=3600.0),
@@ -78,9 +81,9 @@ _RETENTIONS = Kind(
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseSettings:
-    """The event log and its anchor; `Settings.database_url` and `anchor_path` explain the defaults.
+    """The settings of the event log and its anchor; `Settings.database_url` and `anchor_path` describe the defaults.
 
-    `pool_size` is the number of PostgreSQL connections for reads of a process.
+    `pool_size` is the number of PostgreSQL connections with which one process reads.
     """
 
     url: Annotated[
@@ -98,9 +101,9 @@ class DatabaseSettings:
         str,
         TEXT,
         Setting(
-            "The file outside the database that stores the newest revision of the log, to detect a lost or "
-            "restored database. Empty: beside a SQLite file, as FILE-anchor; for PostgreSQL HOST-NAME.anchor in "
-            "data_dir.",
+            "The anchor: a file outside the database that stores the log's newest revision, so that `serve` "
+            "detects a lost or restored database. Empty: FILE-anchor beside a SQLite file; HOST-NAME.anchor in "
+            "data_dir for PostgreSQL.",
             flag="--anchor",
             metavar="FILE",
         ),
@@ -109,8 +112,8 @@ class DatabaseSettings:
         str,
         TEXT,
         Setting(
-            "The file with the Ed25519 key that signs the anchor; `verify` also takes the public half. Empty: "
-            "beside the anchor, as ANCHOR.key, which `serve` makes.",
+            "The file with the Ed25519 key that signs the anchor. `serve` creates the file; `verify` also accepts "
+            "a file with the public half of the key. Empty: ANCHOR.key beside the anchor.",
             flag="--anchor-key",
             metavar="FILE",
         ),
@@ -119,51 +122,53 @@ class DatabaseSettings:
         str,
         TEXT,
         Setting(
-            "A command that receives each new anchor, one line of JSON, on its standard input, to store it out of"
-            " reach of the database's writers: for example 'ssh vault tee -a anchors'. It runs without a shell.",
+            "A command that receives each new anchor on its standard input, as one line of JSON. It stores the "
+            "anchors where writers of the database cannot change them: for example 'ssh vault tee -a anchors'. It "
+            "runs without a shell.",
             flag="--anchor-command",
             metavar="COMMAND",
         ),
     ] = ""
     anchor_command_every: Annotated[
-        float, DURATION, Setting("The shortest time between two runs of the anchor's command.")
+        float, DURATION, Setting("The shortest time between two runs of database.anchor_command.")
     ] = 60.0
     pool_size: Annotated[
         int,
         whole(2),
         Setting(
-            "The maximum number of connections to PostgreSQL for reads per process; three more are for appending,"
-            " following and leadership. If none is free, the server refuses a request with 503, and the client "
-            "retries it."
+            "The maximum number of PostgreSQL connections with which a process reads the log. Three more "
+            "connections are for appending, following and leadership. If no connection is free, the server refuses "
+            "a request with 503, and the client retries it."
         ),
     ] = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings:
-    """The ranges of ClusterIPs, one per family, and of node ports (both ends included).
+    """The settings of the Service network: the ranges of ClusterIPs and node ports, and the `kubernetes` service.
 
-    The other settings are for the `kubernetes` service. `kubernetes_service_node_port` 0 means no node port.
-    `apiserver_count` is the number of servers, for the reconciler "master-count".
+    The range of node ports includes both ends. `kubernetes_service_node_port` 0 means no node port. `apiserver_count`
+    is the number of servers, for the reconciler "master-count".
     """
 
     cluster_ip_range: Annotated[
         str,
         RANGES,
         Setting(
-            "The range of ClusterIPs, or one of IPv4 and one of IPv6; the first is the default family.",
+            "The range of ClusterIPs, or two ranges: one of IPv4 and one of IPv6. The first range has the default "
+            "family.",
             flag="--service-cluster-ip-range",
             metavar="CIDR[,CIDR]",
         ),
     ] = "10.96.0.0/16"
     node_port_range: Annotated[
-        str, PORTS, Setting("The range of node ports.", flag="--service-node-port-range", metavar="A-B")
+        str, PORTS, Setting("The range of node ports for Services.", flag="--service-node-port-range", metavar="A-B")
     ] = "30000-32767"
     kubernetes_service_node_port: Annotated[
         int,
         whole(0),
         Setting(
-            "The node port of the `kubernetes` service, for access to the API on every node. 0: none.",
+            "The node port of the `kubernetes` service, which makes the API reachable on every node. 0: no node port.",
             flag="--kubernetes-service-node-port",
             metavar="PORT",
         ),
@@ -172,28 +177,31 @@ class ServiceSettings:
         str,
         one_of("lease", "master-count", "none"),
         Setting(
-            'The endpoints of the `kubernetes` service: "lease" the addresses of all live processes, '
-            '"master-count" a fixed number of addresses, "none" no addresses, because another client manages its '
-            "Endpoints.",
+            'The addresses of the `kubernetes` service: "lease" for all live processes, "master-count" for a fixed '
+            'number of addresses, "none" if another client manages its Endpoints.',
             flag="--endpoint-reconciler-type",
             metavar="TYPE",
         ),
     ] = "lease"
-    apiserver_count: Annotated[int, whole(1), Setting('The number of serving processes; for "master-count" only.')] = 1
+    apiserver_count: Annotated[
+        int, whole(1), Setting('The number of serving processes; used only by the endpoint reconciler "master-count".')
+    ] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSettings:
-    """The controllers that run: `*` is all of them, `-name` excludes one (kube-controller-manager's `--controllers`).
+    """The settings of the controllers: which of them run, and how many requests they send.
 
-    `root_ca_file` is the certificate that is published in every namespace, by default this server's authority.
+    In the list of controllers, `*` is all of them, and `-name` excludes one, as in kube-controller-manager's
+    `--controllers`. `root_ca_file` is the certificate that is published in every namespace, by default this server's
+    authority.
     """
 
     enabled: Annotated[
         tuple[str, ...],
         LIST,
         Setting(
-            'The controllers that run: "*" means all, "name" this one, "-name" not this one.',
+            'The controllers that run: "*" enables all, "name" enables this one, "-name" disables this one.',
             flag="--controllers",
             metavar="LIST",
         ),
@@ -202,9 +210,9 @@ class ControllerSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Apps whose controllers run, too, as `module:attribute`, as a file such as `shop.py`, or by the name "
-            "under which a package has installed one. Missing definitions of their kinds are installed. Modules "
-            "are imported from the working directory first.",
+            "The apps whose controllers run in addition to the built-in ones. Each is given as `module:attribute`, "
+            "as a file such as `shop.py`, or by the name under which a package has installed it. Missing "
+            "definitions of their kinds are installed. Modules are imported from the working directory first.",
             flag="--app",
             metavar="MODULE:APP",
         ),
@@ -213,7 +221,8 @@ class ControllerSettings:
         float,
         DURATION,
         Setting(
-            "The delay between the starts of two controllers, up to twice as long. Zero: all start at once.",
+            "The delay between the starts of two controllers; the actual delay is random, up to twice as long. "
+            "Zero: all controllers start at once.",
             flag="--controller-start-interval",
             metavar="DURATION",
         ),
@@ -222,7 +231,7 @@ class ControllerSettings:
         float,
         decimal(0),
         Setting(
-            "The maximum number of API requests per second of each controller on average. 0: no limit.",
+            "The maximum number of API requests per second that each controller may send on average. 0: no limit.",
             flag="--kube-api-qps",
             metavar="RATE",
         ),
@@ -231,8 +240,8 @@ class ControllerSettings:
         int,
         whole(1),
         Setting(
-            "The maximum number of API requests that a controller may send at once after an idle time; only with "
-            "kube_api_qps.",
+            "The maximum number of API requests that a controller may send at once after an idle time; used only "
+            "if kube_api_qps is set.",
             flag="--kube-api-burst",
             metavar="N",
         ),
@@ -242,8 +251,8 @@ class ControllerSettings:
         TEXT,
         Setting(
             "The certificate (PEM) that is published in every namespace, so that pods can verify the API server. "
-            "Empty: ca.crt in data_dir/pki, which is correct if controllers and API run in one process or share "
-            "that directory.",
+            "Empty: pki/ca.crt in data_dir; that is correct if the controllers and the API run in one process or "
+            "share data_dir.",
             flag="--root-ca-file",
             metavar="FILE",
         ),
@@ -252,17 +261,17 @@ class ControllerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderElectionSettings:
-    """The leader election; durations are in seconds, see `leaderelection`.
+    """The settings of leader election; durations are in seconds, see `leaderelection`.
 
-    With `enabled` false, this process runs the controllers regardless of others.
+    If `enabled` is false, this process runs the controllers even if other processes also run them.
     """
 
     enabled: Annotated[
         bool,
         SWITCH,
         Setting(
-            "Whether processes that share a database elect one that runs the controllers. false: this process "
-            "always runs them; only for a single process.",
+            "Whether the processes that share a database elect one process that runs the controllers. false: this "
+            "process always runs the controllers; use this for a single process only.",
             flag="--leader-elect",
             metavar="BOOL",
         ),
@@ -271,7 +280,7 @@ class LeaderElectionSettings:
         float,
         DURATION,
         Setting(
-            "How long a leader counts as alive after its last observed renewal.",
+            "How long the other processes regard a leader as alive after its last observed renewal.",
             flag="--leader-elect-lease-duration",
             metavar="DURATION",
         ),
@@ -280,7 +289,8 @@ class LeaderElectionSettings:
         float,
         DURATION,
         Setting(
-            "The time without a renewal after which a leader stops its controllers; less than lease_duration.",
+            "The time without a renewal after which a leader stops its controllers; it must be less than "
+            "lease_duration.",
             flag="--leader-elect-renew-deadline",
             metavar="DURATION",
         ),
@@ -289,13 +299,15 @@ class LeaderElectionSettings:
         float,
         DURATION,
         Setting(
-            "The interval at which the leader renews its lease, and retries failed renewals.",
+            "The interval at which the leader renews its Lease, and retries failed renewals.",
             flag="--leader-elect-retry-period",
             metavar="DURATION",
         ),
     ] = 2.0
     resource_name: Annotated[
-        str, TEXT, Setting("The Lease that the leader holds.", flag="--leader-elect-resource-name", metavar="NAME")
+        str,
+        TEXT,
+        Setting("The name of the Lease that the leader holds.", flag="--leader-elect-resource-name", metavar="NAME"),
     ] = "ctrlmgr"
     resource_namespace: Annotated[
         str,
@@ -310,13 +322,16 @@ class LeaderElectionSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EventSettings:
-    """Events (core/v1); `ttl` is the seconds after its last change that an Event is kept, 0: forever."""
+    """The settings of Events (core/v1).
+
+    `ttl` is how many seconds an Event is kept after its last change; 0: forever.
+    """
 
     ttl: Annotated[
         float,
         DURATION,
         Setting(
-            'How long an Event is kept after its last change. "0s": until a client deletes it.',
+            'How long an Event (core/v1) is kept after its last change. "0s": until a client deletes it.',
             flag="--event-ttl",
             metavar="DURATION",
         ),
@@ -325,13 +340,13 @@ class EventSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchCacheSettings:
-    """The size of the history that all readers share, in events."""
+    """The settings of the watch cache; `capacity` is the number of newest events that it keeps for all readers."""
 
     capacity: Annotated[
         int,
         whole(1),
         Setting(
-            "How many of the newest events are held in memory for all readers; a reader that falls further behind "
+            "How many of the newest events are kept in memory for all readers; a reader that needs older events "
             "reads the log."
         ),
     ] = 10_000
@@ -339,15 +354,19 @@ class WatchCacheSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionSettings:
-    """When and for which resources old events are removed; a resource that is not named keeps all."""
+    """The settings of compaction: when old events are removed, and of which resources.
 
-    every: Annotated[float, DURATION, Setting("The interval of compaction.")] = 300.0
+    All events of a resource that has no rule are kept.
+    """
+
+    every: Annotated[float, DURATION, Setting("The interval at which old events are removed from the log.")] = 300.0
     api_interval: Annotated[
         float,
         DURATION,
         Setting(
-            "The interval of compactions of the API. A watch, a continue token or an exact list of a revision that is "
-            'older is answered 410, while the log keeps its history. "0s" answers for as long as the log has it.',
+            "The interval of compactions of the API. After each one, the server answers watches, continue tokens "
+            'and exact lists of older revisions with 410, while the log keeps its history. "0s": the server serves '
+            "every revision that the log still has.",
             flag="--etcd-compaction-interval",
             metavar="DURATION",
         ),
@@ -355,42 +374,45 @@ class CompactionSettings:
     min_age: Annotated[
         float,
         DURATION,
-        Setting("The minimum age of a removed event, counted from the time at which it was superseded."),
+        Setting(
+            "The minimum age of an event that compaction removes, counted from the time at which a newer state "
+            "of the object replaced it."
+        ),
     ] = 600.0
     min_revisions: Annotated[
-        int, whole(0), Setting("The number of newest revisions that are always kept, regardless of their age.")
+        int, whole(0), Setting("How many of the newest revisions are always kept, regardless of their age.")
     ] = 10_000
     secrets_for: Annotated[
         float,
         DURATION,
         Setting(
-            "How long old states of Secrets are kept, including deleted Secrets, regardless of the length of the "
-            'log; min_age applies too. "0s" keeps them for ever. A rule for "secrets" among the resources '
-            "replaces it."
+            "How long superseded states of Secrets and deleted Secrets are kept, regardless of the length of the "
+            'log; min_age applies, too. "0s": they are kept forever. A rule for "secrets" in compaction.resources '
+            "replaces this setting."
         ),
     ] = 3600.0
     resources: Annotated[
         Mapping[str, Retention],
         _RETENTIONS,
         Setting(
-            "The retention of each resource; all events of other resources are kept. `keep` is how "
-            "many of each object's newest events stay (at least 1), `keep_for` the time for which all of them "
-            "do. An object's current state always stays. A table of your own takes the place of this one, "
-            "which has what processes write every few seconds to say that they serve and that they lead. For "
-            'example: "events" = { keep_for = "1d" }'
+            "The retention rule of each resource; all events of resources without a rule are kept. `keep` is how "
+            "many of each object's newest events are kept (at least 1), and `keep_for` is the time for which all "
+            "events are kept. The current state of an object is always kept. A table of your own replaces the "
+            "default table. The default table has rules for the objects that processes renew every few seconds. "
+            'For example: "events" = { keep_for = "1d" }'
         ),
     ] = field(default_factory=_default_retentions)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogSettings:
-    """ctrlmgr's own log on stderr."""
+    """The settings of ctrlmgr's own log on stderr."""
 
     level: Annotated[
         str,
         one_of("debug", "info", "warning", "error"),
         Setting(
-            'The level of the log on stderr: "debug", "info", "warning" or "error".',
+            'The least severe log lines that are written to stderr: "debug", "info", "warning" or "error".',
             flag="--log-level",
             metavar="LEVEL",
         ),
@@ -399,14 +421,16 @@ class LogSettings:
         str,
         one_of("console", "json"),
         Setting(
-            '"console" for people, "json" for programs: one object per line.', flag="--log-format", metavar="FORMAT"
+            'The format of log lines: "console" for people, or "json" for programs, with one object per line.',
+            flag="--log-format",
+            metavar="FORMAT",
         ),
     ] = "console"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings. `data_dir` may start with `~`."""
+    """All settings, in sections; `data_dir` may start with `~`."""
 
     data_dir: Annotated[
         str,
@@ -437,23 +461,23 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
 
     declared: Mapping[type[Any], Any] = field(default_factory=dict, compare=False)
-    """The values of classes added by `declaration.declare`; use `of` to read them."""
+    """The settings classes that `declaration.declare` has added, with their values; use `of` to read them."""
 
     def of(self, options: type[T]) -> T:
-        """Return the values of a declared class; its defaults if nothing was set."""
+        """Return the values of a declared class, or its defaults if no value was set."""
         found = self.declared.get(options)
         return options() if found is None else found
 
     @property
     def database_url(self) -> str:
-        """The database's URL, with the default filled in."""
+        """Return the database's URL; without one in the settings, the URL of the default SQLite file."""
         return self.database.url or f"sqlite:///{self.data_path / 'ctrlmgr.db'}"
 
     @property
     def anchor_key_path(self) -> Path | None:
         """The file of the key that signs the anchor.
 
-        It is beside the anchor, so processes that share one share both.
+        It is beside the anchor, so processes that share an anchor also share its key.
         """
         if self.database.anchor_key:
             return Path(self.database.anchor_key).expanduser()
@@ -462,17 +486,17 @@ class Settings:
 
     @property
     def data_path(self) -> Path:
-        """The directory for ctrlmgr's files."""
+        """The directory for ctrlmgr's files, with `~` expanded."""
         return Path(self.data_dir).expanduser()
 
     @property
     def identity_path(self) -> Path | None:
-        """The directory of files that processes share; None if there is none."""
+        """The directory of the files that all processes of a control plane share; None without such a directory."""
         return Path(self.server.identity_dir).expanduser() if self.server.identity_dir else None
 
     @property
     def anchor_path(self) -> Path | None:
-        """The anchor's file: beside a SQLite database, in `data_dir` for others; None for a log in memory."""
+        """The path of the anchor: beside a SQLite database, in `data_dir` for others; None for a log in memory."""
         if self.database.anchor:
             return Path(self.database.anchor).expanduser()
         scheme, _, rest = self.database_url.partition("://")

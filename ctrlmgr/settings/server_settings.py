@@ -11,19 +11,20 @@ from ctrlmgr.settings.setting_types import ADDRESS, DURATION, LISTEN, NAMES, SWI
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """The address and role of `serve`; an empty `advertise_address` is detected.
+    """The settings of a serving process: its address, role and limits; an empty `advertise_address` is detected.
 
     `role` says whether this process serves the API, may run the controllers, or both. `shutdown_delay` is in seconds.
-    `max_reads` and `max_writes` are concurrent requests, `http2_max_streams_per_connection` those of one connection.
+    `max_reads` and `max_writes` are numbers of concurrent requests of all clients; `http2_max_streams_per_connection`
+    is the number of concurrent requests of one connection.
     """
 
     role: Annotated[
         str,
         one_of("all", "api-only", "controllers-only"),
         Setting(
-            'The role of this process: "all", "api-only" (it serves the API, other processes run the controllers)'
-            ' or "controllers-only" (it is a candidate to run them, and serves only health, metrics and '
-            "settings)."
+            'The role of this process: "all", "api-only" or "controllers-only". An "api-only" process serves the '
+            'API, and leaves the controllers to other processes. A "controllers-only" process may be elected to '
+            "run the controllers, and serves only health, metrics and settings."
         ),
     ] = "all"
     listen: Annotated[
@@ -39,8 +40,8 @@ class ServerSettings:
         str,
         ADDRESS,
         Setting(
-            "The address behind the `kubernetes` service, which is also in the certificate. Empty: the address in"
-            " `listen`; if that is the wildcard address, the local address of the default route.",
+            "The address of the `kubernetes` service's endpoint, which is also in the serving certificate. Empty: "
+            "the address in `listen`; if that is the wildcard address, the local address of the default route.",
             flag="--advertise-address",
             metavar="IP",
         ),
@@ -61,8 +62,8 @@ class ServerSettings:
         str,
         TEXT,
         Setting(
-            "A file with the server's URL that is written when the process is ready, and removed when it stops. Empty: "
-            "none.",
+            "The path of a file with the server's URL, which is written when the process is ready, and removed "
+            "when it stops. Empty: no file.",
             flag="--ready-file",
             metavar="FILE",
         ),
@@ -71,7 +72,8 @@ class ServerSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether this process may serve a data directory that another process serves. false: it is refused.",
+            "Whether this process may start with a data directory that another process already serves. false: the "
+            "process refuses to start.",
             flag="--join",
             metavar="BOOL",
         ),
@@ -81,8 +83,8 @@ class ServerSettings:
         TEXT,
         Setting(
             "The URL under which clients reach any live process (a load balancer, or a name with several "
-            "addresses). It is in the kubeconfig, and its host is in the certificate. Empty: the address on which"
-            " this process listens.",
+            "addresses). The URL is in the kubeconfig, and its host is in the certificate. Empty: the address on "
+            "which this process listens.",
             flag="--public-url",
             metavar="URL",
         ),
@@ -90,13 +92,14 @@ class ServerSettings:
     certificate_names: Annotated[
         tuple[str, ...],
         NAMES,
-        Setting("More names for the serving certificate, for clients that reach this server by another name."),
+        Setting("Additional names in the serving certificate, for clients that use another name for this server."),
     ] = ()
     shutdown_delay: Annotated[
         float,
         DURATION,
         Setting(
-            "How long /readyz fails before the server stops accepting requests, so that load balancers can react.",
+            "How long the server continues to accept requests before it stops, while /readyz already fails, so "
+            "that load balancers can react.",
             flag="--shutdown-delay-duration",
             metavar="DURATION",
         ),
@@ -105,8 +108,8 @@ class ServerSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether FlowSchemas and PriorityLevelConfigurations decide which requests run, wait or are refused. They"
-            " divide max_reads + max_writes seats.",
+            "Whether FlowSchemas and PriorityLevelConfigurations decide which requests run, wait or are refused. "
+            "The priority levels share max_reads + max_writes seats.",
             flag="--enable-priority-and-fairness",
         ),
     ] = True
@@ -114,17 +117,26 @@ class ServerSettings:
         int,
         whole(0),
         Setting(
-            "Without priority and fairness, the maximum number of concurrent reads; further requests are refused with"
-            " 429. 0: any number.",
+            "The maximum number of concurrent read requests, if priority and fairness are off; further reads are "
+            "refused with 429. 0: no limit.",
             flag="--max-requests-inflight",
         ),
     ] = 400
-    max_writes: Annotated[int, whole(0), Setting("The same for writes.", flag="--max-mutating-requests-inflight")] = 200
+    max_writes: Annotated[
+        int,
+        whole(0),
+        Setting(
+            "The maximum number of concurrent write requests, if priority and "
+            "fairness are off; further writes are refused with 429. 0: no "
+            "limit.",
+            flag="--max-mutating-requests-inflight",
+        ),
+    ] = 200
     http2_max_streams_per_connection: Annotated[
         int,
         whole(1),
         Setting(
-            "The maximum number of concurrent requests of one HTTP/2 connection, including watches.",
+            "The maximum number of concurrent requests, including watches, of one HTTP/2 connection.",
             flag="--http2-max-streams-per-connection",
             metavar="N",
         ),
@@ -133,7 +145,7 @@ class ServerSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether only HTTP/1.1 is served, with one connection per watch.",
+            "Whether the server offers only HTTP/1.1, so that each watch needs a connection of its own.",
             flag="--disable-http2-serving",
             metavar="BOOL",
         ),
@@ -142,7 +154,7 @@ class ServerSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether /debug/profile and /debug/threads are served.",
+            "Whether the server serves /debug/profile and /debug/threads.",
             flag="--profiling",
             metavar="BOOL",
         ),
@@ -151,8 +163,8 @@ class ServerSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The feature gates that have another state than by default, as NAME=true or NAME=false. AllAlpha and"
-            " AllBeta stand for the gates of their stage.",
+            "Feature gates that are switched on or off against their default, as NAME=true or NAME=false. AllAlpha "
+            "and AllBeta stand for all gates of that stage.",
             flag="--feature-gates",
             metavar="NAME=BOOL",
         ),
@@ -162,8 +174,9 @@ class ServerSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether a request for an extension server goes to an endpoint of its Service. false: to the Service's "
-            "cluster address, which needs a proxy on this machine.",
+            "Whether the server sends a request for an extension server to an endpoint of its Service. false: the "
+            "server sends it to the Service's cluster address, which needs a service proxy (kube-proxy) on this "
+            "machine.",
             flag="--enable-aggregator-routing",
             metavar="BOOL",
         ),
@@ -172,7 +185,8 @@ class ServerSettings:
         bool,
         SWITCH,
         Setting(
-            "Whether a redirect of an extension server is answered with 502. false: it is passed on to the client.",
+            "Whether the server answers 502 if an extension server responds with a redirect. false: the client "
+            "receives the redirect.",
             flag="--aggregator-reject-forwarding-redirect",
             metavar="BOOL",
         ),
@@ -180,6 +194,6 @@ class ServerSettings:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host (an IPv6 address without brackets) and the port."""
+        """Return the host (an IPv6 address without brackets) and the port of a listen address."""
         host, _, port = self.listen.rpartition(":")
         return host.strip("[]"), int(port)

@@ -3,8 +3,8 @@
 A field of a settings class is `Annotated[TYPE, KIND, Setting("what it does", flag="--name", metavar="WHAT")]`. The
 command line, the settings file, the environment, `settings.toml` and docs/settings.md all use this declaration.
 
-Packages above this layer can add settings. A controller's options are a frozen dataclass in its own package, named by
-its descriptor. `declare` makes its fields keys of a section, as if `Settings` had them.
+Packages of higher layers can add settings. A controller's options are a frozen dataclass in its own package, which its
+descriptor names. `declare` adds the fields of this class as keys of a section, as if `Settings` had them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Setting:
     """The description of one setting, and its command-line flag, if there is one."""
 
     text: str
-    """Full sentences; the first one is the flag's help."""
+    """The description in full sentences; the first sentence is the help of the flag."""
     flag: str = ""
-    """`--name`; empty if only files and variables can set it."""
+    """The command-line flag with its dashes; empty if only files and variables can set the setting."""
     metavar: str = ""
     formerly: str = ""
-    """The former key of this setting; it still works, with a warning."""
+    """The former key of this setting, which still works, with a warning; empty without one."""
 
     @property
     def help(self) -> str:
@@ -48,7 +48,7 @@ _KNOWN: dict[type[Any], dict[str, Declaration]] = {}
 
 
 def declarations_of(section: type[Any]) -> dict[str, Declaration]:
-    """Return the settings of a class and its nested classes, by dotted key, in order."""
+    """Return the settings of a class and its nested classes, by dotted key, in the order of the fields."""
     if section not in _KNOWN:
         _KNOWN[section] = _read(section)
     return _KNOWN[section]
@@ -70,7 +70,7 @@ def _read(section: type[Any]) -> dict[str, Declaration]:
 
 
 def kinds_of(section: type[Any]) -> dict[str, Kind]:
-    """Return the kinds of values of a settings class, by dotted key, in order."""
+    """Return the kind of value of each setting of a class, by dotted key, in the order of the fields."""
     return {key: each.kind for key, each in declarations_of(section).items()}
 
 
@@ -78,7 +78,7 @@ _DECLARED: dict[type[Any], str] = {}
 
 
 def declare(options: type[Any], section: str) -> None:
-    """Make the fields of a frozen dataclass keys of `section`; do nothing if it was declared before.
+    """Add the fields of a frozen dataclass as keys of `section`; do nothing if the class was declared before.
 
     Raises ValueError for a key that another class has declared.
     """
@@ -91,6 +91,6 @@ def declare(options: type[Any], section: str) -> None:
 
 
 def declared() -> Iterator[tuple[str, type[Any]]]:
-    """Yield the declared classes as (section, class), in order."""
+    """Yield the declared classes as (section, class), in the order of their declaration."""
     for options, section in _DECLARED.items():
         yield section, options

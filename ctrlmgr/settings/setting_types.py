@@ -1,6 +1,6 @@
-"""The kinds of values of settings: how to parse them from text or TOML.
+"""The kinds of values that settings can have, and how to parse them from text or TOML.
 
-Durations are float seconds here and `"15s"` in text.
+Durations are seconds (float) in Python, and `"15s"` in text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ _DURATION_TEXT = re.compile(rf"(?:{_PART.pattern})+")
 
 
 class Kind(NamedTuple):
-    """A kind of value: `read` parses TOML's value or text, or raises ValueError; `expects` describes valid values."""
+    """A kind of value.
+
+    `read` parses text or a value from TOML, or raises ValueError; `expects` describes valid values.
+    """
 
     expects: str
     read: Callable[[Any], Any]
@@ -31,7 +34,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return seconds as text for `parse_duration`, in the largest units: `"1h30m"`."""
+    """Return seconds as text that `parse_duration` accepts, in the largest units: `"1h30m"`."""
     rest, parts = round(seconds * 1000), []
     for unit in ("d", "h", "m", "s", "ms"):
         count, rest = divmod(rest, round(_UNITS[unit] * 1000))
@@ -102,7 +105,7 @@ def _read_texts(value: Any) -> tuple[str, ...]:
 
 
 def whole(minimum: int) -> Kind:
-    """Return the kind of integers of at least `minimum`."""
+    """Return the kind of values that are integers of at least `minimum`."""
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | str):
@@ -115,7 +118,7 @@ def whole(minimum: int) -> Kind:
 
 
 def decimal(minimum: int) -> Kind:
-    """Return the kind of decimal numbers of at least `minimum`."""
+    """Return the kind of values that are decimal numbers of at least `minimum`."""
 
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):

@@ -11,27 +11,34 @@ from ctrlmgr.settings.setting_types import NAMES, TEXT, TEXTS, one_of
 
 @dataclass(frozen=True, kw_only=True)
 class TlsSettings:
-    """The certificates of `serve`. All files are PEM; they are reloaded when they change."""
+    """The settings of the certificates of `serve`. All files are PEM; the server reloads them when they change."""
 
     cert_file: Annotated[
         str,
         TEXT,
         Setting(
-            "The serving certificate, followed by its chain. Empty: one of the server's own authority. The "
-            "administrator's kubeconfig works with both.",
+            "The file with the serving certificate, followed by its chain. Empty: a certificate of the server's "
+            "own authority. The administrator's kubeconfig accepts both certificates.",
             flag="--tls-cert-file",
             metavar="FILE",
         ),
     ] = ""
     private_key_file: Annotated[
-        str, TEXT, Setting("The key of tls.cert_file.", flag="--tls-private-key-file", metavar="FILE")
+        str,
+        TEXT,
+        Setting(
+            "The file with the private key of the serving certificate in tls.cert_file.",
+            flag="--tls-private-key-file",
+            metavar="FILE",
+        ),
     ] = ""
     sni_cert_key: Annotated[
         tuple[str, ...],
         TEXTS,
         Setting(
-            "More certificates with their keys, as CERT,KEY or CERT,KEY:NAME,NAME; a client that asks for one of the "
-            "names receives it. A name may begin with `*.`; without names, those in the certificate apply.",
+            "More certificates with their keys, as CERT,KEY or CERT,KEY:NAME,NAME; a client that asks for one of "
+            "the names receives that certificate. A name may begin with `*.`; without names, the names in the "
+            "certificate apply.",
             flag="--tls-sni-cert-key",
             metavar="CERT,KEY[:NAME,...]",
         ),
@@ -45,8 +52,8 @@ class TlsSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The ciphers for TLS 1.2, by Go's names. Empty: all that are forward-secret and authenticated. Those of "
-            "TLS 1.3 are always on.",
+            "The cipher suites for TLS 1.2, by Go's names. Empty: all suites that are forward-secret and "
+            "authenticated. The suites of TLS 1.3 are always enabled.",
             flag="--tls-cipher-suites",
             metavar="LIST",
         ),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """The object of a command."""
+    """The object that the arguments of a command name."""
 
     named: Named
     key: Key
@@ -36,7 +36,7 @@ def takes_object(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `-n` to a command."""
-    text = f"The namespace ({DEFAULT_NAMESPACE})."
+    text = f"The namespace of the objects; {DEFAULT_NAMESPACE!r} if none is given."
     return click.option("-n", "--namespace", metavar="NAMESPACE", help=text, shell_complete=completion.namespaces)(
         command
     )
@@ -50,7 +50,10 @@ def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @contextmanager
 def opened(loaded: Loaded) -> Iterator[Database]:
-    """Open the database that the settings name, for reading; `NotFound` raised inside the block names that log."""
+    """Open the database that the settings name, for reading.
+
+    If the block raises `NotFound`, the URL of the log is added to the error.
+    """
     from ctrlmgr.inspection.database import open_database
 
     configure_logging(loaded.settings)
@@ -62,14 +65,14 @@ def opened(loaded: Loaded) -> Iterator[Database]:
 
 
 def asked(loaded: Loaded, database: Database) -> str:
-    """Return what to call the log that was asked, and how long it is: `sqlite:////… (231 revisions)`."""
+    """Return the URL of the log that a command reads, with its length: `sqlite:////… (231 revisions)`."""
     from ctrlmgr.cli.inspect.remote_log import shown_log
 
     return f"{shown_log(loaded)} ({moment(database, None):,} revisions)"
 
 
 def moment(database: Database, text: str | None) -> Revision:
-    """Return the revision of `--at`; the head without it."""
+    """Return the revision of the moment in `--at`; without `--at`, the log's newest revision."""
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moment_parser
 
@@ -77,14 +80,14 @@ def moment(database: Database, text: str | None) -> Revision:
 
 
 def split(kind: str, name: str | None) -> tuple[str, str | None]:
-    """Split KIND/NAME, as kubectl prints it, if no NAME is given."""
+    """Return KIND and NAME; KIND/NAME, the form that kubectl prints, is split."""
     if name is None and "/" in kind:
         kind, _, name = kind.partition("/")
     return kind, name
 
 
 def target(database: Database, kind: str, name: str | None, namespace: str | None) -> Target:
-    """Return the object of KIND, NAME and the namespace; raises `click.UsageError` without a name."""
+    """Return the object that KIND, NAME and the namespace describe; raises `click.UsageError` without a name."""
     from ctrlmgr.api.resource import Key
     from ctrlmgr.inspection import resource_lookup
 
@@ -96,7 +99,7 @@ def target(database: Database, kind: str, name: str | None, namespace: str | Non
 
 
 def note_compacted(database: Database, revision: Revision) -> None:
-    """Print a note for each resource whose state at `revision` was compacted, and is therefore omitted."""
+    """Print a note for each resource whose state at `revision` is unknown, because it was compacted."""
     from ctrlmgr.inspection import moment_parser
     from ctrlmgr.logging import escape
 

@@ -14,9 +14,9 @@ from ctrlmgr.settings import Loaded
 @click.command(short_help="Show the last author of each field of an object.")
 @arguments.takes_object
 @takes_log
-@arguments.at_option("The object at this moment")
-@click.option("--history", "every", is_flag=True, help="Show every value of each field, not only the last.")
-@click.option("--show-managed-fields", is_flag=True, help="Include metadata.managedFields.")
+@arguments.at_option("Show the object as it was at this moment")
+@click.option("--history", "every", is_flag=True, help="Show every value that each field had, not only the last one.")
+@click.option("--show-managed-fields", is_flag=True, help="Also show the fields of metadata.managedFields.")
 @output_option("table", "json")
 def blame(
     loaded: Loaded,
@@ -30,7 +30,7 @@ def blame(
 ) -> None:
     """Show the revision that set each field of an object, its author and its reconcile.
 
-    <=REV marks a field that may be older, because the events before that revision were compacted.
+    <=REV means that the field may have been set before REV, because earlier events were compacted.
 
     \b
     ctrlmgr blame endpoints web -n shop
@@ -47,7 +47,7 @@ def blame(
         changes = historical_state.history(database, named.resource, key, until=arguments.moment(database, at))
         fields = blamed(changes, managed_fields=show_managed_fields)
         if not fields:
-            raise NotFound(f'{named.resource} "{key}" did not exist at this moment (--at chooses another one)')
+            raise NotFound(f'{named.resource} "{key}" did not exist at this moment (--at selects another moment)')
     if every:
         fields = [each for of in values(changes, managed_fields=show_managed_fields).values() for each in of]
     fields = [each._replace(value=HIDDEN) if is_secret(named.resource, each.path) else each for each in fields]

@@ -1,10 +1,11 @@
-"""Choose the log that a command reads without options: that of the cluster which kubectl would ask, if it is ours.
+"""Chooses the log that a command reads: by default the log of kubectl's current cluster, if that is a ctrlmgr server.
 
-The rule, in this order:
-1. `--server`, `--kubeconfig` or `--context` name a server, `--database` or `--data-dir` a database.
-2. A database or data directory that a variable of ours or the settings file names.
-3. The cluster of `$KUBECONFIG`. If it is not a ctrlmgr, a note says so and rule 4 applies.
-4. The cluster of `~/.kube/config`, if `serve` wrote its entry; otherwise the database in the default data directory.
+The first of these rules that applies decides:
+1. `--server`, `--kubeconfig` or `--context` name a server; `--database` or `--data-dir` names a database.
+2. A variable of ctrlmgr or the settings file names a database or data directory.
+3. `$KUBECONFIG` names the cluster. If it is not a ctrlmgr server, the command prints a note, and rule 4 applies.
+4. `~/.kube/config` names the cluster, if `serve` wrote its entry. Otherwise the database in the default data directory
+   is used.
 
 Guarantees: a server's log is read from its file where that is possible: if the kubeconfig names the file, and holds the
 token of the administrator whose kubeconfig is beside it. So it is read while the server is stopped, too.
@@ -31,7 +32,7 @@ _KUBECONFIG = "kubeconfig"
 
 
 def access_named(kubeconfig: Path | None, context: str) -> Access:
-    """Return the access of a context, in a file or where kubectl looks for it; raises `SettingsError`."""
+    """Return the access of a context, in a given kubeconfig or in kubectl's; raises `SettingsError`."""
     from ctrlmgr.settings.kubeconfig import default_files, load
 
     files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
@@ -41,9 +42,10 @@ def access_named(kubeconfig: Path | None, context: str) -> Access:
 
 
 def access_implied(loaded: Loaded) -> Access | None:
-    """Return the access of the cluster that kubectl would ask; None if the settings or the rule name a database.
+    """Return the access of kubectl's current cluster; None if the settings name a database.
 
-    Raises `SettingsError` for a kubeconfig that cannot be used, `ServiceUnavailable` for a server that does not answer.
+    It is also None if, by the rules above, a database is read. Raises `SettingsError` for a kubeconfig that cannot be
+    used, `ServiceUnavailable` for a server that does not answer.
     """
     from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
 
@@ -70,7 +72,7 @@ def _of_variable(files: list[Path]) -> Access:
 
 
 def _is_ours(access: Access) -> bool:
-    """Ask the server for its version."""
+    """Request the version of the server."""
     import msgspec
 
     from ctrlmgr.recording.capture.cluster_client import Cluster
@@ -85,7 +87,10 @@ def _is_ours(access: Access) -> bool:
 
 
 def local_implied(loaded: Loaded) -> Loaded:
-    """Return settings that name the log of the cluster that kubectl would ask, if it is a file; no server is asked."""
+    """Return settings that name the log of kubectl's current cluster, if it is a file.
+
+    No request is sent to a server.
+    """
     from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
 
     files = default_files(os.environ, Path.home())
@@ -95,7 +100,7 @@ def local_implied(loaded: Loaded) -> Loaded:
 
 
 def local(loaded: Loaded, access: Access) -> Loaded | None:
-    """Return settings that name the file of the server's log; None if only the server can be asked for it."""
+    """Return settings that name the file of the server's log; None if the log can be read only through the server."""
     from ctrlmgr.settings.kubeconfig import load
 
     noted = access.extension or {}
@@ -105,7 +110,7 @@ def local(loaded: Loaded, access: Access) -> Loaded | None:
     try:
         if not access.user.get("token") or load([folder / _KUBECONFIG]).user.get("token") != access.user["token"]:
             return None
-    except SettingsError:  # none there, or one that this user may not read
+    except SettingsError:  # the file does not exist, or this user may not read it
         return None
     settings = loaded.settings
     database = replace(settings.database, url=url, anchor="", anchor_key="")

@@ -19,16 +19,25 @@ from ctrlmgr.settings import Loaded
     "-n",
     "--namespace",
     metavar="NAMESPACE",
-    help="Only this namespace; by default all of them.",
+    help="Compare the objects of this namespace only; by default, of all namespaces.",
     shell_complete=completion.namespaces,
 )
 @click.option(
-    "--from", "first", required=True, metavar="REV|TIME", help="The earlier moment.", shell_complete=completion.moments
+    "--from",
+    "first",
+    required=True,
+    metavar="REV|TIME",
+    help="The earlier moment of the comparison.",
+    shell_complete=completion.moments,
 )
 @click.option(
-    "--to", "last", metavar="REV|TIME", help="The later moment; by default now.", shell_complete=completion.moments
+    "--to",
+    "last",
+    metavar="REV|TIME",
+    help="The later moment of the comparison; by default now.",
+    shell_complete=completion.moments,
 )
-@click.option("--show-managed-fields", is_flag=True, help="Compare metadata.managedFields, too.")
+@click.option("--show-managed-fields", is_flag=True, help="Also compare metadata.managedFields of the objects.")
 @output_option("text", "json")
 def diff(
     loaded: Loaded,
@@ -68,7 +77,7 @@ def diff(
         sides = masked_sides(pair.resource, before, after)
         found = list(differences(*sides)) if before and after else []
         if before == after:
-            continue  # only its managedFields differ
+            continue  # only managedFields of the object differ
         if output == "json":
             records.append(change_lines.pair_record(pair, found))
         else:

@@ -19,36 +19,48 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _LOOK_UP = 1.0
-"""Maximum seconds of one wait of --follow; Ctrl-C is handled in between."""
+"""Maximum seconds that --follow waits for events at a time; Ctrl-C is handled between two waits."""
 
 
 @click.command(short_help="Print the events of the log.")
 @takes_log
-@click.option("--after", type=click.IntRange(min=0), default=0, metavar="REV", help="Only events after this revision.")
+@click.option(
+    "--after", type=click.IntRange(min=0), default=0, metavar="REV", help=("Print only events after this revision.")
+)
 @click.option(
     "--since",
     metavar="REV|TIME",
-    help="Only events since this moment: a revision, a time, or 10m for ten minutes ago.",
+    help="Print only events since this moment: a revision, a time, or an age such as 10m (ten minutes ago).",
     shell_complete=completion.moments,
 )
 @click.option(
     "--resource",
     type=ResourceName(),
     metavar="RESOURCE",
-    help="Only this resource: pods, leases.coordination.k8s.io.",
+    help="Print only events of this resource, such as pods or leases.coordination.k8s.io.",
     shell_complete=completion.resources,
 )
 @click.option(
     "-n",
     "--namespace",
     metavar="NAMESPACE",
-    help="Only objects in this namespace.",
+    help="Print only events of objects in this namespace.",
     shell_complete=completion.namespaces,
 )
-@click.option("--name", metavar="NAME", help="Only objects of this name.", shell_complete=completion.object_names)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Print only events of objects with this name.",
+    shell_complete=completion.object_names,
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print at most N events.")
-@click.option("--tail", type=click.IntRange(min=1), metavar="N", help="Begin with the newest N events.")
-@click.option("-f", "--follow", is_flag=True, help="Then print new events until Ctrl-C.")
+@click.option(
+    "--tail",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=("Print only the newest N events; with --follow, new events follow."),
+)
+@click.option("-f", "--follow", is_flag=True, help="After the existing events, print new events until Ctrl-C.")
 @output_option("table", "wide", "json", "jsonl")
 def events(
     loaded: Loaded,
@@ -80,7 +92,8 @@ def events(
         raise click.UsageError("--follow does not work with -o json, which is one document; use -o jsonl")
     if follow and is_copy(loaded):
         raise click.UsageError(
-            "--follow works with --database only; for a server, repeat the command, which copies new events only"
+            "--follow works only with --database; for a server, run the command repeatedly: each run copies only "
+            "new events"
         )
     if limit and tail:
         raise click.UsageError(
@@ -105,7 +118,7 @@ def events(
 
 
 def _before(loaded: Loaded, since: str) -> Revision:
-    """Return the newest revision before the moment `since`."""
+    """Return the revision before the moment `since`."""
     from ctrlmgr.cli.inspect import arguments
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moment_parser
@@ -115,9 +128,9 @@ def _before(loaded: Loaded, since: str) -> Revision:
 
 
 def _before_the_last(log: EventLog, count: int, after: Revision, is_wanted: Callable[[Event], bool]) -> Revision:
-    """Return the revision before the last `count` matching events, `after` if there are fewer.
+    """Return the revision before the last `count` matching events; `after` if there are fewer matching events.
 
-    It reads backwards from the end in growing steps, because the log may be long.
+    The search reads backwards from the end in growing steps, because the log may be long.
     """
     until, step = log.head().revision, _PAGE
     while until > after:
@@ -133,7 +146,8 @@ def _before_the_last(log: EventLog, count: int, after: Revision, is_wanted: Call
 def _pages(log: EventLog, after: Revision, resource: Resource | None, *, follow: bool) -> Iterator[list[Event]]:
     """Yield the existing events, and with `follow` also new ones, page by page.
 
-    If the log was compacted, the remaining events are printed with a note, because a reader prefers them to an error.
+    If the log was compacted, the command prints a note and the remaining events, because these are more useful than an
+    error.
     """
     floor = log.floor(resource)
     if after < floor:

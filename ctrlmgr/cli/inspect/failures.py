@@ -1,4 +1,4 @@
-"""`ctrlmgr failures`: shows failing reconciles, their duration, and their errors."""
+"""`ctrlmgr failures`: shows failing reconciles, how long they have failed, and their errors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Show which reconciles fail, since when, and with which error.")
+@click.command(short_help="Show failing reconciles, with their errors and the time since when they fail.")
 @takes_log
-@click.option("--all", "ended", is_flag=True, help="Include ended failures that the log still stores.")
-@arguments.at_option("The failures at this moment")
+@click.option(
+    "--all", "ended", is_flag=True, help=("Also show failures that have ended, as far as the log still contains them.")
+)
+@arguments.at_option("Show the reconciles that failed at this moment")
 @output_option("table", "wide", "json", "yaml")
 def failures(loaded: Loaded, ended: bool, at: str | None, output: str) -> None:
     """Show the objects whose reconciles fail: controller, object, attempts, since when, next retry and error.
 
-    Each failing object has one line with its newest error, regardless of the number of retries. Conflicts, and a
-    database that is unavailable for a short time, are not failures. `-o wide` adds the tracebacks.
+    Each failing object has one line with its newest error, regardless of the number of retries. Conflicts and short
+    times without a database do not count as failures. `-o wide` adds the tracebacks.
 
     \b
     ctrlmgr failures

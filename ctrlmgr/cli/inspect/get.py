@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ctrlmgr.inspection.resource_lookup import Named
 
 
-@click.command(short_help="Show objects as they were at any revision.")
+@click.command(short_help="Show objects, now or as they were at any revision.")
 @click.argument(
     "wanted",
     nargs=-1,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 @namespace_option
 @takes_log
 @click.option("-A", "--all-namespaces", is_flag=True, help="Show the objects of all namespaces.")
-@at_option("The objects at this moment")
-@click.option("--show-managed-fields", is_flag=True, help="Print metadata.managedFields.")
+@at_option("Show the objects as they were at this moment")
+@click.option("--show-managed-fields", is_flag=True, help="Also print metadata.managedFields of each object.")
 @output_option("table", "wide", "json", "yaml", "name")
 def get(
     loaded: Loaded,
@@ -95,13 +95,13 @@ def get(
 
 
 Found: TypeAlias = "list[tuple[Named, list[Object]]]"
-"""The found objects of each kind in the requested order; kinds without objects are omitted."""
+"""The objects that were found of each kind, in the requested order; kinds without objects are omitted."""
 
 
 def _look(
     database: Database, asked: Sequence[Chosen], place: str | None, revision: Revision | None, custom: CustomKindsAt
 ) -> tuple[Found, list[Chosen]]:
-    """Return the found objects, and the requested names that do not exist."""
+    """Return the objects that were found, and those requested names that do not exist."""
     from ctrlmgr.inspection import historical_state
 
     found: dict[Named, list[Object]] = {}
@@ -146,7 +146,7 @@ def _write_document(items: list[dict[str, Any]], output: str, *, single: bool) -
 def _write_tables(
     found: Found, tables: Sequence[Printer], now: int, *, kinds: bool, wide: bool, namespaces: bool
 ) -> None:
-    """Print one table per kind, separated by empty lines; with `kinds`, names have their kind as a prefix."""
+    """Print one table per kind, separated by empty lines; if `kinds` is true, each name has its kind as a prefix."""
     for index, ((named, objects), table) in enumerate(zip(found, tables, strict=True)):
         if index:
             click.echo()
@@ -155,7 +155,7 @@ def _write_tables(
 
 
 def _printer(obj: Object, custom: CustomKindsAt) -> Printer:
-    """Return the columns of an object's kind, at the revision for a custom kind."""
+    """Return the table columns of an object's kind; for a custom kind, the columns at that revision."""
     from ctrlmgr.engine.kind import GroupVersionKind
     from ctrlmgr.kinds.builtin import builtin_kinds
 
@@ -178,7 +178,7 @@ def _write_table(
     for obj in objects:
         cells = table.cells(obj, now)
         row = [cells[index] for index in kept]
-        row[0] = f"{prefix}{row[0]}"  # kubectl's first column is always the name
+        row[0] = f"{prefix}{row[0]}"  # the name is always the first column of kubectl
         rows.append([obj.namespace, *row] if namespaces else row)
     for line in aligned_columns.lines(["NAMESPACE", *header] if namespaces else header, rows):
         click.echo(line)

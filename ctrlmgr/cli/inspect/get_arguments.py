@@ -1,4 +1,4 @@
-"""Parses the arguments of `ctrlmgr get`: kinds and names, in every form of kubectl."""
+"""Parses the arguments of `ctrlmgr get`: kinds and names, in every form that kubectl accepts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class Chosen(NamedTuple):
-    """A requested kind, and the name of the requested object; None for all."""
+    """A requested kind, and the name of the requested object; None for all objects of the kind."""
 
     named: Named
     name: str | None
 
 
 def chosen(database: Database, arguments: Sequence[str], at: Revision | None = None) -> list[Chosen]:
-    """Parse `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`, with the kinds of a revision.
+    """Parse `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`.
 
-    Several kinds and names mean each name of each kind. Raises `NotFound` for an unknown kind, and `click.UsageError`
-    for mixed forms.
+    Kinds are those that exist at the revision. If several kinds and several names are given, each name is requested for
+    each kind. Raises `NotFound` for an unknown kind, and `click.UsageError` for mixed forms.
     """
     read = _pairs if any("/" in each for each in arguments) else _all
     return list(read(database, arguments, at))

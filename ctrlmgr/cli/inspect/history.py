@@ -14,9 +14,9 @@ from ctrlmgr.settings import Loaded
 @click.command(short_help="Show every change of an object, with author and time.")
 @arguments.takes_object
 @takes_log
-@arguments.at_option("Only changes until this moment")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N changes.")
-@click.option("--show-managed-fields", is_flag=True, help="Include changes of metadata.managedFields.")
+@arguments.at_option("Show only changes until this moment")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show only the newest N changes.")
+@click.option("--show-managed-fields", is_flag=True, help="Also show changes of metadata.managedFields.")
 @output_option("text", "json")
 def history(
     loaded: Loaded,
@@ -30,8 +30,8 @@ def history(
 ) -> None:
     """Show every change of one object, oldest first: its author, time, reconcile and changed fields.
 
-    + marks an added field, - a removed one, ~ a changed one. Items of lists with a merge key are identified by it:
-    status.conditions[type=Ready].
+    + marks an added field, - a removed one, ~ a changed one. Items of lists with a merge key are identified by that
+    key: status.conditions[type=Ready].
 
     \b
     ctrlmgr history endpoints web -n shop

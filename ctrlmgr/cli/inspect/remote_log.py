@@ -1,7 +1,7 @@
-"""The log of a remote server: the options that name it, and the local copy that commands read.
+"""The log of a remote server: the options that select the server, and the local copy of the log.
 
-Guarantees: the output is the same as on the server's machine, limited to what the user may see. The copy is below the
-data directory, one per server and login, and private to its user.
+Guarantees: the output is the same as on the server's machine, limited to the objects that the user may list. Each
+server and login has its own copy below the data directory, which only its user can read.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from ctrlmgr.settings.kubeconfig import Access
 
 FOLDER = "copies"
-"""The directory of copies, within the data directory."""
+"""The directory for copies, within the data directory."""
 _PATH = "/ui/api/log"
 _SERVER = "--server "
-"""The beginning of the origin of a copy's URL; the server's URL follows."""
+"""The prefix of the source of the setting database.url for a copy; the server's URL follows."""
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Named(NamedTuple):
-    """A server and the login, as the options name them."""
+    """A server and the credentials, as the options name them."""
 
     server: str
     token_file: Path | None
@@ -48,10 +48,11 @@ class Named(NamedTuple):
 
 
 def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for a log, a database or a server, to a command; its first argument is the `Loaded` settings.
+    """Add the options that select a log (a database or a server) to a command.
 
-    Without them `cluster` says which log is read. With a server the settings name the copy of its log, and the copy's
-    folder as the data directory, or the file of the log itself.
+    The command's first argument is the `Loaded` settings. Without these options, `current_cluster` chooses the log. If
+    the log is on a server, the settings name the copy of its log, and the folder of the copy as the data directory. If
+    the log's file can be read, the settings name that file instead.
     """
 
     @functools.wraps(function)
@@ -85,14 +86,21 @@ def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _OPTIONS = (
     click.option(
-        "--server", metavar="URL", help="Read the log of this server, limited to the objects that you may list."
+        "--server",
+        metavar="URL",
+        help=("Read the log of the server at this URL, limited to the objects that you may list."),
     ),
-    click.option("--token-file", type=_FILE, metavar="FILE", help="A file with the bearer token for the server."),
+    click.option(
+        "--token-file",
+        type=_FILE,
+        metavar="FILE",
+        help=("A file with the bearer token for the server whose log is read."),
+    ),
     click.option(
         "--kubeconfig",
         type=_FILE,
         metavar="FILE",
-        help="The kubeconfig with the server, unless --server is given, and the credentials; by default kubectl's.",
+        help="The kubeconfig with the credentials and, unless --server is given, the server; by default kubectl's.",
     ),
     click.option(
         "--context",
@@ -103,12 +111,12 @@ _OPTIONS = (
 
 
 def is_copy(loaded: Loaded) -> bool:
-    """Return whether settings name a copy of a server's log."""
+    """Return whether the settings name a local copy of a server's log."""
     return loaded.origins.get("database.url", "").startswith(_SERVER)
 
 
 def shown_log(loaded: Loaded) -> str:
-    """Return what to call the log that a command reads: the server's URL for a copy, otherwise the database's."""
+    """Return the name of the log for messages: the server's URL for a copy, otherwise the database's URL."""
     from ctrlmgr.logging import escape, mask
 
     if is_copy(loaded):
@@ -126,20 +134,23 @@ def _checked(server: str) -> str:
 
 
 def _implied(loaded: Loaded) -> Loaded:
-    """Return settings that name the log of the cluster that kubectl would ask; unchanged if another is meant."""
+    """Return settings that name the log of kubectl's current cluster.
+
+    The unchanged settings if they name another log.
+    """
     access = current_cluster.access_implied(loaded)
     return loaded if access is None else _read(loaded, access, None, None, "")
 
 
 def _read(loaded: Loaded, access: Access, token_file: Path | None, kubeconfig: Path | None, context: str) -> Loaded:
-    """Return settings that name the file of the log of a kubeconfig's cluster, or a copy."""
+    """Return settings that name the log of a kubeconfig's cluster: its file, or a local copy."""
     if token_file is None and (found := current_cluster.local(loaded, access)) is not None:
         return found
     return _copied(loaded, Named(access.server, token_file, kubeconfig, context))
 
 
 def _copied(loaded: Loaded, named: Named) -> Loaded:
-    """Update the copy of a server's log, and return settings that name it."""
+    """Update the local copy of a server's log, and return settings that name the copy."""
     from random import SystemRandom
 
     from ctrlmgr.clock import SystemClock
@@ -159,7 +170,7 @@ def _copied(loaded: Loaded, named: Named) -> Loaded:
 
 
 def _fetch(named: Named) -> Fetch:
-    """Return a function that requests a page from the server; its errors say what to do."""
+    """Return a function that requests a page of events from the server; its errors contain the remedy."""
     from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
     from ctrlmgr.recording.capture.cluster_client import Cluster
 
@@ -171,8 +182,8 @@ def _fetch(named: Named) -> Fetch:
             return asked.request("GET", _PATH, query)
         except Unauthorized as error:
             raise Unauthorized(
-                f"{named.server} does not accept the credentials of {origin}; "
-                "--token-file, --kubeconfig or --context name others"
+                f"{named.server} does not accept the credentials of {origin}; choose others with --token-file, "
+                "--kubeconfig or --context"
             ) from error
         except Forbidden as error:
             needed = f'a ClusterRole with verbs ["get"] on nonResourceURLs ["{_PATH}"] allows it'
@@ -191,7 +202,10 @@ def _fetch(named: Named) -> Fetch:
 
 
 def _access(named: Named) -> Access:
-    """Return the access to the server, with the kubeconfig's authorities and user, or token; raises `SettingsError`."""
+    """Return the access to the server: its authorities, and the user's certificate or token.
+
+    The authorities and the user are those of the kubeconfig. Raises `SettingsError`.
+    """
     from ctrlmgr.settings.kubeconfig import Access, default_files, load, trusting
 
     files = [named.kubeconfig] if named.kubeconfig else default_files(os.environ, Path.home())
@@ -217,7 +231,7 @@ def _token(file: Path) -> str:
 
 @contextmanager
 def _progress(server: str) -> Iterator[Tell]:
-    """Show a progress line on stderr if it is a terminal; yields the function that updates it."""
+    """Show a progress line on stderr if stderr is a terminal; yields the function that updates the line."""
     if not sys.stderr.isatty():
         yield lambda revision, head: None
         return

@@ -10,17 +10,17 @@ from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Show a rollout as a timeline, with the reason of each wait.")
+@click.command(short_help="Show a rollout as a timeline, with the reason for each wait.")
 @arguments.takes_object
 @takes_log
-@arguments.at_option("The rollout at this moment")
+@arguments.at_option("Show the rollout that was the newest at this moment")
 @output_option("text", "json")
 def rollout(loaded: Loaded, kind: str, name: str | None, namespace: str | None, at: str | None, output: str) -> None:
     """Show the newest rollout of a Deployment, StatefulSet or DaemonSet, step by step, from the log.
 
-    It begins with the change of the template. Between two steps it prints the length and the reason of each wait: pods
-    that are not ready, not bound or not yet deleted, pods that a quota refused, a pause. For a Deployment it also
-    prints the number of ready pods, maxUnavailable and maxSurge.
+    The timeline begins with the change of the template. Between two steps, it contains the length and the reason of
+    each wait: pods that are not ready, not bound or not yet deleted, pods that a quota refused, a pause. For a
+    Deployment, it also contains the number of ready pods, maxUnavailable and maxSurge.
 
     \b
     ctrlmgr rollout deployment web -n shop

@@ -1,4 +1,4 @@
-"""`ctrlmgr sql`: queries the log in SQL, or with ready-made questions."""
+"""`ctrlmgr sql`: queries the log with SQL or with ready-made questions."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from ctrlmgr.inspection.database import Database
 
 
-@click.command(short_help="Query the log in SQL, read-only.")
+@click.command(short_help="Query the log with SQL, read-only.")
 @click.argument("question", required=False, shell_complete=completion.questions)
 @click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=completion.question_parameters)
 @takes_log
-@click.option("-c", "--command", "query", metavar="QUERY", help="Run this query and exit.")
+@click.option("-c", "--command", "query", metavar="QUERY", help="Run this SQL query and exit.")
 @click.option(
     "-f",
     "--file",
     type=click.File("r", encoding="utf-8"),
     metavar="FILE",
-    help="Run the queries in a file; - is stdin.",
+    help="Run the SQL queries in this file; - is stdin.",
 )
 @click.option("--audit", is_flag=True, help="Query the audited requests (table `requests`) instead of the log.")
 @click.option("--list", "listed", is_flag=True, help="List the ready-made questions.")
-@click.option("--datasette", is_flag=True, help="Print Datasette's metadata for this log (-m), as JSON.")
+@click.option("--datasette", is_flag=True, help="Print metadata of this log for Datasette (its option -m), as JSON.")
 @output_option("table", "json", "csv")
 def sql(
     loaded: Loaded,
@@ -45,7 +45,7 @@ def sql(
     datasette: bool,
     output: str,
 ) -> None:
-    """Query the log in SQL: with a ready-made QUESTION, with a query of your own, or in an interactive shell.
+    """Query the log with a ready-made QUESTION, with SQL of your own, or in an interactive shell.
 
     docs/sql.md describes the views and the ready-made questions. The connection is read-only. The function
     `objects_at(REVISION)` returns the objects that existed at a revision.
@@ -75,7 +75,7 @@ def sql(
     audit = audit or question in audit_questions()
     if audit and is_copy(loaded):
         raise click.UsageError(
-            "audited requests are stored beside the server, not in its log; run this command on the server's machine"
+            "audited requests are stored on the server's machine, not in its log; run this command there"
         )
     opened = open_requests(loaded.settings.data_path) if audit else open_database(loaded.settings.database_url)
     with opened as database:
@@ -94,7 +94,7 @@ def sql(
 
 
 def _tell_datasette(database: Database, url: str) -> None:
-    """Print Datasette's metadata; raises `click.UsageError` for a database that it cannot open."""
+    """Print the metadata for Datasette; raises `click.UsageError` for a database that Datasette cannot open."""
     from ctrlmgr.cli.output.change_lines import write_json
     from ctrlmgr.inspection.datasette import metadata
 

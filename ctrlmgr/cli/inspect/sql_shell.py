@@ -1,7 +1,7 @@
-"""The shell of `ctrlmgr sql`: runs queries with completion and a history.
+"""The interactive shell of `ctrlmgr sql`, with completion and a history of queries.
 
-Guarantees: a wrong query or Ctrl-C ends that query, not the shell; Ctrl-D ends the shell. Commands other than SQL start
-with a dot.
+Guarantees: an invalid query or Ctrl-C ends that query, not the shell; Ctrl-D ends the shell. Commands that are not SQL
+start with a dot.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Shell:
     """Interprets the lines that a user types."""
 
     def __init__(self, database: Database, output: str) -> None:
-        """Query `database`; print answers in the format `output` until the user changes it."""
+        """Query `database`; results are printed in the format `output` until the user changes the format."""
         self._database = database
         self._output = output
         self._unfinished = ""
@@ -51,11 +51,11 @@ class Shell:
 
     @property
     def prompt(self) -> str:
-        """The prompt of the next line, which continues a query or starts a new one."""
+        """The prompt of the next line; it shows whether the line continues a query or starts a new one."""
         return "   ...> " if self._unfinished else "ctrlmgr> "
 
     def handle(self, line: str) -> bool:
-        """Handle a line; return False if it ends the shell."""
+        """Handle a line; return False if the line ends the shell."""
         if not self._unfinished and line.lstrip().startswith("."):
             return self._command(line)
         self._unfinished += line + "\n"
@@ -71,11 +71,11 @@ class Shell:
         answers.write(custom_views.query(self._database, statement), self._output)
 
     def forget(self) -> None:
-        """Drop the unfinished query."""
+        """Discard the unfinished query."""
         self._unfinished = ""
 
     def complete(self, text: str, number: int) -> str | None:
-        """Return the `number`-th completion of `text`, None if there is none (see readline)."""
+        """Return the `number`-th completion of `text`, from 0; None if there are fewer completions (see readline)."""
         words = _COMMANDS if text.startswith(".") else (*self._names, *questions(), *_WORDS)
         found = sorted({word for word in words if word.lower().startswith(text.lower())})
         return found[number] if number < len(found) else None
@@ -114,7 +114,7 @@ class Shell:
 
 
 def talk(shell: Shell, history: Path | None) -> None:
-    """Read lines until the end, with readline; `history` is the file of earlier lines."""
+    """Read lines with readline until the end of the input; `history` is the file with earlier lines."""
     import readline
 
     readline.set_completer(shell.complete)

@@ -1,4 +1,4 @@
-"""The common part of `ctrlmgr sql` and its shell: ready-made questions, and splitting of statements."""
+"""Code that `ctrlmgr sql` and its shell share: ready-made questions, and splitting of statements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def ask(database: Database, name: str, parameters: tuple[str, ...], output: str) -> None:
-    """Print the answer to a ready-made question; raises `click.UsageError` for an unknown one."""
+    """Print the result of a ready-made question; raises `click.UsageError` for an unknown question."""
     from ctrlmgr.cli.output import answers
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moment_parser
@@ -39,7 +39,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def statements(text: str) -> Iterator[str]:
-    """Yield the statements of a text, split at semicolons outside of strings and comments."""
+    """Yield the statements of a text, which is split at semicolons outside of strings and comments."""
     statement = ""
     for piece in text.split(";"):
         statement += piece + ";"
@@ -47,11 +47,11 @@ def statements(text: str) -> Iterator[str]:
             if meaningful(statement):
                 yield statement.rstrip().removesuffix(";")
             statement = ""
-    if meaningful(statement):  # the last statement needs no semicolon
+    if meaningful(statement):  # the last statement may end without a semicolon
         yield statement.rstrip().removesuffix(";")
 
 
 def meaningful(statement: str) -> bool:
-    """Return whether a statement has more than comments and white space."""
+    """Return whether a statement contains more than comments and white space."""
     lines = (line.strip() for line in statement.splitlines())
     return any(line.strip("; ") and not line.startswith("--") for line in lines)

@@ -1,4 +1,4 @@
-"""`ctrlmgr ui`: prints and opens the link to the page."""
+"""`ctrlmgr ui`: prints the link to the web page, and opens it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ctrlmgr.settings.kubeconfig import Access
 
 _PATIENCE = 5.0
-"""Timeout of the connection to the server, in seconds."""
+"""Timeout for the connection to the server, in seconds."""
 SHOWN_FOR = 30.0
-"""Seconds for which the file with the link exists."""
+"""How long the file with the link exists, in seconds."""
 
 
 @click.command(short_help="Open the web page that shows the log.")
@@ -43,9 +43,11 @@ SHOWN_FOR = 30.0
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
 )
-@click.option("--open/--no-open", "opens", default=None, help="Open it in a browser; the default on a terminal.")
+@click.option(
+    "--open/--no-open", "opens", default=None, help=("Open the page in a browser; this is the default on a terminal.")
+)
 def ui(loaded: Loaded, kubeconfig: Path | None, context: str, opens: bool | None) -> None:
-    """Print a link to the page of a running server, and open it if there is a browser.
+    """Print a link to the web page of a running server, and open it if there is a browser.
 
     The link contains the kubeconfig's token, so keep it secret. The page removes the token from the address at once
     and stores it only until the tab is closed. A browser's command line is visible to all users of the machine.
@@ -70,7 +72,7 @@ def ui(loaded: Loaded, kubeconfig: Path | None, context: str, opens: bool | None
 
 
 def _found(loaded: Loaded, kubeconfig: Path | None, context: str) -> tuple[Access, list[str]]:
-    """Return how to reach the server, and the options by which kubectl reaches it; raises `SettingsError`."""
+    """Return the access to the server, and the options with which kubectl reaches it; raises `SettingsError`."""
     from ctrlmgr.settings.kubeconfig import load
 
     more = ["--context", context] if context else []
@@ -88,7 +90,10 @@ def _found(loaded: Loaded, kubeconfig: Path | None, context: str) -> tuple[Acces
 
 
 def _check(server: str, proxy: str) -> None:
-    """Raise `CtrlmgrError` unless something listens at a server's address. A server behind a proxy is not checked."""
+    """Raise `CtrlmgrError` unless a process listens at the server's address.
+
+    A server behind a proxy is not checked.
+    """
     parts = urlsplit(server)
     if proxy or not parts.hostname:
         return
@@ -102,7 +107,7 @@ def _check(server: str, proxy: str) -> None:
 
 
 def _open(link: str, *, is_secret: bool) -> None:
-    """Open a browser if there is a screen; a text browser would occupy the terminal."""
+    """Open a browser if there is a graphical display, because a browser in text mode would occupy the terminal."""
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         click.echo("no browser was opened: there is no display", err=True)
     elif not is_secret:
@@ -124,7 +129,7 @@ def _show(address: str) -> bool:
 @contextmanager
 def _in_a_file(link: str) -> Iterator[str]:
     """Yield the address of a page that redirects to `link` and that only this user can read; remove it afterwards."""
-    with tempfile.TemporaryDirectory(prefix="ctrlmgr-ui-") as folder:  # created with mode 0700
+    with tempfile.TemporaryDirectory(prefix="ctrlmgr-ui-") as folder:  # the directory is created with mode 0700
         file = Path(folder) / "open.html"
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as page:

@@ -13,7 +13,7 @@ from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 _PROMPT = 2
-"""Lines of the screen for the command and the next prompt."""
+"""Number of screen lines for the command and the next prompt."""
 _FEWEST = 10
 """Minimum number of printed lines on a small screen."""
 
@@ -21,10 +21,25 @@ _FEWEST = 10
 @click.command(short_help="Show the causes of an object's newest change.")
 @arguments.takes_object
 @takes_log
-@arguments.at_option("The newest change at this moment")
-@click.option("--effects", is_flag=True, help="Show the effects of the change instead of its causes.")
-@click.option("--depth", type=click.IntRange(1, 100), default=20, show_default=True, help="Maximum depth of the tree.")
-@click.option("--all", "whole", is_flag=True, help="Draw similar and repeated changes in full.")
+@arguments.at_option("Explain the change that was the newest at this moment")
+@click.option(
+    "--effects",
+    is_flag=True,
+    help=("Show the reconciles that the change triggered, and their writes, instead of its causes."),
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(1, 100),
+    default=20,
+    show_default=True,
+    help=("Maximum number of levels in the tree of causes or effects."),
+)
+@click.option(
+    "--all",
+    "whole",
+    is_flag=True,
+    help=("Draw similar and repeated changes in full, and do not cut the tree to the screen."),
+)
 @output_option("tree", "json", "yaml")
 def why(
     loaded: Loaded,
@@ -39,16 +54,17 @@ def why(
 ) -> None:
     """Show the causes of an object's newest change, as a tree.
 
-    The tree contains the reconcile that wrote the change, all changes that triggered this reconcile, and in turn
-    their causes. A change by a user ends a branch, with the request that wrote it if the request was audited. Similar
-    changes are drawn as one, and a tree is cut to the screen; --all draws everything. With --effects, the tree
+    The tree contains the reconcile that wrote the change, all changes that triggered this reconcile, and in turn their
+    causes. A change by a user ends a branch; if its request was audited, the request is shown. Similar changes are
+    drawn as one, and the tree is cut to the height of the screen; --all draws everything. With --effects, the tree
     contains the reconciles that the change triggered, and their writes.
 
-    Imported changes have no recorded reconciles. Their causes are inferred from the recording; each is marked as
-    inferred, with a reason.
+    Imported changes have no recorded reconciles. Their causes are inferred from the recording, and each one is marked
+    as inferred, with a reason.
 
-    For a pod that our scheduler has handled, the output also lists each node with its score, or with the plugin that
-    rejected it. If a controller fails for the object now, the last line shows its error (`ctrlmgr failures`).
+    For a pod that ctrlmgr's scheduler has handled, the output also lists each node with its score, or with the plugin
+    that rejected the node. If a controller fails for the object now, the last line shows its error (`ctrlmgr
+    failures`).
 
     \b
     ctrlmgr why endpoints web -n shop
@@ -85,7 +101,10 @@ def why(
 
 
 def _fitting(lines: list[str], *, whole: bool) -> list[str]:
-    """Return the lines that fit on the terminal's screen, with the number of omitted ones; all lines elsewhere."""
+    """Return the lines that fit on the terminal's screen, and how many are omitted.
+
+    All lines if stdout is no terminal.
+    """
     room = shutil.get_terminal_size().lines - _PROMPT
     if whole or not sys.stdout.isatty() or len(lines) <= room:
         return lines

@@ -1,4 +1,4 @@
-"""`ctrlmgr compact`: removes old events now."""
+"""`ctrlmgr compact`: removes old events from the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Part(NamedTuple):
-    """The events to remove of a resource, or of all."""
+    """The events to remove: of one resource, or of all resources."""
 
     resource: Resource | None
     before: Revision
@@ -29,7 +29,7 @@ class _Part(NamedTuple):
         return f"events of {self.resource or 'all resources'} superseded up to revision {self.before}"
 
 
-@click.command(short_help="Remove superseded events now.")
+@click.command(short_help="Remove superseded events from the log now.")
 @takes_settings(*DATABASE)
 @click.option(
     "--before",
@@ -38,14 +38,25 @@ class _Part(NamedTuple):
     help="Remove events that were superseded at or before this revision.",
 )
 @click.option(
-    "--older-than", type=Duration(), metavar="DURATION", help="Remove events that were superseded longer ago than this."
+    "--older-than",
+    type=Duration(),
+    metavar="DURATION",
+    help=("Remove events that were superseded longer ago than this."),
 )
-@click.option("--resource", type=ResourceName(), metavar="RESOURCE", help="Only events of this resource, such as pods.")
-@click.option("--keep", type=click.IntRange(min=1), default=1, metavar="N", help="Keep each object's newest N events.")
-@click.option("--api-only", is_flag=True, help="Remove nothing; have servers answer 410 for every older revision.")
+@click.option(
+    "--resource", type=ResourceName(), metavar="RESOURCE", help=("Remove only events of this resource, such as pods.")
+)
+@click.option(
+    "--keep", type=click.IntRange(min=1), default=1, metavar="N", help=("Keep the newest N events of each object.")
+)
+@click.option(
+    "--api-only", is_flag=True, help=("Remove nothing, but let servers answer requests for older revisions with 410.")
+)
 @click.option("--dry-run", is_flag=True, help="Print the number of events to remove, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--shrink", is_flag=True, help="Then rewrite the database, which returns free space to the disk.")
+@click.option(
+    "--shrink", is_flag=True, help=("After the removal, rewrite the database, which returns free space to the disk.")
+)
 def compact(
     loaded: Loaded,
     before: int | None,
@@ -57,16 +68,16 @@ def compact(
     yes: bool,
     shrink: bool,
 ) -> None:
-    """Remove superseded events by the settings' rules or by options; the current state of every object is kept.
+    """Remove superseded events by the rules in the settings or by options. The current state of every object is kept.
 
     Without --before or --older-than, the rules of [compaction.resources] apply, as in `ctrlmgr serve`. Removed events
-    cannot be restored; export those that you may need first.
+    cannot be restored, so export the events that you may need first.
 
-    New events use the free space in the database. --shrink returns it to the disk; until that is done, it needs the
-    same space again, and writers wait.
+    New events reuse the free space in the database. --shrink returns that space to the disk. While --shrink runs, it
+    needs as much additional space as the database, and writers wait.
 
-    With --api-only the API forgets and the log does not: servers answer watches, continue tokens and exact lists
-    of revisions up to now with 410, as after a compaction of etcd. Running servers do so at once.
+    With --api-only, the log keeps all events. Servers answer watches, continue tokens and exact lists of revisions up
+    to now with 410, as after a compaction of etcd. This applies to running servers immediately.
 
     \b
     ctrlmgr compact --dry-run
@@ -114,9 +125,9 @@ def _compact_api(loaded: Loaded) -> None:
     author = Author(API_SERVER.name, f"ctrlmgr-compact/{__version__}")
     with opened_log(loaded) as log:
         client = LogClient(log, author=author, clock=SystemClock(), new_uid=lambda: new_uid(random))
-        oldest = log.head().revision + 1  # the compaction's own revision: every revision until now is older
+        oldest = log.head().revision + 1  # the revision of the compaction itself; every revision before it is older
         compact_api(log, client, oldest)
-    click.echo(f"the API answers 410 for revisions before {oldest}; the log has kept everything")
+    click.echo(f"the API answers 410 for revisions before {oldest}; the log has kept all events")
 
 
 def _compact(log: SQLLog, parts: Sequence[_Part], *, asks: bool, shrinks: bool) -> None:
@@ -156,7 +167,7 @@ def _now() -> int:
 
 
 def _by_the_rules(loaded: Loaded, log: SQLLog) -> Iterator[_Part]:
-    """Yield the parts that `serve` would compact now."""
+    """Yield the events that the compaction of `serve` would remove now."""
     from ctrlmgr.controllers.compaction.controller import newest_secret_to_forget, newest_to_compact
 
     rules = loaded.settings.compaction

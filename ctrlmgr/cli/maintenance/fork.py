@@ -12,21 +12,22 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Create a new log that begins with the history of this one.")
+@click.command(short_help="Create a new log that begins with the history of an existing log.")
 @takes_settings("data_dir")
-@arguments.at_option("The last revision of the copied history")
-@click.option("--from", "source", metavar="URL", help="The log to fork; by default that of the settings.")
+@arguments.at_option("The last revision that the fork contains")
+@click.option("--from", "source", metavar="URL", help="The log that is forked; by default the log of the settings.")
 @click.option(
     "--database",
     required=True,
     metavar="URL",
-    help="The new log: an empty database; it is created if it does not exist.",
+    help="The database of the new log; it must be empty, and it is created if it does not exist.",
 )
 def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> None:
-    """Create a new log that equals this one up to a revision, and is independent from there on.
+    """Create a new log that equals an existing log up to a revision, and is independent after that revision.
 
-    The fork has the same revisions, histories and causes, and a new UUID; `ctrlmgr verify` checks all of it. For
-    example, you can serve yesterday's cluster from a fork and try other changes on it. This log is only read.
+    The fork has the same revisions, histories and causes, and a new UUID; `ctrlmgr verify` can check the whole fork.
+    For example, you can serve yesterday's cluster from a fork and try other changes there. The existing log is not
+    changed.
 
     \b
     ctrlmgr fork --at 1200 --database sqlite:///try.db
@@ -43,7 +44,7 @@ def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> N
     configure_logging(loaded.settings)
     source = source or loaded.settings.database_url
     if source == database:
-        raise SettingsError("--database is the log to fork; choose another one for the fork")
+        raise SettingsError("--database is the log to fork; choose another database for the fork")
     with open_database(source) as opened:
         revision = arguments.moment(opened, at)
         clock, source_of_uuids = SystemClock(), random.SystemRandom()

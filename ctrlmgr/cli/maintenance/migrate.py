@@ -10,13 +10,13 @@ from ctrlmgr.cli.options import DATABASE, configure_logging, takes_settings
 from ctrlmgr.settings import Loaded
 
 
-@click.command(short_help="Create or update the schema of a database.")
+@click.command(short_help="Create the event log in a database, or update its schema.")
 @takes_settings(*DATABASE)
 def migrate(loaded: Loaded) -> None:
     """Create the event log in a database, or update its schema.
 
-    The update is one transaction. Running the command repeatedly or concurrently is safe. `ctrlmgr serve` does the
-    same at its start.
+    The update is one transaction, so it is safe to run the command repeatedly or concurrently. `ctrlmgr serve` also
+    creates or updates the schema at its start.
 
     \b
     ctrlmgr migrate

@@ -13,7 +13,9 @@ from ctrlmgr.settings import Loaded
 @arguments.takes_object
 @takes_settings(*DATABASE, "database.anchor", "database.anchor_key")
 @click.option(
-    "--superseded", is_flag=True, help="Remove the superseded states of an existing object; its current state is kept."
+    "--superseded",
+    is_flag=True,
+    help=("Remove the superseded states of an object that still exists; its current state is kept."),
 )
 @click.confirmation_option(
     "--yes", help="Do not ask for confirmation.", prompt="Remove all its payloads? This cannot be undone."
@@ -21,10 +23,10 @@ from ctrlmgr.settings import Loaded
 def purge(loaded: Loaded, kind: str, name: str | None, namespace: str | None, superseded: bool) -> None:
     """Remove every payload of a deleted object, such as a Secret, from the log.
 
-    The log keeps the object's name, the times and authors of its changes, and a digest of each payload, so
-    `ctrlmgr verify` can still check the hash chain. The database is rewritten, because free pages would still contain
-    the payloads; on PostgreSQL, this needs the owner of the tables. A server may run at the same time; it may hold the
-    payloads in memory until it stops. Backups, standbys and archives are not changed.
+    The log keeps the object's name, the times and authors of its changes, and a digest of each payload, so `ctrlmgr
+    verify` can still check the hash chain. The database is rewritten, because free pages would still contain the
+    payloads. On PostgreSQL, only the owner of the tables can do this. A server may run at the same time, but it may
+    keep the payloads in memory until it stops. Backups, standbys and archives are not changed.
 
     \b
     ctrlmgr purge secret db-password -n shop

@@ -1,4 +1,4 @@
-"""`ctrlmgr repair`: repairs the claims of addresses and node ports, or only reports errors."""
+"""`ctrlmgr repair`: repairs the allocations of ClusterIPs and node ports, or only reports errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Row(NamedTuple):
-    """A finding as a row of the output."""
+    """One error that the repair found, as a row of the output."""
 
     REASON: str
     OBJECT: str
@@ -33,15 +33,15 @@ class _Row(NamedTuple):
 
 @click.command(short_help="Repair the allocations of ClusterIPs and node ports.")
 @takes_settings(*DATABASE, "service.cluster_ip_range", "service.node_port_range")
-@click.option("--dry-run", is_flag=True, help="Print the errors and the repairs, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the errors and the possible repairs, and change nothing.")
 @output_option("table", "json")
 def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     """Compare the Services with the allocations of ClusterIPs and node ports, and repair the allocations.
 
-    `ctrlmgr serve` does the same at its start and every three minutes; it may run at the same time. Missing and
-    wrong allocations are repaired, unused ones are released. Errors that need a decision, such as two Services with one
-    address, are reported in the output and as Events. The exit code is 1 if such errors are left; with --dry-run, if
-    there are any errors.
+    `ctrlmgr serve` does the same at its start and every three minutes; a server may run at the same time. Missing and
+    wrong allocations are repaired, and unused allocations are released. Errors that need a decision, such as two
+    Services with one address, are reported in the output and as Events. The exit code is 1 if such errors remain. With
+    --dry-run, it is 1 if there are any errors.
 
     \b
     ctrlmgr repair --dry-run
@@ -71,7 +71,7 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
 
 
 def _internal(log: EventLog) -> LogClient:
-    """Return a client that writes claims of ports, which are not API objects."""
+    """Return a client that writes the allocations of node ports, which are not API objects."""
     from ctrlmgr import __version__
     from ctrlmgr.authentication.user import API_SERVER
     from ctrlmgr.client import LogClient
@@ -89,7 +89,7 @@ def _internal(log: EventLog) -> LogClient:
 
 
 def _client(log: EventLog) -> EngineClient:
-    """Return a client that writes IPAddresses and Events as the API does."""
+    """Return a client that writes IPAddresses and Events with the same checks as the API."""
     from ctrlmgr import __version__
     from ctrlmgr.admission.plugin_registry import default_chain
     from ctrlmgr.authentication.user import API_SERVER
@@ -108,7 +108,10 @@ def _client(log: EventLog) -> EngineClient:
 
 
 def _repaired(run: Callable[[], Sequence[Handled]]) -> Iterator[_Row]:
-    """Repeat the repair until every leak was seen often enough; each round reads one revision, so it needs no pause."""
+    """Repeat the repair until every leak was found often enough.
+
+    Each round reads one revision, so it needs no pause between rounds.
+    """
     from ctrlmgr.controllers.repair.controller import SIGHTINGS, Outcome
 
     for turn in range(1, SIGHTINGS + 1):

@@ -1,4 +1,4 @@
-"""`ctrlmgr restore`: accepts a database that is older than its anchor."""
+"""`ctrlmgr restore`: accepts a database that is older than its anchor, for example after a restored backup."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from ctrlmgr.cli.options import DATABASE, opened_log, takes_settings
 from ctrlmgr.settings import Loaded
 
 _MARGIN = 1_000_000
-"""Number of revisions that are skipped after the anchor, which is at most a second behind the log."""
+"""Number of revisions that are skipped after the anchor's revision; the anchor is at most a second behind the log."""
 
 
-@click.command(short_help="Accept a database that lost its newest events.")
+@click.command(short_help="Accept a database that has lost its newest events.")
 @takes_settings(*DATABASE, "database.anchor", "database.anchor_key")
 @click.option(
-    "--above", type=click.IntRange(min=0), metavar="REV", help="The newest revision that a lost event can have."
+    "--above", type=click.IntRange(min=0), metavar="REV", help="The newest revision that a lost event can have had."
 )
 @click.option(
-    "--reason", default="restored from a backup", help="The reason, which is stored in the log.", show_default=True
+    "--reason",
+    default="restored from a backup",
+    help="The reason for the restore, which is stored in the log.",
+    show_default=True,
 )
 @click.confirmation_option(
     "--yes", help="Do not ask for confirmation.", prompt="Accept this database, without the missing events?"
@@ -25,9 +28,9 @@ _MARGIN = 1_000_000
 def restore(loaded: Loaded, above: int | None, reason: str) -> None:
     """Accept a database that is older than its anchor as a new incarnation of the log.
 
-    A database that was restored from a backup lacks its newest events. Clients may have seen their revisions, so the
-    log must not use these again: it continues with much higher revisions and a new UUID, and all watches list again.
-    The anchor contains the newest revision; without an anchor, give --above.
+    A database that was restored from a backup lacks its newest events. Clients may have seen the revisions of these
+    events, so the log must not use them again. Therefore the log continues with much higher revisions and a new UUID,
+    and all watching clients list again. The anchor contains the newest revision; without an anchor, give --above.
 
     \b
     ctrlmgr restore --yes
@@ -45,7 +48,8 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
         if known is None:
             raise click.UsageError("there is no anchor with the newest revision of the log; give --above REV")
         above = known.revision + _MARGIN
-    # The log is opened with another anchor than the one it contradicts; the new one replaces it at the end.
+    # The log is opened with another anchor than the one that it contradicts; at the end, the new anchor replaces that
+    # one.
     beside = path.with_name(f"{path.name}.restored") if path else None
     with opened_log(loaded, anchor=beside) as log:
         head = log.begin_epoch(reason, above=above)

@@ -1,6 +1,6 @@
 """`ctrlmgr verify`: checks whether the log is unchanged.
 
-Guarantees: it writes neither the log nor an anchor, which may be the only evidence.
+Guarantees: the command changes neither the log nor an anchor, because both may be the only evidence.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def verify(loaded: Loaded, output: str) -> int:
 
     The hash chain detects changed, missing, added and reordered events. The anchor, a small file outside the database,
     detects that the newest events are missing, or that the whole chain was replaced. The file of --anchor may contain
-    many anchors, one per line; the log is compared with each of them. --anchor-key verifies their signatures; its
-    public half is enough. If the log is damaged, the command prints the first damaged revision and exits with code 1.
+    many anchors, one per line; the log is compared with each of them. --anchor-key verifies the signatures of the
+    anchors; the public half of the key is enough. If the log is damaged, the command prints the first damaged revision
+    and exits with code 1.
 
     \b
     ctrlmgr verify
@@ -59,7 +60,9 @@ def verify(loaded: Loaded, output: str) -> int:
             held = _hold(log, loaded.settings)
     except Stopped:
         click.echo(
-            f"stopped: the first {checked:,} events are intact; `ctrlmgr verify` starts again from the first", err=True
+            f"stopped: the first {checked:,} events are intact; the next `ctrlmgr verify` starts again from the "
+            "first event",
+            err=True,
         )
         return ExitCode.INTERRUPTED
     except (LogCorrupt, LogRolledBack) as error:
@@ -83,7 +86,7 @@ class _Held(NamedTuple):
 
 
 def _hold(log: SQLLog, settings: Settings) -> _Held:
-    """Check a log against its anchors; raises `LogCorrupt` or `LogRolledBack` if they differ."""
+    """Check a log against its anchors; raises `LogCorrupt` or `LogRolledBack` if the log contradicts them."""
     from ctrlmgr.eventlog.anchor import check, parse
     from ctrlmgr.eventlog.anchor_signing import fingerprint, read_public_key
 
@@ -121,7 +124,7 @@ def _report_damage(error: LogCorrupt | LogRolledBack, output: str) -> int:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on stderr if it is a terminal; yields the function that takes the number of events."""
+    """Show a progress bar on stderr if stderr is a terminal; yields the function that receives the number of events."""
     if not sys.stderr.isatty():
         yield lambda events: None
         return

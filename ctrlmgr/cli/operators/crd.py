@@ -1,4 +1,4 @@
-"""`ctrlmgr crd`: prints or applies the definitions of kinds that are Python classes."""
+"""`ctrlmgr crd`: prints or applies the CustomResourceDefinitions of kinds that are Python classes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from ctrlmgr.cli.options import output_option
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="Print or apply the definitions of an app's kinds.")
+@click.command(short_help="Print or apply the CustomResourceDefinitions of an app's kinds.")
 @click.argument("places", nargs=-1, required=True, metavar="MODULE:NAME...")
-@click.option("--apply", "applies", is_flag=True, help="Apply them to a cluster, and print the result of each.")
-@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
+@click.option(
+    "--apply", "applies", is_flag=True, help=("Apply the definitions to a cluster, and print the result of each one.")
+)
+@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the cluster; by default kubectl's.")
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
 )
 @output_option("yaml", "json")
 def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context: str, output: str) -> None:
-    """Print the CustomResourceDefinitions of classes, or of all kinds of an app.
+    """Print the CustomResourceDefinitions of given classes, or of all kinds of an app.
 
     --apply creates definitions and updates existing ones. If an existing definition contradicts the class, the command
     does not change it, prints the contradiction, and fails.

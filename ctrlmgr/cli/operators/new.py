@@ -1,4 +1,4 @@
-"""`ctrlmgr new`: writes a project for a new operator."""
+"""`ctrlmgr new`: creates a project for a new operator."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ import click
 
 @click.command(short_help="Create a project for an operator of your own.")
 @click.argument("name")
-@click.option("--group", default="example.com", metavar="GROUP", show_default=True, help="The API group of its kind.")
+@click.option(
+    "--group",
+    default="example.com",
+    metavar="GROUP",
+    show_default=True,
+    help=("The API group of the kind that the operator defines."),
+)
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="The directory of the project; by default a new one with its name.",
+    help="The directory of the project; by default a new directory with the project's name.",
 )
-@click.option("--deploy", is_flag=True, help="Also write a Dockerfile, and a Deployment with the operator's rights.")
+@click.option(
+    "--deploy", is_flag=True, help=("Also create a Dockerfile, and a Deployment with the operator's RBAC rights.")
+)
 def new(name: str, group: str, directory: Path | None, deploy: bool) -> None:
     """Create a small project: a kind, a controller, and tests that pass.
 
-    Its pyproject.toml requires this ctrlmgr: the same directory, wheel or commit.
+    The project's pyproject.toml requires this installation of ctrlmgr: the same directory, wheel or commit.
 
     \b
     ctrlmgr new shop

@@ -1,4 +1,4 @@
-"""`ctrlmgr rbac`: the rights that an app uses, as objects to apply."""
+"""`ctrlmgr rbac`: prints the RBAC rights that an app uses, as objects to apply."""
 
 from __future__ import annotations
 
@@ -17,31 +17,42 @@ if TYPE_CHECKING:
     from ctrlmgr.framework.app_permissions import Right
 
 
-@click.command(short_help="Print the rights that an app uses.")
+@click.command(short_help="Print the RBAC rights that an app uses, as objects to apply.")
 @click.argument("place", metavar="MODULE:NAME|FILE")
 @click.option(
     "--tests",
     multiple=True,
     metavar="PATH",
-    help="Run these tests with pytest, and add the rights that the app uses in them; may be repeated.",
+    help="Run these tests with pytest, and add the rights that the app uses in the tests; may be repeated.",
 )
 @click.option(
-    "--name", default="", metavar="NAME", help="The name of the ServiceAccount and the roles; by default the app's."
+    "--name",
+    default="",
+    metavar="NAME",
+    help=("The name of the ServiceAccount and of the roles; by default the app's name."),
 )
 @click.option(
     "--namespace", default="default", metavar="NS", show_default=True, help="The namespace in which the app runs."
 )
-@click.option("--within", default="", metavar="NS", help="Grant the rights in this namespace only (`run --namespace`).")
-@click.option("--no-definitions", is_flag=True, help="Omit the rights to define the app's kinds.")
-@click.option("--image", default="", metavar="IMAGE", help="Add a Deployment that runs the app from this image.")
+@click.option(
+    "--within",
+    default="",
+    metavar="NS",
+    help=("Grant the rights in this namespace only, for apps that run with `ctrlmgr run --namespace`."),
+)
+@click.option("--no-definitions", is_flag=True, help="Omit the rights to create the definitions of the app's kinds.")
+@click.option(
+    "--image", default="", metavar="IMAGE", help=("Also print a Deployment that runs the app from this image.")
+)
 def rbac(
     place: str, tests: tuple[str, ...], name: str, namespace: str, within: str, no_definitions: bool, image: str
 ) -> None:
     """Print a ServiceAccount with the rights that an app uses, as YAML.
 
-    The rights follow from the declarations of the app's controllers. Rights for deletions, and for writes of kinds
-    that no controller lists in owns=, are observed in the app's tests, which use `ctrlmgr.testing.Harness`. An
-    app with admission functions also gets the rights to register its webhooks; --image adds their Service.
+    The rights follow from the declarations of the app's controllers. Rights for deletions, and for writes of kinds that
+    no controller lists in owns=, do not follow from declarations. --tests observes them in the app's tests, which use
+    `ctrlmgr.testing.Harness`. An app with admission functions also gets the rights to register its webhooks; --image
+    adds their Service.
 
     \b
     ctrlmgr rbac shop:app --tests tests --namespace shop | kubectl apply -f -
@@ -63,7 +74,10 @@ def rbac(
 
 
 def _observed(app: App, tests: tuple[str, ...]) -> list[Right]:
-    """Run tests and return the rights that controllers of an app used in them; raises `SettingsError` if they fail."""
+    """Run tests and return the rights that an app's controllers used during the tests.
+
+    Raises `SettingsError` if the tests fail.
+    """
     if not tests:
         return []
     from ctrlmgr.framework.controller_building import descriptors

@@ -21,14 +21,14 @@ _SERVED_ONLY = ("enabled", "apps", "start_interval", "kube_api_qps", "kube_api_b
 _NOT_HERE = tuple(f"controllers.{name}" for name in _SERVED_ONLY)
 DEFAULT_QPS = 20.0
 DEFAULT_BURST = 30
-"""The defaults of kube-controller-manager: requests a second, and at once."""
+"""The defaults of kube-controller-manager: average requests per second, and requests at once."""
 OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 
 
-@click.command(short_help="Run controllers against a cluster.")
+@click.command(short_help="Run controllers in this process, against any cluster.")
 @click.argument("apps", nargs=-1, required=True, metavar="APP...")
 @takes_settings(*LOG, *LEADER_ELECTION, *OPTIONS)
-@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
+@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the cluster; by default kubectl's.")
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
 )
@@ -37,45 +37,50 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
     "--namespace",
     default="",
     metavar="NAMESPACE",
-    help="Watch the objects of this namespace only; the Lease is there, too, unless you set its namespace.",
+    help="Watch only objects of this namespace; the Lease is also in this namespace, unless you set its namespace.",
 )
 @click.option(
     "--kube-api-qps",
     default=DEFAULT_QPS,
     metavar="COUNT",
     show_default=True,
-    help="Maximum requests per second on average; 0 for no limit.",
+    help="Maximum API requests per second on average; 0 for no limit.",
 )
 @click.option(
     "--kube-api-burst",
     default=DEFAULT_BURST,
     metavar="COUNT",
     show_default=True,
-    help="Maximum requests that are sent at once.",
+    help="Maximum API requests that are sent at once.",
 )
 @click.option(
     "--status-address",
     metavar="HOST:PORT",
     help="Serve /metrics, /healthz and /readyz on this address, over HTTP without TLS.",
 )
-@click.option("--no-definitions", is_flag=True, help="Do not install the definitions of the apps' kinds.")
-@click.option("--no-admission", is_flag=True, help="Do not serve the admission functions of apps as webhooks.")
+@click.option(
+    "--no-definitions", is_flag=True, help=("Do not install the CustomResourceDefinitions of the apps' kinds.")
+)
+@click.option("--no-admission", is_flag=True, help="Do not serve the admission functions of the apps as webhooks.")
 @click.option(
     "--webhook-url",
     default="",
     metavar="URL",
-    help="The URL under which the API server calls the webhooks of this process, such as https://10.0.0.7:9443.",
+    help="The URL at which the API server calls the webhooks of this process, such as https://10.0.0.7:9443.",
 )
 @click.option(
     "--webhook-service",
     default="",
     metavar="NAMESPACE/NAME",
-    help="The Service through which the API server reaches the webhooks, at its port 443.",
+    help="The Service through which the API server reaches the webhooks of this process, at port 443 of the Service.",
 )
 @click.option(
     "--webhook-listen",
     metavar="HOST:PORT",
-    help="The address of the webhooks; by default the port of the URL, 9443 behind a Service, else a free port.",
+    help=(
+        "The address on which the webhooks listen; by default the port of --webhook-url, 9443 behind a Service, "
+        "else a free port."
+    ),
 )
 def run(
     loaded: Loaded,
@@ -95,11 +100,11 @@ def run(
     """Run controllers against a cluster, until Ctrl-C or SIGTERM.
 
     An APP is `module:attribute`, a file such as `shop.py`, the name of an app that an installed package has, or
-    `builtin:NAME,…` for built-in controllers. Among processes with the same Lease, only the leader works.
+    `builtin:NAME,…` for built-in controllers. If several processes share a Lease, only the leader runs its controllers.
     The Lease has the name of the apps, unless `--leader-elect-resource-name` sets it.
 
-    The process serves the admission functions of apps as webhooks. It registers them when it starts, and removes them
-    when it stops. If the API server runs on another machine, give `--webhook-url` or `--webhook-service`.
+    The process serves the admission functions of apps as webhooks. It registers the webhooks when it starts, and
+    removes them when it stops. If the API server runs on another machine, give `--webhook-url` or `--webhook-service`.
 
     \b
     ctrlmgr run shop.py
@@ -137,10 +142,10 @@ def run_against(
     installs: bool = True,
     webhooks: WebhookOptions | None = None,
 ) -> None:
-    """Run controllers against the cluster of `access` until a signal; the Lease is named in the settings.
+    """Run controllers against the cluster of `access` until a signal; the settings name the Lease.
 
-    `qps` is requests a second, `burst` how many may be sent at once. If it `installs`, definitions of the apps' kinds
-    are installed first.
+    `qps` is the number of requests per second, and `burst` the number that may be sent at once. If `installs` is true,
+    the definitions of the apps' kinds are installed first.
     """
     from ctrlmgr import interpreter
     from ctrlmgr.api.resource import Key

@@ -1,1 +1,1 @@
-"""Output of commands: lines, columns, trees and progress bars for people, JSON and CSV for programs."""
+"""Output of commands: lines, columns, trees and progress bars for users; JSON and CSV for programs."""

@@ -1,8 +1,8 @@
-"""Prints answers of `ctrlmgr sql`: a table for people, JSON or CSV for programs.
+"""Prints results of `ctrlmgr sql`: a table for users, JSON or CSV for programs.
 
-Guarantees: on a terminal, a table fits the width, and long values are wrapped; nothing is cut, there or in a pipe. If
-columns would be too narrow, each row becomes a list of values. A column with JSON is printed by `-o json` as JSON, not
-as a string.
+Guarantees: on a terminal, long values are wrapped so that a table fits the width. No value is cut, neither on a
+terminal nor in a pipe. If columns would be too narrow, each row becomes a list of values. A column with JSON is printed
+by `-o json` as JSON, not as a string.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ctrlmgr.logging import escape
 
 FORMATS = ("table", "json", "csv")
 _BETWEEN = 2
-"""Characters between columns of a table."""
+"""The characters that separate the columns of a table."""
 _LINES = 6
-"""Maximum number of lines of a value in a column."""
+"""Maximum number of lines of a value in a table column."""
 
 _JSON = frozenset({"body", "changes", "labels", "ports", "triggers"})
 
 
 def write(answer: Rows, output: str) -> None:
-    """Print an answer in the format `output`."""
+    """Print a query result in the format `output`."""
     if output == "json":
         click.echo(terminal_documents.json_text(json.dumps(_records(answer), indent=2, ensure_ascii=False)))
     elif output == "csv":
@@ -48,7 +48,7 @@ def _records(answer: Rows) -> list[dict[str, Any]]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a value for JSON; the databases have more types than JSON."""
+    """Return a database value as a JSON value, because databases have types that JSON lacks."""
     if isinstance(value, str) and name in _JSON and value[:1] in ("{", "["):
         return json.loads(value)
     if value is None or isinstance(value, str | int | float | list | dict):
@@ -108,7 +108,7 @@ def _is_number(values: Iterable[Any]) -> bool:
 
 
 def heading(name: str, width: int) -> str:
-    """Return a column's name broken at words into lines of at most this width."""
+    """Return the name of a column, broken at words into lines of at most this width."""
     lines = [""]
     for word in name.replace("_", "_\0").split("\0"):
         if lines[-1] and len(lines[-1]) + len(word) > width:
@@ -118,9 +118,9 @@ def heading(name: str, width: int) -> str:
 
 
 def shared(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool], room: int) -> list[int]:
-    """Return the widths of columns that fit into `room` together.
+    """Return widths of the columns that together fit into `room` characters.
 
-    Headings are broken first, then texts, the longest first; numbers stay whole.
+    Headings are broken first, then text columns, the longest column first; columns of numbers keep their width.
     """
     from rich.cells import cell_len
 
@@ -137,7 +137,7 @@ def shared(names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequen
 
 
 def _widened(widths: list[int], wanted: list[int], left: int) -> list[int]:
-    """Return the widths with the remaining room given to columns that need it, from the first on."""
+    """Return the widths, with the remaining room given to columns that need more, beginning with the first column."""
     given = []
     for width, want in zip(widths, wanted, strict=True):
         more = min(left, want - width)
@@ -147,7 +147,7 @@ def _widened(widths: list[int], wanted: list[int], left: int) -> list[int]:
 
 
 def fitted(widths: list[int], room: int) -> list[int]:
-    """Return widths that fit into `room`: the widest columns are reduced, evenly."""
+    """Return widths that together fit into `room`: the widest columns are reduced evenly."""
     given = dict.fromkeys(range(len(widths)), 1)
     for left, index in enumerate(sorted(given, key=lambda each: widths[each])):
         share = room // (len(widths) - left)

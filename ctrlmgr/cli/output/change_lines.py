@@ -1,6 +1,6 @@
-"""Prints changes: as lines for people, as plain JSON values for programs.
+"""Prints changes of objects: lines for users, plain JSON values for programs.
 
-Guarantees: colour only on a terminal; control characters in stored values are printed as escapes.
+Guarantees: colour is used only on a terminal. Control characters in stored values are printed as escapes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def write_document(document: Any, output: str) -> None:
 
 
 def subject(resource: Resource, key: Key) -> str:
-    """Return the text for an object: `pods shop/web-0`."""
+    """Return the name of an object for output: `pods shop/web-0`."""
     return click.style(f"{escape(str(resource))} {escape(str(key))}", bold=True)
 
 
@@ -59,24 +59,24 @@ def _cut(text: str, widest: int | None) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a JSON value as text; empty for an absent one."""
+    """Return a JSON value as text; the empty string for an absent value."""
     return "" if value is ABSENT else escape(msgspec.json.encode(value).decode())
 
 
 def plain(difference: Difference) -> dict[str, Any]:
-    """Return a difference as plain JSON values, without `from` or `to` if that side is absent."""
+    """Return a difference as plain JSON values; `from` or `to` is omitted if the field is absent on that side."""
     sides = {"from": difference.before, "to": difference.after}
     return {"path": difference.path, **{side: value for side, value in sides.items() if value is not ABSENT}}
 
 
 def written_by(author: Author) -> str:
-    """Return the text for an author: `alice (kubectl/v1.36)`."""
+    """Return the name of an author for output: `alice (kubectl/v1.36)`."""
     actor = escape(author.actor) or "an unknown user"
     return f"{actor} ({escape(author.user_agent)})" if author.user_agent else actor
 
 
 def reconcile_of(author: Author) -> str:
-    """Return the text for an author's reconcile: `shop/web by endpoint-controller`; empty if there is none."""
+    """Return the name of an author's reconcile, `shop/web by endpoint-controller`; empty without a reconcile."""
     if not author.controller:
         return ""
     parts = [f"{escape(author.key)} by {escape(author.controller)}"]
@@ -100,7 +100,7 @@ def write_change(change: Change, found: Sequence[Difference]) -> None:
     if reconcile := reconcile_of(change.author):
         click.echo(f"    reconcile {reconcile}")
     if change.before is None and change.type.name != "ADDED":
-        click.echo("    (the state before was compacted)")
+        click.echo("(the earlier state was compacted)")
     for difference in found:
         click.echo(f"    {told(difference)}")
 

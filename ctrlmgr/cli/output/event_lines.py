@@ -1,7 +1,7 @@
-"""Prints the output of `ctrlmgr events`: columns for people, JSON for programs.
+"""Prints the output of `ctrlmgr events`: columns for users, JSON for programs.
 
 Guarantees: each event is printed as soon as it is read. Control characters in names and actors are printed as escapes.
-`jsonl` lines have the fields of a recording, and some more.
+`jsonl` lines have all fields of a recording, and some additional fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Lookup = Callable[[int], Reconcile | None]
 
 
 def write(events: Iterable[Event], log: EventLog, output: str) -> None:
-    """Print `events` in the format `output`; their reconciles are read from `log`."""
+    """Print `events` in the format `output`; the reconciles that wrote the events are read from `log`."""
 
     @functools.lru_cache(maxsize=1000)
     def reconcile(id: int) -> Reconcile | None:
@@ -44,7 +44,10 @@ def _lines(events: Iterable[Event], reconcile: Lookup, output: str) -> Iterator[
 
 
 def _table(events: Iterable[Event], reconcile: Lookup, columns: dict[str, int]) -> Iterator[str]:
-    """Yield aligned lines; a column grows at a wider value, so no line waits for later ones."""
+    """Yield aligned lines.
+
+    A column becomes wider when a wider value arrives, so no line waits for later lines.
+    """
     widths = dict(columns)
     yield _row(dict(zip(widths, widths, strict=True)), widths)
     for event in events:
@@ -123,7 +126,7 @@ def _reconcile_fields(known: Reconcile) -> dict[str, Any]:
 
 
 def _shown(event: Event) -> Any:
-    """Return the object of an event, without values of Secrets."""
+    """Return the object of an event; the values of Secrets are removed."""
     from ctrlmgr.inspection.secret_redaction import masked
 
     raw = msgspec.Raw(event.object.wire())

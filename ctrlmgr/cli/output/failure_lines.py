@@ -1,4 +1,4 @@
-"""Formats failures as a table, and as one line each."""
+"""Formats failing reconciles as a table, or as one line each."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _ON_CHANGE = "on the next change"
 
 
 def table(found: Sequence[Failure]) -> Iterator[str]:
-    """Yield the lines of a table of failures."""
+    """Yield the lines of a table of failing reconciles."""
     yield from aligned_columns.lines(_HEADER, [_row(each) for each in found])
 
 
 def with_tracebacks(found: Sequence[Failure]) -> Iterator[str]:
-    """Yield the lines of each failure with its traceback."""
+    """Yield one line per failing reconcile, followed by its traceback."""
     for each in found:
         yield line(each)
         yield from (f"    {escape(text)}" for text in each.traceback.splitlines())
 
 
 def line(failure: Failure) -> str:
-    """Return a failure as one line."""
+    """Return a failing reconcile as one line."""
     since, subject = format_time_seconds(failure.since), f"{failure.kind} {failure.key}".strip()
     told = f"{failure.controller} fails for {subject}: {_first_line(failure.error)}"
     return escape(f"{told} ({failure.attempts} attempts since {since}, next retry: {_next(failure)})")

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for commands that read a long file; none without a terminal."""
+"""A progress bar on stderr, for commands that read a long file; it is shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Protocol
 
 
 class Place(Protocol):
-    """The position of a reader."""
+    """The position of a command in a file that it reads."""
 
     @property
     def position(self) -> int:
-        """Number of bytes that were read from the file."""
+        """Number of bytes that were read from the file so far."""
 
     @property
     def size(self) -> int:
@@ -21,12 +21,12 @@ class Place(Protocol):
 
     @property
     def line(self) -> int:
-        """Number of lines that were read."""
+        """Number of lines that were read so far."""
 
 
 @contextmanager
 def reading(name: str, *, hidden: bool) -> Iterator[Callable[[Place], None] | None]:
-    """Show a progress bar if stderr is a terminal; yields the function that updates it."""
+    """Show a progress bar if stderr is a terminal; yields the function that updates the bar."""
     if hidden or not sys.stderr.isatty():
         yield None
         return

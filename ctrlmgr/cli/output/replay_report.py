@@ -1,6 +1,6 @@
-"""Prints the report of `ctrlmgr replay`: a summary and differences for people, one document for programs.
+"""Prints the report of `ctrlmgr replay`: a summary and differences for users, one document for programs.
 
-Guarantees: colour only on a terminal; control characters in the recording are printed as escapes.
+Guarantees: colour is used only on a terminal. Control characters in the recording are printed as escapes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctrlmgr.recording.version_comparison import Comparison, Departure, WriteDif
 T = TypeVar("T")
 
 _MOST = 20
-"""Maximum number of divergences printed in full; JSON has all."""
+"""Maximum number of divergences that are printed in full; the JSON report contains all."""
 
 _SAID = {
     Verdict.DIFFERS: "differs",
@@ -41,9 +41,10 @@ _DEPARTED = {
 
 
 def write(report: Report, output: str, fault: RecordingError | None, compared: Comparison | None = None) -> None:
-    """Print `report` in the format `output`; `fault` is the error that ended the recording early, if any.
+    """Print `report` in the format `output`.
 
-    `compared` is the result of comparing with another version's replay.
+    `fault` is the error that ended the replay of the recording early, None without one. `compared` is the result of the
+    comparison with another version's replay.
     """
     if output != "table":
         fields = {**report.as_json(), "recordingError": _fields(fault)}
@@ -131,7 +132,7 @@ def _divergence(divergence: Divergence) -> Iterator[str]:
 
 
 def _told(found: Sequence[Difference], other: str) -> Iterator[str]:
-    """Yield the lines of differences; `other` names the other side."""
+    """Yield the lines of differences; `other` is the name of the side with which our replay is compared."""
     for difference in found:
         yield f"  {escape(difference.path)}"
         yield click.style(f"    - {other:<9} {_value(difference.recorded)}", fg="red")

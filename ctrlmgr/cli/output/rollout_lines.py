@@ -1,6 +1,6 @@
-"""Formats a rollout for people: one line per step, and one for each wait before it.
+"""Formats a rollout for users: one line per step, and one line for each wait before a step.
 
-Guarantees: colour only on a terminal; control characters in stored values are printed as escapes.
+Guarantees: colour is used only on a terminal. Control characters in stored values are printed as escapes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.inspection.rollout_timeline import Rollout, Step
 from ctrlmgr.logging import escape
 
 _WIDEST = 60
-"""Maximum characters of a value in an edit."""
+"""Maximum number of characters of a value in a change of the template."""
 
 
 def lines(found: Rollout) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """JSON and YAML documents that are safe to print on a terminal.
 
-Guarantees: control characters, and those that change the text's direction, are written as the format's own escapes. A
-program reads the stored value, and the terminal is not controlled by it.
+Guarantees: control characters, and characters that change the text's direction, are printed as escapes of JSON or YAML.
+So a program that parses the document reads the stored value, and no value can control the terminal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from ctrlmgr.logging import CONTROL
 
 
 def json_text(text: str) -> str:
-    """Return a JSON document with such characters escaped; JSON has none outside of strings except line ends."""
+    """Return a JSON document with control characters escaped.
+
+    Outside of strings, JSON contains only one kind of control characters: line ends.
+    """
     return CONTROL.sub(_json_escape, text)
 
 

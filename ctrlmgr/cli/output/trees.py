@@ -1,8 +1,9 @@
 """Draws trees of causes and effects.
 
 Guarantees: an event's line precedes its details. Colour is used only on a terminal. Control characters in stored values
-are printed as escapes. Similar causes are drawn as one: the same change of objects of one kind, by the same author. A
-repeated event is drawn without its changes. In a `whole` tree, neither is the case.
+are printed as escapes. Causes are similar if they are the same change of objects of one kind, by the same author.
+Similar causes are drawn as one, and a repeated event is drawn without its changes. A `whole` tree shows similar and
+repeated events in full.
 """
 
 from __future__ import annotations
@@ -27,19 +28,22 @@ _WIDEST = 80
 """Maximum number of differences per change, and of characters per value; `ctrlmgr history` prints all."""
 
 _TIME = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d')
-"""Times, which may differ between similar changes."""
+"""Fields with timestamps, which may differ between similar changes."""
 
 _NAMED = 2
-"""Maximum number of names for several similar changes."""
+"""Maximum number of object names that are printed for similar changes."""
 
 
 def causes(node: Node, *, whole: bool = False) -> Iterator[str]:
-    """Yield an event, its changes, the reconcile that wrote it, and below that the events that triggered it."""
+    """Yield the lines of an event, its changes and its reconcile, and the events that triggered the reconcile."""
     return _causes([node], None if whole else set())
 
 
 def _causes(alike: Sequence[Node], drawn: set[int] | None) -> Iterator[str]:
-    """Draw similar causes as one, with the causes of the first; events in `drawn` were drawn before."""
+    """Draw similar causes as one, followed by the causes of the first one.
+
+    `drawn` contains the events that were already drawn.
+    """
     node = alike[0]
     is_known = drawn is not None and node.revision in drawn
     if drawn is not None:
@@ -65,7 +69,7 @@ def _causes(alike: Sequence[Node], drawn: set[int] | None) -> Iterator[str]:
 
 
 def _grouped(links: Sequence[Node]) -> list[list[Node]]:
-    """Group similar causes, each group at the position of its first."""
+    """Group similar causes; a group is at the position of its first cause."""
     groups: dict[object, list[Node]] = {}
     for each in links:
         groups.setdefault(_likeness(each), []).append(each)
@@ -73,7 +77,7 @@ def _grouped(links: Sequence[Node]) -> list[list[Node]]:
 
 
 def _likeness(node: Node) -> object:
-    """Return the properties that similar causes share: all except the object, the time, and their own causes."""
+    """Return the properties in which similar causes agree: all except the object, the time, and their own causes."""
     change = node.change
     if change is None:
         return node.revision
@@ -85,7 +89,7 @@ def _likeness(node: Node) -> object:
 
 
 def effects(node: Node) -> Iterator[str]:
-    """Yield an event, and below it each reconcile that it triggered, with the reconcile's writes."""
+    """Yield the lines of an event, and below it each reconcile that the event triggered, with its writes."""
     yield from _event([node])
     runs: dict[int, list[Node]] = {}
     for effect in node.links:
@@ -123,7 +127,7 @@ def _event(alike: Sequence[Node]) -> Iterator[str]:
 
 
 def _head(alike: Sequence[Node], change: Change) -> str:
-    """Return the line of an event, or of several similar ones: their number and the first names."""
+    """Return one line for an event, or for several similar events: their number and the first names."""
     node, by = alike[0], written_by(change.author)
     rest = f"{change.type.name}  {format_time(change.recorded_at)}  {by}"
     objects = dict.fromkeys(each.change.object.key for each in alike if each.change is not None)

@@ -31,28 +31,30 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--database",
     required=True,
     metavar="URL",
-    help="The log to import into: an empty database; it is created if it does not exist.",
+    help="The log into which the changes are imported: an empty database; it is created if it does not exist.",
 )
 @click.option(
-    "--append", is_flag=True, help="Import into a log that is not empty, such as one of an interrupted import."
+    "--append",
+    is_flag=True,
+    help=("Import into a log that is not empty, for example to continue an interrupted import."),
 )
-@click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+@click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
 def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append: bool, no_progress: bool) -> int:
     """Import recordings into a log, each change at its recorded revision.
 
-    No controllers run and nothing is compared; `ctrlmgr replay` does that. All commands that read a log can read the
-    result, and `ctrlmgr serve --at` serves it. Several files, such as those of a rotated recording, are imported in
-    the given order. Changes that are already in the log are skipped.
+    The import runs no controllers and compares no results; use `ctrlmgr replay` for that. All commands that read a log
+    can read the imported log, and `ctrlmgr serve --at` serves it. Several files, such as those of a rotated recording,
+    are imported in the given order. Changes that are already in the log are skipped.
 
     \b
     ctrlmgr import incident.jsonl.gz --database sqlite:///incident.db
     ctrlmgr why endpoints web -n shop --database sqlite:///incident.db
     ctrlmgr serve --at 2026-01-02T03:04:05Z --database sqlite:///incident.db
 
-    Ctrl-C stops it between two changes, and the log is usable; --append continues from there.
+    Ctrl-C stops the import between two changes. The log is then usable, and --append continues the import.
 
-    Additional exit code: 4 if a recording cannot be used. The changes before the error are in the log then, and
-    --append continues from there.
+    Additional exit code: 4 if a recording cannot be used. The log then contains the changes before the error, and
+    --append continues the import.
     """
     from ctrlmgr.cli.output.progress import reading
     from ctrlmgr.cli.recordings.interruptible_reading import StoppableReader
@@ -88,7 +90,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
 
 
 def _where(revision: int, recordings: tuple[Path, ...], database: str) -> str:
-    """Return the text that says how far the import got, and how to continue."""
+    """Return the text that says how far the import got, and how to continue it."""
     if not revision:
         return "stopped: nothing has been imported yet"
     command = f"ctrlmgr import {shlex.join(map(str, recordings))} --database {shlex.quote(database)} --append"
@@ -106,7 +108,7 @@ def _opened(url: str, settings: Settings) -> Iterator[SQLLog]:
         anchor.parent.mkdir(parents=True, exist_ok=True)
     log = open_log(url, clock=SystemClock(), random=random.SystemRandom(), migrate=True, anchor=anchor)
     if isinstance(log, MemoryEventLog):
-        raise SettingsError("memory: this log would end with the command; choose a database with --database")
+        raise SettingsError("memory: a log in memory is lost when the command ends; choose a database with --database")
     try:
         yield log
     finally:

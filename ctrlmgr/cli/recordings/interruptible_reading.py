@@ -1,4 +1,4 @@
-"""Reads a recording so that Ctrl-C ends it between two lines."""
+"""Reads a recording in such a way that Ctrl-C ends the reading between two lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctrlmgr.recording.format import Entry, RecordingReader
 
 
 class StoppableReader(RecordingReader):
-    """A reader that raises `Stopped` between two lines after a stop."""
+    """A reader that raises `Stopped` between two lines after `stop` is set."""
 
     def __init__(self, path: Path, stop: threading.Event) -> None:
         """Read the recording at `path` until `stop` is set."""
@@ -19,7 +19,7 @@ class StoppableReader(RecordingReader):
         self._stop = stop
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield the entries; raises `Stopped`, and the errors of a recording."""
+        """Yield the entries; raises `Stopped`, and the errors of reading a recording."""
         for entry in super().__iter__():
             if self._stop.is_set():
                 raise Stopped

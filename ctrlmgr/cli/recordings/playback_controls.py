@@ -1,4 +1,4 @@
-"""`ctrlmgr play`: the controls of `ctrlmgr serve --recording`."""
+"""`ctrlmgr play`: controls the recording that `ctrlmgr serve --recording` plays."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group(short_help="Control a recording that `serve` plays.")
+@click.group(short_help="Control the recording that `ctrlmgr serve --recording` plays.")
 @takes_settings("data_dir")
 @click.option(
-    "--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the server; by default the one that it wrote."
+    "--kubeconfig",
+    type=_FILE,
+    metavar="FILE",
+    help=("The kubeconfig of the server that plays the recording; by default the one that the server wrote."),
 )
 @click.pass_context
 def play(context: click.Context, loaded: Loaded, kubeconfig: Path | None) -> None:
@@ -49,7 +52,7 @@ def _controls(loaded: Loaded, kubeconfig: Path | None) -> Controls:
 
 
 def _tells(command: Callable[..., State]) -> Callable[..., None]:
-    """Add `-o` and the controls to a command, and print its result."""
+    """Add `-o` to a command of `ctrlmgr play`, run it and print its result."""
 
     @output_option("text", "json")
     @functools.wraps(command)
@@ -65,29 +68,29 @@ def _tells(command: Callable[..., State]) -> Callable[..., None]:
     return told
 
 
-@play.command(short_help="Print the position.")
+@play.command(short_help="Print the position in the recording.")
 @_tells
 def status(controls: Controls) -> State:
-    """Print the position in the recording."""
+    """Print the current position in the recording."""
     return controls.state()
 
 
-@play.command(short_help="Pause.")
+@play.command(short_help="Pause the recording.")
 @_tells
 def pause(controls: Controls) -> State:
     """Pause the recording."""
     return controls.command("pause")
 
 
-@play.command(short_help="Resume.")
+@play.command(short_help="Resume a paused recording.")
 @_tells
 def resume(controls: Controls) -> State:
-    """Resume the recording."""
+    """Resume a paused recording."""
     return controls.command("resume")
 
 
 @play.command(
-    short_help="Move some events forward or back, and pause.", context_settings={"ignore_unknown_options": True}
+    short_help="Move a number of events forward or back, and pause.", context_settings={"ignore_unknown_options": True}
 )
 @click.argument("events", type=int, default=1)
 @_tells
@@ -96,30 +99,32 @@ def step(controls: Controls, events: int) -> State:
     return controls.command("step", events=str(events))
 
 
-@play.command(short_help="Move to another position.", context_settings={"ignore_unknown_options": True})
+@play.command(
+    short_help="Move to another position in the recording.", context_settings={"ignore_unknown_options": True}
+)
 @click.argument("place")
 @_tells
 def seek(controls: Controls, place: str) -> State:
     """Move to a PLACE: a revision, a time, `start`, `end`, or a distance such as `+30s` or `-1m30s`.
 
-    Moving back ends all watches with 410 (Expired), so that informers list again.
+    A move back ends all watches with 410 (Expired), so that informers list again.
     """
     return controls.command("seek", to=place)
 
 
-@play.command(short_help="Play faster or slower.")
+@play.command(short_help="Change the speed at which the recording is played.")
 @click.argument("times", type=float)
 @_tells
 def speed(controls: Controls, times: float) -> State:
-    """Play TIMES times as fast as it was recorded."""
+    """Play the recording TIMES times as fast as it was recorded."""
     return controls.command("speed", times=repr(times))
 
 
-@play.command(short_help="List the writes that were pretended.")
+@play.command(short_help="List the writes that the server accepted but did not store.")
 @output_option("table", "json", "yaml")
 @click.pass_obj
 def writes(controls: Callable[[], Controls], output: str) -> None:
-    """List the writes that clients sent and that `--writes pretend` did not store."""
+    """List the writes that clients sent, and that the server accepted but did not store (`serve --writes pretend`)."""
     found = controls().writes()
     if output == "table":
         _print_table(found)

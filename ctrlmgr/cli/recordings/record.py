@@ -1,4 +1,4 @@
-"""`ctrlmgr record`: records a cluster, or a log."""
+"""`ctrlmgr record`: records a cluster or a log into a file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse the text."""
+        """Parse a size; fail with a usage error if the text is not a size."""
         if isinstance(value, int):
             return value
         text = str(value).upper().removesuffix("B")
@@ -47,19 +47,20 @@ class _Size(click.ParamType[int]):
         return int(number) * _UNITS[unit]
 
 
-@click.command(short_help="Record a cluster, or a log, into a file.")
+@click.command(short_help="Record the changes in a cluster, or in a log, into a file.")
 @takes_settings(*LOG)
-@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
+@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the cluster; by default kubectl's.")
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
 )
-@click.option("--database", metavar="URL", help="Record this log instead of a cluster, up to its newest event.")
-@click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Only objects in this namespace.")
+@click.option("--database", metavar="URL", help="Record this log up to its newest event, instead of a cluster.")
+@click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Record only objects in this namespace.")
 @click.option(
     "--resources",
     metavar="LIST",
     help=(
-        f'The resources to record, "*" for all. The default for a cluster is {DEFAULT_RESOURCES}; for a log it is all.'
+        f'The resources to record, "*" for all resources. The default for a cluster is {DEFAULT_RESOURCES}; for a '
+        "log it is all."
     ),
 )
 @click.option(
@@ -68,20 +69,28 @@ class _Size(click.ParamType[int]):
     type=_FILE,
     required=True,
     metavar="FILE",
-    help="The file to write; compressed if its name ends in .gz.",
+    help="The file to write; it is compressed if its name ends in .gz.",
 )
 @click.option(
     "--redact",
     multiple=True,
     metavar="RULE",
-    help="Also mask the values of this field, such as pods:spec.containers.env.value.",
+    help="Also mask the values of this field, for example pods:spec.containers.env.value.",
 )
 @click.option("--no-redact", is_flag=True, help="Do not mask the data of Secrets.")
-@click.option("--rotate", type=_Size(), default=0, metavar="SIZE", help="Start a new file when the file has this size.")
-@click.option("--append", "goes_on", is_flag=True, help="Append to an existing file.")
+@click.option(
+    "--rotate",
+    type=_Size(),
+    default=0,
+    metavar="SIZE",
+    help=("Start a new file when the current file reaches this size."),
+)
+@click.option("--append", "goes_on", is_flag=True, help="Append to an existing recording.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--for", "period", type=Duration(), metavar="DURATION", help="Stop after this time instead of at Ctrl-C.")
-@click.option("--no-progress", is_flag=True, help="Show no progress line.")
+@click.option(
+    "--for", "period", type=Duration(), metavar="DURATION", help=("Stop after this time; by default at Ctrl-C.")
+)
+@click.option("--no-progress", is_flag=True, help="Do not show a progress line.")
 def record(
     loaded: Loaded,
     kubeconfig: Path | None,
@@ -101,8 +110,8 @@ def record(
     """Record the changes in a cluster into a file that `ctrlmgr replay` reads, until Ctrl-C.
 
     The command lists and watches the chosen resources, and writes their changes in the order of the cluster's
-    revisions. The data of Secrets is masked. Each file of a rotated recording can be used alone. An existing file is
-    not changed without --append or --force.
+    revisions. The data of Secrets is masked. If --rotate splits a recording into several files, each file can be used
+    alone. An existing file is not changed without --append or --force.
 
     \b
     ctrlmgr record -o today.jsonl.gz
@@ -147,7 +156,7 @@ def record(
 
 
 def access_of(kubeconfig: Path | None, context: str) -> Access:
-    """Return the access to a cluster, as kubectl finds it; raises `SettingsError`."""
+    """Return the access to a cluster, which is chosen as kubectl chooses it; raises `SettingsError`."""
     from ctrlmgr.settings.kubeconfig import default_files, in_cluster, load
 
     files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
@@ -157,7 +166,7 @@ def access_of(kubeconfig: Path | None, context: str) -> Access:
 
 
 def _ending(output: Path, *, goes_on: bool, force: bool) -> Ending | None:
-    """Return the end of the file to continue, None for a new recording; raises `SettingsError`."""
+    """Return the end of the file that the recording continues; None for a new file. Raises `SettingsError`."""
     from ctrlmgr.recording.capture.recording_continuation import read_ending
 
     if goes_on and force:
@@ -232,7 +241,7 @@ def _say_done(files: Files) -> None:
 
 @contextmanager
 def _progress(*, hidden: bool) -> Iterator[Callable[[State], None] | None]:
-    """Show a progress line on stderr if it is a terminal; yields the function that updates it."""
+    """Show a progress line on stderr if stderr is a terminal; yields the function that updates the line."""
     if hidden or not sys.stderr.isatty():
         yield None
         return

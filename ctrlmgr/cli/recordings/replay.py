@@ -1,4 +1,4 @@
-"""`ctrlmgr replay`: replays a recording through log, caches and controllers, and compares at every checkpoint."""
+"""`ctrlmgr replay`: replays a recording with our controllers, and compares the results at every checkpoint."""
 
 from __future__ import annotations
 
@@ -26,27 +26,30 @@ if TYPE_CHECKING:
 MEMORY = "memory:"
 
 
-@click.command(short_help="Replay a real cluster's recording and compare.")
+@click.command(short_help="Replay a recording with ctrlmgr's controllers, and compare the results.")
 @click.argument("recording", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="RECORDING")
 @takes_settings("controllers.enabled", "controllers.apps", "log.level", "log.format")
 @click.option(
     "--database",
     default=MEMORY,
     metavar="URL",
-    help="The log to replay into, empty or new: sqlite:///FILE, postgresql://USER@HOST/NAME or memory:.",
+    help=(
+        "The log into which the recording is replayed, empty or new: sqlite:///FILE, postgresql://USER@HOST/NAME "
+        "or memory:."
+    ),
 )
 @click.option(
     "--against",
     metavar="URL",
-    help="Also compare with the log of another version's replay of the same RECORDING.",
+    help="Also compare the results with this log, into which another version has replayed the same RECORDING.",
 )
 @click.option(
     "--every-write",
     is_flag=True,
-    help="Compare each write, not only the state at checkpoints; takes about three times as long.",
+    help="Compare each write, not only the state at checkpoints; the replay takes about three times as long.",
 )
 @output_option("table", "json", "yaml")
-@click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+@click.option("--no-progress", is_flag=True, help="Do not show a progress bar.")
 def replay(
     loaded: Loaded,
     recording: Path,
@@ -59,8 +62,8 @@ def replay(
     """Replay the clients' writes of RECORDING with our controllers, and compare the results at every checkpoint.
 
     A recording has the format that `kubectl get --watch --output-watch-events -o json` prints, and may contain
-    checkpoints; .gz files are decompressed. The writes of the recorded controllers are not replayed: our controllers
-    must produce the same ones.
+    checkpoints; .gz files are decompressed. The writes of the recorded controllers are not replayed, because our
+    controllers must produce the same writes.
 
     \b
     ctrlmgr replay recording.jsonl.gz
@@ -115,7 +118,7 @@ def replay(
 
 
 def _maker(settings: Settings) -> ReplayMaker:
-    """Return a function that creates replays with the settings, and print the settings' warnings."""
+    """Return a function that creates replays with these settings; print the warnings about the settings."""
     from ctrlmgr.controllers import registry
     from ctrlmgr.recording.replayed_controllers import CONTROLLERS
     from ctrlmgr.recording.replayer import JUDGED, Replay
@@ -131,7 +134,10 @@ def _maker(settings: Settings) -> ReplayMaker:
 
 
 def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:
-    """Return the text that says how far the replay got; it cannot continue, as no log has the controllers' state."""
+    """Return the text that says how far the replay got.
+
+    The replay cannot be continued, because no log contains the state of the controllers.
+    """
     from ctrlmgr.logging import mask
 
     place = f"; the events before it are in {mask(database)}" if kept else ""
@@ -143,7 +149,7 @@ def _where(recording: Path, line: int, database: str, *, kept: bool) -> str:
 
 
 def replayed_apps(names: Sequence[str]) -> Replayed:
-    """Load apps for a replay; raises `SettingsError` for apps that cannot run."""
+    """Load apps for a replay; raises `SettingsError` for apps that a replay cannot run."""
     from ctrlmgr.controllers import registry
     from ctrlmgr.framework.app_loading import load_apps
     from ctrlmgr.framework.app_replays import Replayed, replayed

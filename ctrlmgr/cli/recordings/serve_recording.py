@@ -1,4 +1,4 @@
-"""`ctrlmgr serve --recording`: its options, and its output."""
+"""The options and the output of `ctrlmgr serve --recording`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _PRETEND = "pretend"
 _OPTIONS = ("speed", "paused", "max_gap", "writes", "until_end")
 _KEPT = ("server.listen", "server.advertise_address", "data_dir", "service.", "log.")
-"""Settings that apply without a database and controllers."""
+"""Settings that have an effect without a database and controllers."""
 
 
 def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,21 +32,24 @@ def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
             "--recording", type=_FILE, metavar="FILE", help="Serve this recording, read-only, instead of a database."
         ),
         click.option(
-            "--speed", type=float, metavar="X", help="Play the recording X times as fast as it was recorded (1)."
+            "--speed",
+            type=float,
+            metavar="X",
+            help=("Play the recording X times as fast as it was recorded; by default 1."),
         ),
-        click.option("--paused", is_flag=True, help="Start paused; `ctrlmgr play resume` begins to play."),
+        click.option("--paused", is_flag=True, help="Start the recording paused; `ctrlmgr play resume` starts it."),
         click.option(
             "--max-gap",
             type=Duration(),
             metavar="DURATION",
-            help="Shorten pauses without events in the recording to this, at speed 1.",
+            help="Shorten pauses in the recording, in which no event happens, to this duration (at speed 1).",
         ),
         click.option(
             "--writes",
             type=click.Choice(("refuse", _PRETEND)),
-            help="The answer to writes: refuse them, or pretend that they succeeded; nothing is stored.",
+            help="The response to writes, which are never stored: refuse them, or pretend that they succeeded.",
         ),
-        click.option("--until-end", is_flag=True, help="Stop at the end of the recording."),
+        click.option("--until-end", is_flag=True, help="Stop the server at the end of the recording."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -54,7 +57,10 @@ def takes_recording(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def playing(recording: Path | None, options: dict[str, Any]) -> Playing | None:
-    """Return what to play, None without a recording; raises `click.UsageError` for options that do not fit."""
+    """Return the recording to play and how to play it; None without a recording.
+
+    Raises `click.UsageError` for options that need a recording, and for flags that have no effect on one.
+    """
     given = [name for name in _OPTIONS if options[name]]
     if recording is None:
         if given:
@@ -74,7 +80,7 @@ def playing(recording: Path | None, options: dict[str, Any]) -> Playing | None:
 
 
 def _refuse_settings() -> None:
-    """Raise `click.UsageError` for flags of settings that a recording does not use."""
+    """Raise `click.UsageError` for flags of settings that have no effect on a recording."""
     context = click.get_current_context()
     for parameter in context.command.params:
         name = (parameter.name or "").removeprefix("flag_")
@@ -86,7 +92,7 @@ def _refuse_settings() -> None:
 
 
 def run(loaded: Loaded, playing: Playing) -> None:
-    """Serve a recording until a signal, or until its end if so requested."""
+    """Serve a recording until a signal, or until the end of the recording if the options say so."""
     from ctrlmgr.serve.recording import serve_recording
 
     is_for_people = loaded.settings.log.format == "console"
@@ -113,7 +119,7 @@ def _greet(application: PlayedApplication) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[State], None] | None]:
-    """Show a progress line on stderr if it is a terminal; yields the function that updates it."""
+    """Show a progress line on stderr if stderr is a terminal; yields the function that updates the line."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -124,6 +130,6 @@ def _progress() -> Iterator[Callable[[State], None] | None]:
 
 
 def words(state: State) -> str:
-    """Return the position of a recording as one line."""
+    """Return the position in a recording as one line."""
     how = "at its end" if state.ended else "paused" if state.paused else f"playing at {state.speed:g}x"
     return f"{how}: {state.time}, revision {state.revision}, {state.position:,} of {state.events:,} events"

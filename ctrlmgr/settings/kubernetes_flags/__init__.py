@@ -1,1 +1,1 @@
-"""The meanings of the flags of Kubernetes' programs that have no setting of their own."""
+"""The meanings of those flags of Kubernetes' programs that are not settings of ctrlmgr."""

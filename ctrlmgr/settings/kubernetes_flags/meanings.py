@@ -1,7 +1,7 @@
 """The meanings that a flag of kube-apiserver or kube-controller-manager can have for `ctrlmgr serve`.
 
-A flag whose name and meaning are those of a setting of ctrlmgr is declared there (`settings.setting_declaration`), not
-here.
+A flag whose name and meaning are those of a setting of ctrlmgr is declared with that setting
+(`settings.setting_declaration`), not here.
 """
 
 from __future__ import annotations
@@ -14,25 +14,28 @@ from ctrlmgr.errors import SettingsError
 
 
 class Effect(NamedTuple):
-    """The changes that a given flag makes."""
+    """The effect of a flag that the user gave."""
 
     values: Mapping[str, str]
-    """Values of settings, by dotted key."""
+    """The values of settings that the flag sets, by dotted key."""
     warning: str = ""
-    """A sentence for the user; empty: none."""
+    """A warning for the user; empty without one."""
 
 
 @dataclass(frozen=True)
 class Sets:
-    """The flag sets a setting of ctrlmgr that has another name."""
+    """A flag that sets a setting of ctrlmgr that has another name."""
 
     key: str
     """The setting's dotted key."""
     read: Callable[[str], str]
-    """Return the setting's value for the flag's; raises ValueError, whose text says what the flag's value must be."""
+    """Return the value of the setting for a value of the flag.
+
+    Raises ValueError for an invalid value; the text of the error describes the valid values.
+    """
 
     def effect(self, flag: str, value: str) -> Effect:
-        """Return the setting's value; raises `SettingsError`."""
+        """Return the value that the flag sets; raises `SettingsError` for an invalid value."""
         try:
             return Effect({self.key: self.read(value)})
         except ValueError as error:
@@ -40,50 +43,53 @@ class Sets:
 
     @property
     def text(self) -> str:
-        """The meaning, for the documentation."""
+        """The text that the documentation shows for the flag."""
         return f"Sets `{self.key}`."
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """ctrlmgr always behaves as if the flag had one of `values`; another value is refused."""
+    """A flag for which ctrlmgr has only one behaviour.
+
+    The flag has no effect if its value is one of `values`; another value is refused.
+    """
 
     values: tuple[str, ...]
     instead: str
-    """The remedy for another value."""
+    """The reason and the remedy, for the error about another value."""
 
     def effect(self, flag: str, value: str) -> Effect:
-        """Return no effect; raises `SettingsError` for another value."""
+        """Return an effect that changes nothing; raises `SettingsError` for another value."""
         if value.lower() not in self.values:
             raise SettingsError(f"{flag}={value}: {self.instead}")
         return Effect({})
 
     @property
     def text(self) -> str:
-        """The meaning, for the documentation."""
+        """The text that the documentation shows for the flag."""
         values = " or ".join(f"`{value}`" if value else "an empty value" for value in self.values)
-        return f"Accepts {values}. Otherwise: {self.instead}."
+        return f"Accepts {values}. Other values are refused: {self.instead}."
 
 
 @dataclass(frozen=True)
 class NoEffect:
-    """The flag tunes something that ctrlmgr does not have; it is accepted with a warning."""
+    """A flag that tunes something that ctrlmgr does not have; the flag is accepted with a warning."""
 
     reason: str
 
     def effect(self, flag: str, value: str) -> Effect:
-        """Return the warning."""
+        """Return the warning as the effect."""
         return Effect({}, f"{flag} has no effect: {self.reason}")
 
     @property
     def text(self) -> str:
-        """The meaning, for the documentation."""
+        """The text that the documentation shows for the flag."""
         return f"No effect, with a warning: {self.reason}."
 
 
 @dataclass(frozen=True)
 class Refused:
-    """The flag asks for something that ctrlmgr does not do, or does in another way."""
+    """A flag for a feature that ctrlmgr does not have, or that is configured in another way; the flag is refused."""
 
     instead: str
 
@@ -93,7 +99,7 @@ class Refused:
 
     @property
     def text(self) -> str:
-        """The meaning, for the documentation."""
+        """The text that the documentation shows for the flag."""
         return f"Refused: {self.instead}."
 
 

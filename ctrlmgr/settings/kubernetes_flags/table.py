@@ -1,4 +1,4 @@
-"""The table of the flags of Kubernetes' programs that have no setting of their own."""
+"""The table of those flags of Kubernetes' programs that are not settings of ctrlmgr."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from typing import Final
 from ctrlmgr.settings.kubernetes_flags.meanings import Fixed, Meaning, NoEffect, Refused, Sets
 
 _NO_ETCD: Final = NoEffect("there is no etcd; the event log is the store, and --database names it")
-_NO_RECYCLER: Final = NoEffect("no recycler pods run here, so a volume with the policy Recycle is not scrubbed")
+_NO_RECYCLER: Final = NoEffect("ctrlmgr runs no recycler pods, so it does not scrub volumes with the policy Recycle")
 _NO_CLOUD: Final = Refused("ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
 _NO_METRIC_FILTER: Final = Refused("drop series or labels by relabelling in the scrape configuration")
-_LOGS_AT_ONCE: Final = NoEffect("log lines are written at once, all to standard error")
+_LOGS_AT_ONCE: Final = NoEffect("ctrlmgr writes each log line to standard error immediately")
 _ONE_PROCESS: Final = NoEffect("the server that runs the controllers authenticates and authorizes its own callers")
-_NO_PEERS: Final = Refused("all servers of a log serve the same kinds, so none forwards requests to another")
-_NO_CANDIDATES: Final = NoEffect("the gate CoordinatedLeaderElection only guards fields here")
-_EVENT_DRIVEN: Final = NoEffect("controllers react to events of the log, and none polls")
+_NO_PEERS: Final = Refused("all servers of an event log serve the same kinds, so no server forwards requests")
+_NO_CANDIDATES: Final = NoEffect("ctrlmgr has no coordinated leader election; the gate only enables its API fields")
+_CLOUD_ONLY: Final = NoEffect("only cloud controllers use it, and ctrlmgr has none")
+_EVENT_DRIVEN: Final = NoEffect("controllers react to events of the log and do not poll")
 _THIS_VERSION: Final = Fixed(("1.36", "kube=1.36"), "ctrlmgr behaves as Kubernetes 1.36")
 _IS_TRUE: Final = ("true", "")
 
 
 def _verbosity(text: str) -> str:
-    """Return the log level for klog's verbosity: kube-apiserver logs details of requests from 4 on."""
+    """Return the log level for a klog verbosity.
+
+    It is "debug" from 4 on, because kube-apiserver logs details of requests from 4 on.
+    """
     if not text.isdecimal():
         raise ValueError("a whole number")
     return "debug" if int(text) >= 4 else "info"
@@ -38,11 +42,11 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     # both programs
     "--allow-metric-labels": _NO_METRIC_FILTER,
     "--allow-metric-labels-manifest": _NO_METRIC_FILTER,
-    "--cert-dir": NoEffect("certificates are in the directory pki of --data-dir, or in --identity-dir"),
+    "--cert-dir": NoEffect("ctrlmgr stores certificates in the directory pki of --data-dir, or in --identity-dir"),
     "--contention-profiling": Fixed(("false",), "lock contention is not profiled; /debug/profile samples all threads"),
     "--disabled-metrics": _NO_METRIC_FILTER,
     "--emulated-version": _THIS_VERSION,
-    "--enable-garbage-collector": Fixed(_IS_TRUE, "use --controllers '*,-garbage-collector-controller'"),
+    "--enable-garbage-collector": Fixed(_IS_TRUE, "to disable it, use --controllers '*,-garbage-collector-controller'"),
     "--log-flush-frequency": _LOGS_AT_ONCE,
     "--log-json-info-buffer-size": _LOGS_AT_ONCE,
     "--log-json-split-stream": _LOGS_AT_ONCE,
@@ -50,26 +54,32 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--log-text-split-stream": _LOGS_AT_ONCE,
     "--logging-format": Sets("log.format", _log_format),
     "--min-compatibility-version": _THIS_VERSION,
-    "--permit-address-sharing": Fixed(("false",), "one process listens on an address; use --listen with another port"),
-    "--permit-port-sharing": Fixed(("false",), "one process listens on a port; use --listen with another port"),
-    "--show-hidden-metrics-for-version": NoEffect("no metric is hidden"),
-    "--tls-curve-preferences": Refused("OpenSSL chooses the curve"),
+    "--permit-address-sharing": Fixed(
+        ("false",), "only one process can listen on an address; use --listen with another port"
+    ),
+    "--permit-port-sharing": Fixed(("false",), "only one process can listen on a port; use --listen with another port"),
+    "--show-hidden-metrics-for-version": NoEffect("ctrlmgr hides no metrics"),
+    "--tls-curve-preferences": Refused("OpenSSL chooses the curves of TLS connections"),
     "--v": Sets("log.level", _verbosity),
-    "--vmodule": Refused("use --log-level debug, and select by the field logger"),
+    "--vmodule": Refused("use --log-level debug, and filter the log lines by the field logger"),
     # kube-apiserver
     "--admission-control": Refused("use --enable-admission-plugins and --disable-admission-plugins"),
-    "--authorization-policy-file": Refused("ABAC is not there; write Roles and bindings, or use a webhook"),
+    "--authorization-policy-file": Refused("ctrlmgr does not support ABAC; use Roles and bindings, or a webhook"),
     "--coordinated-leadership-lease-duration": _NO_CANDIDATES,
     "--coordinated-leadership-renew-deadline": _NO_CANDIDATES,
     "--coordinated-leadership-retry-period": _NO_CANDIDATES,
-    "--cors-allowed-origins": Refused("add the headers in a proxy in front of the server"),
-    "--debug-socket-path": Refused("use /debug/profile and /debug/threads of the server"),
+    "--cors-allowed-origins": Refused("add the CORS headers in a proxy in front of the server"),
+    "--debug-socket-path": Refused("use the paths /debug/profile and /debug/threads of the server"),
     "--delete-collection-workers": NoEffect("the objects of a collection are deleted one after another"),
-    "--egress-selector-config-file": Refused("route connections by the network of the host"),
+    "--egress-selector-config-file": Refused(
+        "the server connects directly; configure routes in the network of the host"
+    ),
     "--emulation-forward-compatible": Fixed(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
     "--enable-logs-handler": Fixed(("false",), "/logs is not served; read the output of the process"),
-    "--encryption-provider-config": Refused("values are stored as they are; encrypt the disk or the database"),
-    "--encryption-provider-config-automatic-reload": Fixed(("false",), "there is no --encryption-provider-config"),
+    "--encryption-provider-config": Refused("ctrlmgr stores values unencrypted; encrypt the disk or the database"),
+    "--encryption-provider-config-automatic-reload": Fixed(
+        ("false",), "ctrlmgr does not support --encryption-provider-config"
+    ),
     "--etcd-cafile": _NO_ETCD,
     "--etcd-certfile": _NO_ETCD,
     "--etcd-count-metric-poll-period": _NO_ETCD,
@@ -81,26 +91,28 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--etcd-servers": _NO_ETCD,
     "--etcd-servers-overrides": _NO_ETCD,
     "--external-hostname": Refused("use --public-url https://HOST:PORT"),
-    "--goaway-chance": Fixed(("0",), "connections stay open; a proxy in front of the server balances them"),
-    "--livez-grace-period": Fixed(("0", "0s"), "/livez passes from the start"),
+    "--goaway-chance": Fixed(("0",), "the server does not ask clients to reconnect; balance connections in a proxy"),
+    "--livez-grace-period": Fixed(("0", "0s"), "/livez succeeds from the start, without a grace period"),
     "--lease-reuse-duration-seconds": _NO_ETCD,
-    "--max-connection-bytes-per-sec": Refused("limit rates in front of the server"),
+    "--max-connection-bytes-per-sec": Refused("limit data rates in a proxy in front of the server"),
     "--min-request-timeout": Fixed(("1800",), "a watch without timeoutSeconds lasts 30 to 60 minutes"),
     "--peer-advertise-ip": _NO_PEERS,
     "--peer-advertise-port": _NO_PEERS,
     "--peer-ca-file": _NO_PEERS,
-    "--request-timeout": Fixed(("1m0s", "1m", "60s"), "a body must arrive within a minute"),
+    "--request-timeout": Fixed(("1m0s", "1m", "60s"), "the server waits at most a minute for the body of a request"),
     "--runtime-config": Fixed(("", "api/all=true"), "all versions of all groups are served"),
     "--send-retry-after-while-not-ready-once": Fixed(("false",), "requests are served as soon as the port is open"),
-    "--shutdown-send-retry-after": Fixed(("false",), "running requests are finished, and new connections are refused"),
-    "--shutdown-watch-termination-grace-period": Fixed(("0", "0s"), "watches end as soon as the server drains"),
+    "--shutdown-send-retry-after": Fixed(("false",), "a stopping server finishes requests and refuses connections"),
+    "--shutdown-watch-termination-grace-period": Fixed(
+        ("0", "0s"), "watches end as soon as the server begins to drain"
+    ),
     "--strict-transport-security-directives": Refused("add the header in a proxy in front of the server"),
     "--runtime-config-emulation-forward-compatible": Fixed(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
     "--service-account-signing-endpoint": Refused("use --service-account-signing-key-file"),
     "--storage-backend": Fixed(("", "etcd3"), "the event log is the store, and --database names it"),
     "--storage-initialization-timeout": _NO_ETCD,
-    "--storage-media-type": NoEffect("the event log holds JSON"),
-    "--tracing-config-file": Refused("use the audit log, `ctrlmgr why` and the metrics"),
+    "--storage-media-type": NoEffect("the event log stores objects as JSON"),
+    "--tracing-config-file": Refused("ctrlmgr exports no traces; use the audit log, `ctrlmgr why` and the metrics"),
     "--watch-cache": Fixed(_IS_TRUE, "all reads and watches use the watch cache"),
     "--watch-cache-sizes": NoEffect("one cache serves all resources; the setting watch_cache.capacity is its size"),
     # kube-controller-manager
@@ -113,21 +125,27 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--authorization-kubeconfig": _ONE_PROCESS,
     "--cloud-config": _NO_CLOUD,
     "--cloud-provider": Fixed(("", "external"), "ctrlmgr has no cloud controllers; use external"),
-    "--cluster-name": NoEffect("only cloud controllers use it"),
-    "--concurrent-device-taint-eviction-syncs": NoEffect("no controller evicts pods for the taints of devices"),
-    "--concurrent-service-syncs": NoEffect("only cloud controllers use it"),
-    "--configure-cloud-routes": NoEffect("only cloud controllers use it"),
+    "--cluster-name": _CLOUD_ONLY,
+    "--concurrent-device-taint-eviction-syncs": NoEffect(
+        "no controller of ctrlmgr evicts pods because of device taints"
+    ),
+    "--concurrent-service-syncs": _CLOUD_ONLY,
+    "--configure-cloud-routes": _CLOUD_ONLY,
     "--enable-leader-migration": Fixed(("false",), "all controllers share one Lease"),
-    "--enable-dynamic-provisioning": Fixed(_IS_TRUE, "claims wait for the provisioner of their class"),
+    "--enable-dynamic-provisioning": Fixed(
+        _IS_TRUE, "claims always wait for the external provisioner of their StorageClass"
+    ),
     "--external-cloud-volume-plugin": _NO_CLOUD,
-    "--flex-volume-plugin-dir": NoEffect("no FlexVolume plugin runs here"),
-    "--kube-api-content-type": NoEffect("controllers call the engine in this process"),
-    "--leader-elect-resource-lock": Fixed(("leases",), "the leader holds a Lease"),
+    "--flex-volume-plugin-dir": NoEffect("ctrlmgr runs no FlexVolume plugins"),
+    "--kube-api-content-type": NoEffect("controllers call the API engine in their own process, without encoded bodies"),
+    "--leader-elect-resource-lock": Fixed(("leases",), "leader election always uses a Lease"),
     "--leader-migration-config": Refused("all controllers share one Lease"),
-    "--controller-shutdown-timeout": NoEffect("controllers finish their current work"),
+    "--controller-shutdown-timeout": NoEffect("when the server stops, controllers finish their current work"),
     "--max-endpoints-per-slice": Fixed(("100",), "a slice holds at most 100 endpoints"),
-    "--mirroring-endpointslice-updates-batch-period": Fixed(("0", "0s"), "changes are mirrored at once"),
-    "--mirroring-max-endpoints-per-subset": Fixed(("1000",), "1000 addresses of a subset are mirrored"),
+    "--mirroring-endpointslice-updates-batch-period": Fixed(
+        ("0", "0s"), "changes of Endpoints are mirrored immediately"
+    ),
+    "--mirroring-max-endpoints-per-subset": Fixed(("1000",), "at most 1000 addresses of a subset are mirrored"),
     "--min-resync-period": _EVENT_DRIVEN,
     "--namespace-sync-period": _EVENT_DRIVEN,
     "--pv-recycler-increment-timeout-nfs": _NO_RECYCLER,
@@ -136,24 +154,30 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--pv-recycler-pod-template-filepath-hostpath": _NO_RECYCLER,
     "--pv-recycler-pod-template-filepath-nfs": _NO_RECYCLER,
     "--pv-recycler-timeout-increment-hostpath": _NO_RECYCLER,
-    "--route-reconciliation-period": NoEffect("only cloud controllers use it"),
+    "--route-reconciliation-period": _CLOUD_ONLY,
     "--use-service-account-credentials": Fixed(_IS_TRUE, "each controller writes as its own service account"),
     "--unsupported-kube-api-over-localhost": Refused("ctrlmgr calls the API server at the address in --kubeconfig"),
-    # flags of older versions
-    "--address": NoEffect("Kubernetes removed it; use --listen"),
+    # flags that Kubernetes has removed
+    "--address": NoEffect("Kubernetes removed this flag; use --listen"),
     "--port": Fixed(("0",), "plain HTTP is not served; use --listen"),
     "--insecure-port": Fixed(("0",), "plain HTTP is not served; use --listen"),
-    "--insecure-bind-address": NoEffect("Kubernetes removed it; plain HTTP is not served"),
-    "--logtostderr": NoEffect("Kubernetes removed it; logs go to standard error"),
-    "--alsologtostderr": NoEffect("Kubernetes removed it; logs go to standard error"),
-    "--log-dir": NoEffect("Kubernetes removed it; logs go to standard error"),
-    "--log-file": NoEffect("Kubernetes removed it; logs go to standard error"),
-    "--stderrthreshold": NoEffect("Kubernetes removed it; logs go to standard error"),
-    "--deployment-controller-sync-period": NoEffect("Kubernetes removed it; the controller polls nothing"),
-    "--pod-eviction-timeout": NoEffect("Kubernetes removed it; use tolerationSeconds of the pods' tolerations"),
-    "--enable-taint-manager": NoEffect("Kubernetes removed it; the controller taint-eviction-controller evicts pods"),
-    "--experimental-cluster-signing-duration": NoEffect("Kubernetes removed it; use --cluster-signing-duration"),
-    "--enable-hostpath-provisioner": Fixed(("false",), "no volume is provisioned on the host's disk"),
-    "--target-ram-mb": NoEffect("Kubernetes removed it; the setting watch_cache.capacity is the cache's size"),
+    "--insecure-bind-address": NoEffect("Kubernetes removed this flag; plain HTTP is not served"),
+    "--logtostderr": NoEffect("Kubernetes removed this flag; logs go to standard error"),
+    "--alsologtostderr": NoEffect("Kubernetes removed this flag; logs go to standard error"),
+    "--log-dir": NoEffect("Kubernetes removed this flag; logs go to standard error"),
+    "--log-file": NoEffect("Kubernetes removed this flag; logs go to standard error"),
+    "--stderrthreshold": NoEffect("Kubernetes removed this flag; logs go to standard error"),
+    "--deployment-controller-sync-period": NoEffect("Kubernetes removed this flag; the controller does not poll"),
+    "--pod-eviction-timeout": NoEffect(
+        "Kubernetes removed this flag; set tolerationSeconds in the tolerations of pods"
+    ),
+    "--enable-taint-manager": NoEffect(
+        "Kubernetes removed this flag; the controller taint-eviction-controller evicts pods"
+    ),
+    "--experimental-cluster-signing-duration": NoEffect("Kubernetes removed this flag; use --cluster-signing-duration"),
+    "--enable-hostpath-provisioner": Fixed(("false",), "ctrlmgr provisions no volumes on the host's disk"),
+    "--target-ram-mb": NoEffect(
+        "Kubernetes removed this flag; the setting watch_cache.capacity is the size of the watch cache"
+    ),
 }
-"""The meaning of each flag. Those of the last part are no longer in Kubernetes 1.36."""
+"""The meaning of each flag. Kubernetes 1.36 no longer has the flags of the last part."""

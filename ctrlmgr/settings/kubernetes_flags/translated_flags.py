@@ -15,16 +15,16 @@ ADDRESS_FLAGS: Final[Mapping[str, str]] = {
     BIND_ADDRESS: "Sets the host of `server.listen`.",
     SECURE_PORT: "Sets the port of `server.listen`.",
 }
-"""The two flags that set one setting together, with their meanings for the documentation."""
+"""The two flags that together set `server.listen`, with their texts for the documentation."""
 
 _LISTEN: Final = "server.listen"
-_DEFAULT_HOST: Final = "0.0.0.0"  # kube-apiserver's default; without both flags ctrlmgr's own applies
+_DEFAULT_HOST: Final = "0.0.0.0"  # kube-apiserver's default; if neither flag is given, ctrlmgr's own default applies
 _DEFAULT_PORT: Final = "6443"
 _HIGHEST_PORT: Final = 65535
 
 
 class Translation(NamedTuple):
-    """The settings that given flags set, by dotted key, and the warnings for the user."""
+    """The settings that the given flags set, by dotted key, and the warnings for the user."""
 
     values: Mapping[str, FlagValue]
     warnings: tuple[str, ...]
@@ -34,14 +34,17 @@ NOTHING: Final = Translation({}, ())
 
 
 def meaning_texts() -> Iterator[tuple[str, str]]:
-    """Yield each translated flag with its meaning. Flags that are settings of ctrlmgr are not among them."""
+    """Yield each translated flag with its text for the documentation.
+
+    Flags that are settings of ctrlmgr are omitted.
+    """
     own = flags().values()
     yield from ADDRESS_FLAGS.items()
     yield from ((flag, meaning.text) for flag, meaning in MEANINGS.items() if flag not in own)
 
 
 def translate(given: Mapping[str, str]) -> Translation:
-    """Translate flags, by name with their values; raises `SettingsError` for one that is refused."""
+    """Translate flags, which are given by name with their values; raises `SettingsError` for a flag that is refused."""
     values = {_LISTEN: listen} if (listen := _listen(given)) else {}
     warnings = []
     for flag, value in given.items():
@@ -53,7 +56,7 @@ def translate(given: Mapping[str, str]) -> Translation:
 
 
 def _listen(given: Mapping[str, str]) -> FlagValue | None:
-    """Return the address of both address flags, None if neither is given."""
+    """Return the listen address that the two address flags describe; None if neither flag is given."""
     if not ADDRESS_FLAGS.keys() & given.keys():
         return None
     host, port = given.get(BIND_ADDRESS, _DEFAULT_HOST), given.get(SECURE_PORT, _DEFAULT_PORT)

@@ -85,7 +85,7 @@ def test_a_bad_line_is_one_line(run: Run, tmp_path: Path) -> None:
 def test_memory_is_no_place_to_import_to(run: Run) -> None:
     refused = run("import", str(SMALL), "--database", "memory:")
     assert refused.code == ExitCode.USAGE
-    assert "memory: this log would end with the command" in refused.err
+    assert "memory: a log in memory is lost when the command ends" in refused.err
 
 
 # `ctrlmgr serve --at`
@@ -180,7 +180,9 @@ def test_ctrl_c_ends_a_verification_in_one_line(run: Run, url: str, monkeypatch:
     interrupted(monkeypatch, "ctrlmgr.cli.maintenance.verify", 0)
     stopped = run("verify", "--database", url)
     assert (stopped.code, stopped.out) == (ExitCode.INTERRUPTED, "")
-    assert stopped.err == "stopped: the first 421 events are intact; `ctrlmgr verify` starts again from the first\n"
+    assert (
+        stopped.err == "stopped: the first 421 events are intact; `ctrlmgr verify` starts again from the first event\n"
+    )
 
 
 def test_a_signal_ends_an_import_and_not_the_log(tmp_path: Path) -> None:
