@@ -1,10 +1,12 @@
 """Typed views of the core kinds: the fields that controllers read, and values derived from them.
 
 Guarantees:
-- A view is decoded from an object's body (`Object.view(Pod)`) and never encoded: other fields stay in the body
-  unchanged. Only `Endpoints` and its parts are also encoded, in Go's field order and with Go's `omitempty`.
-- A null list is read as an empty one. A missing field that the API server would have defaulted has its default.
-- Values derived from a pod (readiness, addresses, named ports) are computed once for each view, hence once for each
+- A view is decoded from an object's body (`Object.view(Pod)`) and never encoded, so fields without a counterpart in the
+  view stay unchanged in the body. Only `Endpoints` and its parts are also encoded, in Go's field order and with Go's
+  `omitempty`.
+- A null list is decoded as an empty list. If a field is missing that the API server would have defaulted, the view
+  contains the default.
+- Values derived from a pod (readiness, addresses, named ports) are computed once per view, and therefore once for each
   version of the pod.
 
 Rules come from Kubernetes' `pkg/api/v1/pod/util.go`, `pkg/apis/core/v1/{defaults,conversion}.go` and
@@ -29,7 +31,7 @@ CLUSTER_IP_NONE = "None"
 
 
 def ip_family(address: str) -> str:
-    """Return `IPv6` or `IPv4`; a text that is not an IPv6 address counts as IPv4, as in `utilnet.IsIPv6String`.
+    """Return `IPv6` or `IPv4`; a string that is not an IPv6 address counts as IPv4, as in `utilnet.IsIPv6String`.
 
     An IPv4-mapped IPv6 address is IPv4; an address with a zone is invalid in Go.
     """
@@ -54,7 +56,7 @@ class ObjectReference(msgspec.Struct, frozen=True, gc=False, omit_defaults=True,
 
 
 class EndpointAddress(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """v1 EndpointAddress; None in `node_name` is Go's nil pointer, which differs from ""."""
+    """v1 EndpointAddress; None in `node_name` stands for Go's nil pointer, which differs from ""."""
 
     ip: str
     hostname: str = ""
@@ -72,7 +74,7 @@ class EndpointPort(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, re
 
 
 class EndpointSubset(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """v1 EndpointSubset; an empty list is None, as in the result of `RepackSubsets`."""
+    """v1 EndpointSubset; None stands for an empty list, as in the result of `RepackSubsets`."""
 
     addresses: list[EndpointAddress] | None = None
     not_ready_addresses: list[EndpointAddress] | None = None
@@ -96,7 +98,7 @@ class ServicePort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def target(self) -> int | str:
-        """The pods' port: a number, or the name of a container port; defaults to the service's own port."""
+        """The port of the pods: a number, or the name of a container port; defaults to the service's own port."""
         return self.target_port or self.port
 
 
@@ -133,17 +135,17 @@ class Service(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_headless(self) -> bool:
-        """Return whether it has no cluster IP: "None", or none assigned (the negation of `helper.IsServiceIPSet`)."""
+        """Return whether the service has no cluster IP, or "None" (the negation of `helper.IsServiceIPSet`)."""
         return self.spec.cluster_ip in ("", CLUSTER_IP_NONE)
 
     @property
     def selects_endpoints(self) -> bool:
-        """Return whether a controller maintains its endpoints: it has a selector and is not an ExternalName."""
+        """Return whether a controller maintains the endpoints: the service has a selector and is no ExternalName."""
         return self.spec.selector is not None and self.spec.type != "ExternalName"
 
     @cached_property
     def primary_family(self) -> str | None:
-        """The IP family of its Endpoints; None if only the pods determine it."""
+        """The IP family of the service's Endpoints; None if only the pods determine the family."""
         spec = self.spec
         if spec.ip_families:
             return spec.ip_families[0]
@@ -222,8 +224,8 @@ class PodMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class PodAddress(NamedTuple):
     """An address of a pod, and its sort key: the IP address, then the pod's uid.
 
-    Go compares both byte by byte (`LessEndpointAddress`), which for UTF-8 is the order of Python's strings. The NUL
-    between them sorts before all characters in them.
+    Go compares both parts byte by byte (`LessEndpointAddress`), which for UTF-8 is the order of Python's strings. The
+    NUL between the parts sorts before all characters of the parts.
     """
 
     order: str
@@ -239,33 +241,33 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_terminating(self) -> bool:
-        """Return whether its deletion has been requested."""
+        """Return whether the pod's deletion has been requested."""
         return self.metadata.deletion_timestamp is not None
 
     @cached_property
     def is_terminal(self) -> bool:
-        """Return whether all its containers have terminated, according to its phase."""
+        """Return whether all containers of the pod have terminated, according to the pod's phase."""
         return self.status.phase in ("Failed", "Succeeded")
 
     @cached_property
     def ready_condition(self) -> PodCondition | None:
-        """Its first condition of type Ready."""
+        """The pod's first condition of type Ready."""
         return next((each for each in self.status.conditions or () if each.type == "Ready"), None)
 
     @cached_property
     def is_ready(self) -> bool:
-        """Return whether its Ready condition is True."""
+        """Return whether the pod's Ready condition is True."""
         return self.ready_condition is not None and self.ready_condition.status == "True"
 
     @cached_property
     def ready_changed_at(self) -> int | None:
-        """The time of the last change of its Ready condition, microseconds since 1970; None if it is missing."""
+        """The time of the last change of the Ready condition, in microseconds since 1970; None if it is missing."""
         text = self.ready_condition and self.ready_condition.last_transition_time
         return parse_time(text) if text else None
 
     @cached_property
     def restarts(self) -> tuple[int, int]:
-        """The highest restart count of a container, and of a sidecar."""
+        """The highest restart counts of the pod's containers and of its sidecars."""
         sidecars = {each.name for each in self.spec.init_containers or () if each.restart_policy == "Always"}
         containers = self.status.container_statuses or ()
         started = (each for each in self.status.init_container_statuses or () if each.name in sidecars)
@@ -274,13 +276,13 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def ips(self) -> tuple[str, ...]:
-        """Its IP addresses, the primary one first; a single `podIP` counts as a list."""
+        """The pod's IP addresses, the primary address first; a single `podIP` counts as a list."""
         listed = tuple(each.ip for each in self.status.pod_ips or () if each.ip)
         return listed or ((self.status.pod_ip,) if self.status.pod_ip else ())
 
     @cached_property
     def addresses(self) -> Mapping[str, PodAddress]:
-        """Its first address of each IP family, in the form of an Endpoints address, without a hostname.
+        """The pod's first address of each IP family, in the form of an Endpoints address without a hostname.
 
         Go points `nodeName` at the pod's field, so a pod without a node has the empty string there, not nil.
         """
@@ -296,7 +298,7 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
     def named_ports(self) -> Mapping[tuple[str, str], int]:
         """The container port of each (name, protocol), as `FindPort` (`pkg/api/v1/pod/util.go`) finds it.
 
-        The first match counts. Sidecars, which are init containers that always restart, follow the containers.
+        The first matching port is used. Sidecars (init containers that always restart) follow the containers.
         """
         sidecars = [each for each in self.spec.init_containers or () if each.restart_policy == "Always"]
         found: dict[tuple[str, str], int] = {}
@@ -327,13 +329,13 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_ready(self) -> bool:
-        """Return whether its first condition of type Ready is True."""
+        """Return whether the node's first condition of type Ready is True."""
         found = next((each.status for each in self.status.conditions or () if each.type == "Ready"), "")
         return found == "True"
 
     @property
     def cpu(self) -> int:
-        """The allocatable CPU in billionths; 0 if it is missing."""
+        """The allocatable CPU in billionths of a CPU; 0 if it is missing."""
         return quantity.parse((self.status.allocatable or {}).get("cpu", "0"))
 
 
@@ -350,5 +352,5 @@ class Namespace(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_terminating(self) -> bool:
-        """Return whether its phase is Terminating, so that the NamespaceLifecycle plugin refuses new objects."""
+        """Return whether the namespace's phase is Terminating; NamespaceLifecycle then refuses new objects in it."""
         return self.status.phase == "Terminating"

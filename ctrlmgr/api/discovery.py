@@ -1,7 +1,7 @@
 """Typed views of the group `discovery.k8s.io`: the parts of an EndpointSlice, for reading and writing.
 
-Guarantees: the views decode everything that clients may have written, and encode in Go's field order with Go's
-`omitempty`. None is Go's nil pointer, which differs from "" and False.
+Guarantees: the views decode all objects that clients may have written, and encode objects in Go's field order with Go's
+`omitempty`. None stands for Go's nil pointer, which differs from "" and False.
 
 Rules come from Kubernetes' `staging/src/k8s.io/api/discovery/v1`.
 """
@@ -63,12 +63,12 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename
 
     @property
     def is_ready(self) -> bool:
-        """Return whether its `ready` condition is true; False without the condition, as in `EndpointReady`."""
+        """Return whether the endpoint's `ready` condition is true; False without it, as in `EndpointReady`."""
         return self.conditions.ready is True
 
 
 class EndpointPort(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """v1 EndpointPort of `discovery.k8s.io`, which differs from that of Endpoints."""
+    """v1 EndpointPort of `discovery.k8s.io`, which differs from the EndpointPort of Endpoints."""
 
     name: str | None = None
     protocol: str | None = None

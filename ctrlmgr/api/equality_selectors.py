@@ -16,9 +16,9 @@ def matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 
 
 def selector_pair(namespace: str, selector: Mapping[str, str]) -> str:
-    """Return the pair of `selector` for an index, as `namespace/key=value`; `namespace/` if it is empty.
+    """Return the pair of `selector` for an index, as `namespace/key=value`; `namespace/` for an empty selector.
 
-    It is the pair with the smallest key, so that the result is always the same.
+    The pair is the one with the smallest key, so the result does not depend on the order of keys.
     """
     if not selector:
         return f"{namespace}/"

@@ -1,4 +1,4 @@
-"""Field paths and field errors: the results of validation, which become the causes of a `Status`.
+"""Creates field paths and field errors: the results of validation, which become the causes of a `Status`.
 
 Guarantees: errors equal Kubernetes' byte for byte, so that clients which match on messages work (apimachinery
 `pkg/util/validation/field/errors.go` and `path.go`).
@@ -19,21 +19,21 @@ from ctrlmgr.golang.go_text import escape_html, quote
 
 
 class Path(str):
-    """The path of a field, as in causes: `spec.ports[0].name`, `metadata.labels[a/b]`."""
+    """The path of a field, in the form that causes contain: `spec.ports[0].name`, `metadata.labels[a/b]`."""
 
     __slots__ = ()
 
     def child(self, *names: str) -> Path:
-        """Return the path of a field below this one."""
+        """Return the path of the field `name` below this path."""
         below = ".".join(names)
         return Path(f"{self}.{below}" if self else below)
 
     def at(self, index: int) -> Path:
-        """Return the path of a list's element."""
+        """Return the path of an element of the list at this path."""
         return Path(f"{self}[{index}]")
 
     def key(self, key: str) -> Path:
-        """Return the path of a map's value."""
+        """Return the path of a value of the map at this path."""
         return Path(f"{self}[{key}]")
 
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 ROOT = Path()
 
 MOST_ERRORS = 200
-"""The maximum number of errors in a refusal."""
+"""The maximum number of field errors in an error response."""
 
 LONGEST_VALUE = 16 * 1024
 """The maximum number of characters of a value that an error shows."""
@@ -51,7 +51,7 @@ _LONGEST_REFUSAL = 128 * 1024
 """The maximum total length of the errors of one object, in characters; the first error is always included."""
 
 MOST_FOUND = 1000
-"""The maximum number of errors to find in one object, because a refusal lists fewer."""
+"""The maximum number of errors to find in one object; an error response lists fewer."""
 
 _LONGEST_BODY = _LONGEST_REFUSAL // 2
 """The maximum length of one error in characters.
@@ -63,7 +63,7 @@ _LONGEST_FOUND = 2 * _LONGEST_REFUSAL
 
 
 class FieldError(NamedTuple):
-    """One error of one field; created by the functions below."""
+    """One error of one field; the functions below create errors."""
 
     reason: str
     field: str
@@ -71,20 +71,20 @@ class FieldError(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The whole message: path and body."""
+        """The whole message, which consists of path and body."""
         return f"{self.field}: {self.body}"
 
 
 class Found(list[FieldError]):
-    """The errors found before the search stopped at `MOST_FOUND`: the object may have more."""
+    """The errors found before the search stopped at `MOST_FOUND`; the object may have more errors."""
 
 
 class _Enough(BaseException):
-    """Stops the search for errors; a BaseException, so that handlers of errors do not catch it."""
+    """Stops the search for errors; it is a BaseException so that `except Exception` does not catch it."""
 
 
 class _Search(threading.local):
-    """The errors of this thread's current search; `errors` is None if the search is not limited."""
+    """The errors that the current search of this thread has found; `errors` is None if the search is not limited."""
 
     errors: Found | None = None
     room = 0
@@ -94,10 +94,10 @@ _search = _Search()
 
 
 def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
-    """Return the errors that `find` returns; if there are very many, the first ones, as `Found`.
+    """Return the errors that `find` returns; if there are very many, return the first errors, as `Found`.
 
-    A body of a megabyte has room for 300,000 elements with three errors each, but a refusal lists only 200. Errors that
-    `find` creates and does not return must be created within `tentatively`.
+    A body of a megabyte has room for 300,000 elements with three errors each, but an error response lists only 200. If
+    `find` creates errors that it does not return, it must create these errors within `tentatively`.
     """
     before = _search.errors, _search.room
     _search.errors = found = Found()
@@ -111,7 +111,7 @@ def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
 
 
 def tentatively(find: Callable[[], T]) -> T:
-    """Return the result of `find`, whose errors are used for a decision and not reported."""
+    """Return the result of `find`; the errors that it creates do not count, because they only serve a decision."""
     before = _search.errors
     _search.errors = None
     try:
@@ -123,7 +123,7 @@ def tentatively(find: Callable[[], T]) -> T:
 def _value(value: Any) -> str:
     """Format a value as Go's `ErrorBody` does: strings as `%q`, floats as `%v`, others as JSON, None as null.
 
-    A value of more than `LONGEST_VALUE` characters is cut, so that an error cannot be larger than the value.
+    A value of more than `LONGEST_VALUE` characters is truncated, so that an error cannot be larger than the value.
     """
     if isinstance(value, str):
         return quote(value) if len(value) <= LONGEST_VALUE else _cut(quote(value[:LONGEST_VALUE]), len(value))
@@ -143,7 +143,8 @@ def _error(reason: str, label: str, field: str, detail: str, *values: Any) -> Fi
     body = ": ".join([label, *(_value(value) for value in values), *([detail] if detail else [])])
     if len(body) > _LONGEST_BODY:
         body = f"{body[:_LONGEST_BODY]}... and {len(body) - _LONGEST_BODY} more"
-    error = FieldError(reason, str(field), body)  # a plain str, not a `Path`, because it is encoded
+    # the field is encoded later, so store a plain str, not a `Path`
+    error = FieldError(reason, str(field), body)
     if (found := _search.errors) is not None:
         found.append(error)
         _search.room -= len(field) + len(body)
@@ -180,39 +181,39 @@ def internal_error(field: str, detail: str) -> FieldError:
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
     """Return the error for a value outside an enumeration.
 
-    The supported values are shown in the given order; those of a set are sorted, as Go's `sets.List` does.
+    The message lists supported values in the given order; the values of a set are sorted, as Go's `sets.List` does.
     """
     return unsupported(field, value, supported_values(supported))
 
 
 def supported_values(supported: Iterable[str]) -> str:
-    """Return the text of `not_supported` for the values of an enumeration."""
+    """Return the message of `not_supported` for the values of an enumeration."""
     values = sorted(supported) if isinstance(supported, (set, frozenset)) else supported
     return f"supported values: {', '.join(quote(each) for each in values)}"
 
 
 def unsupported(field: str, value: Any, detail: str) -> FieldError:
-    """Return the error for a value outside an enumeration, with a text made by `supported_values`."""
+    """Return the error for a value outside an enumeration, with a message from `supported_values`."""
     return _error("FieldValueNotSupported", "Unsupported value", field, detail, value)
 
 
 def not_found(field: str, value: Any, detail: str = "") -> FieldError:
-    """Return the error for the name of an object that does not exist."""
+    """Return the error for a field that names an object that does not exist."""
     return _error("FieldValueNotFound", "Not found", field, detail, value)
 
 
 def too_long(field: str, limit: int) -> FieldError:
-    """Return the error for a value of more than `limit` bytes; the value itself is not shown."""
+    """Return the error for a value of more than `limit` bytes; the message does not contain the value."""
     return _error("FieldValueTooLong", "Too long", field, f"may not be more than {limit} byte{'s' * (limit != 1)}")
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
-    """Return the error for a list with `count` items, more than `limit`."""
+    """Return the error for a list whose number of items, `count`, is greater than `limit`."""
     return _error("FieldValueTooMany", "Too many", field, f"must have at most {limit} item{'s' * (limit != 1)}", count)
 
 
 def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> Invalid:
-    """Return the 422 for an object of `kind` (`Service`) with these errors (apimachinery `errors.NewInvalid`)."""
+    """Return the 422 error for an object of `kind` (such as `Service`), as apimachinery's `errors.NewInvalid` does."""
     told = _told(errors)
     seen = list(dict.fromkeys(error.message for error in told))
     if len(told) < len(errors):
@@ -227,7 +228,7 @@ def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> In
 
 
 def _told(errors: Sequence[FieldError]) -> Sequence[FieldError]:
-    """Return the errors that a refusal has room for; usually these are all."""
+    """Return the errors that an error response has room for; usually these are all errors."""
     room = _LONGEST_REFUSAL
     for count, error in enumerate(errors[:MOST_ERRORS]):
         room -= len(error.field) + len(error.body)

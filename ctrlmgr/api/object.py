@@ -1,11 +1,11 @@
-"""One `Object` class for every kind: typed metadata and a raw JSON body, which is decoded on demand.
+"""Defines one `Object` class for every kind: typed metadata and a raw JSON body, which is decoded on demand.
 
 Guarantees:
 - An object is immutable; its `body` contains exactly the bytes that the log stores and hashes.
 - `body` is compact UTF-8 JSON that starts with kind, apiVersion and metadata in Go's field order. It has no
-  `metadata.resourceVersion`, because the log assigns the revision later. `wire()` inserts it, so an object is encoded
-  once for each change, not for each reader. Once `wire()` was called, the object keeps only that form, because it will
-  probably be read again.
+  `metadata.resourceVersion`, because the log assigns the revision later. `wire()` inserts the resourceVersion, so an
+  object is encoded once for each change, not for each reader. After a call of `wire()`, the object keeps only the wire
+  form, because it will probably be read again.
 - Unknown fields are kept unchanged.
 """
 
@@ -26,7 +26,7 @@ _NOTHING: Mapping[str, str] = {}
 _KIND, _METADATA, _UID = b'{"kind":"', b'"metadata":{', b'"uid":"'
 
 
-# gc=False: decoded metadata contains no cycles, so the garbage collector need not track it for each cached object.
+# gc=False, because decoded metadata contains no reference cycles; the garbage collector need not track it.
 class OwnerReference(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """An owner of the object (meta/v1 OwnerReference)."""
 
@@ -57,9 +57,9 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rena
 
 
 class _StoredMeta(ObjectMeta, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
-    """Fields that are passed on without decoding.
+    """Metadata fields that are copied without decoding.
 
-    They are not in `ObjectMeta`, so cached objects do not hold them decoded.
+    `ObjectMeta` does not contain these fields, so cached objects do not hold them in decoded form.
     """
 
     managed_fields: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -90,8 +90,8 @@ _encode = msgspec.json.Encoder().encode
 def _without_version(data: bytes, metadata: ObjectMeta) -> bytes | None:
     """Remove the resourceVersion from an object in Go's encoding; return None for another encoding.
 
-    The first uid in Go's order is the object's own (owners follow later). Neither uid nor version can contain a quote,
-    so the match is the right one.
+    The first uid in Go's field order is the object's own, because ownerReferences follow later. Neither uid nor version
+    can contain a quote, so the match is correct.
     """
     if not data.startswith(b'{"kind":"') or b"\n" in data:
         return None
@@ -103,7 +103,7 @@ def _without_version(data: bytes, metadata: ObjectMeta) -> bytes | None:
 
 
 def _encode_again(data: bytes, **metadata_changes: Any) -> bytes:
-    """Encode an object as a body: kind, apiVersion and metadata first, no resourceVersion, the rest unchanged."""
+    """Encode an object as a body: kind, apiVersion and metadata first, without resourceVersion, the rest unchanged."""
     fields = _decode_fields(data)
     changes = {"resource_version": "", **metadata_changes}
     metadata = msgspec.structs.replace(_decode_stored_metadata(fields.pop("metadata")), **changes)
@@ -112,18 +112,18 @@ def _encode_again(data: bytes, **metadata_changes: Any) -> bytes:
 
 
 def _version_at(body: bytes) -> int:
-    """Return the position of the resourceVersion in Go's order of metadata; 0 if the body has another encoding."""
+    """Return the byte position of resourceVersion in Go's field order; 0 if the body has another encoding."""
     start = body.find(_METADATA) + len(_METADATA)
     at = body.find(_UID, start)
-    # Only names precede the uid, and no quote in a string is followed by a colon. Without braces in between it is the
-    # object's own uid, not an owner's.
+    # Only names precede the uid, and no quote within a string is followed by a colon. Without braces before the uid, it
+    # is the object's own uid, not an owner's uid.
     if at < 0 or not body.startswith(_KIND) or body.find(b"{", start, at) >= 0:
         return 0
     return body.index(b'"', at + len(_UID)) + 1
 
 
-# msgspec analyzes a Struct when its first decoder is created, and other threads can see the unfinished state. If two
-# threads create decoders for one Struct at the same time, the process crashes.
+# msgspec analyzes a Struct when the first decoder for it is created, and other threads can see the unfinished state.
+# Without this lock, the process crashes if two threads create decoders for one Struct at the same time.
 _making = threading.Lock()
 
 
@@ -134,17 +134,18 @@ def _decoder(type_: Hashable) -> msgspec.json.Decoder[Any]:
 
 
 class Object:
-    """An API object at one revision (0: not stored yet)."""
+    """An API object at one revision (0 if it is not stored yet)."""
 
     __slots__ = ("_body", "_key", "_metadata", "_view", "_wire", "resource", "revision")
 
     def __init__(
         self, resource: Resource, body: bytes, revision: Revision = 0, metadata: ObjectMeta | None = None
     ) -> None:
-        """Wrap stored bytes; `metadata`, if given, must equal that of `body`."""
+        """Create an object from its stored bytes; `metadata`, if given, must equal the metadata in `body`."""
         self.resource = resource
         self.revision = revision
-        # One of the two is always set. A reader on any thread that finds the first unset finds the second set.
+        # At least one of `_body` and `_wire` is always set. A thread that finds the first field unset then finds the
+        # second field set.
         self._body: bytes | None = body
         self._wire: bytes | None = None
         self._metadata = metadata
@@ -191,14 +192,14 @@ class Object:
         return copy
 
     def at(self, revision: Revision) -> Object:
-        """Return the same content at `revision`; the bytes are shared."""
+        """Return an object with the same content at `revision`; both objects share the bytes."""
         same = Object(self.resource, self.body, revision, self._metadata)
         same._key = self._key
         return same
 
     @property
     def body(self) -> bytes:
-        """The stored bytes."""
+        """The bytes that the log stores."""
         body = self._body
         return body if body is not None else self._cut()
 
@@ -210,7 +211,7 @@ class Object:
 
     @property
     def size(self) -> int:
-        """The size in bytes of the form that is kept."""
+        """The size in bytes of the form that the object keeps, either body or wire form."""
         body = self._body
         return len(body if body is not None else self._wire or b"")
 
@@ -223,14 +224,14 @@ class Object:
     @property
     def metadata(self) -> ObjectMeta:
         """The metadata, decoded on first use."""
-        metadata = self._metadata  # read once: another thread may clear it at any moment
+        metadata = self._metadata  # read the field once, because another thread may clear it at any moment
         if metadata is None:
             metadata = self._metadata = _decode_metadata_only(self.body).metadata
         return metadata
 
     @property
     def namespace(self) -> str:
-        """Its namespace, or "" for a cluster-scoped object."""
+        """The object's namespace, or "" for a cluster-scoped object."""
         return self.metadata.namespace
 
     @property
@@ -240,12 +241,12 @@ class Object:
 
     @property
     def uid(self) -> str:
-        """Its uid; an object that is created again has another one."""
+        """The object's uid; an object that is deleted and created again has another uid."""
         return self.metadata.uid
 
     @property
     def key(self) -> Key:
-        """Its key within its resource; cached, because every reader of an event uses it."""
+        """The object's key within its resource; cached, because every reader of an event uses the key."""
         key = self._key
         if key is None:
             metadata = self.metadata
@@ -254,22 +255,22 @@ class Object:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Its labels; empty rather than None."""
+        """The object's labels; empty rather than None."""
         return self.metadata.labels or _NOTHING
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Its annotations; empty rather than None."""
+        """The object's annotations; empty rather than None."""
         return self.metadata.annotations or _NOTHING
 
     @property
     def kind(self) -> str:
-        """Its kind, read from the body."""
+        """The object's kind, read from the body."""
         return str(_decoder(_TypeMeta).decode(self.body).kind)
 
     @property
     def is_terminating(self) -> bool:
-        """Return whether its deletion has been requested."""
+        """Return whether the object's deletion has been requested."""
         return self.metadata.deletion_timestamp is not None
 
     def view(self, type_: type[T]) -> T:
@@ -283,14 +284,14 @@ class Object:
         return view  # type: ignore[no-any-return]  # one slot holds the Struct of the last call
 
     def mentions(self, word: bytes) -> bool:
-        """Return whether the encoded object contains a word; much cheaper than decoding it."""
+        """Return whether the encoded object contains a word; this is much faster than decoding the object."""
         body = self._body
         return word in (body if body is not None else self._wire or b"")
 
     def forget_decoded(self) -> None:
         """Drop the decoded metadata and view, which use about as much memory as the body.
 
-        They are decoded again on use.
+        Metadata and view are decoded again when they are used.
         """
         self._metadata = self._key = self._view = None
 

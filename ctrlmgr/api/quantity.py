@@ -1,11 +1,12 @@
 """Parses and formats quantities of resources: `100m`, `1.5Gi`, `2e3`.
 
 Guarantees:
-- An amount is an exact number of billionths, as an int. As in Kubernetes, finer amounts are rounded away from zero, and
-  binary amounts above 2^63-1 become that number.
+- An amount is an exact number of billionths, as an int. As in Kubernetes, smaller fractions are rounded away from zero,
+  and binary amounts above 2^63-1 become 2^63-1.
 - `canonical` formats an amount as Kubernetes stores it: in its own notation, without a fraction, with the largest
-  suffix for which it is an integer. Texts that Kubernetes treats as canonical without a close check are kept: `1.500`.
-- A huge exponent in hostile input does not increase the cost.
+  suffix for which it is an integer. As in Kubernetes, some texts count as canonical without a complete check, such as
+  `1.500`; these are not changed.
+- A huge exponent in malicious input does not increase the cost of parsing.
 
 Rules come from apimachinery's `pkg/api/resource/quantity.go` and `suffix.go`.
 """
@@ -24,16 +25,17 @@ MILLI = 10**6
 
 _LONGEST = 32  # the maximum length of a memoized amount, in characters
 _LARGEST = (2**63 - 1) * WHOLE
-_FARTHEST = 64  # with a larger exponent, an amount is too large or rounds to the smallest
+_FARTHEST = 64  # with a larger exponent, an amount exceeds the maximum or is rounded to one billionth
 BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIX_OF = {exponent: suffix for suffix, exponent in DECIMAL.items()}
-_FORMAT = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"  # Kubernetes' description of the format of quantities
-_NUMBER = r"([+-]?)([0-9]*)(?:\.([0-9]*))?"  # all parts are optional: `Ki` is 0
+# Kubernetes' description of the format of quantities, used in errors
+_FORMAT = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+_NUMBER = r"([+-]?)([0-9]*)(?:\.([0-9]*))?"  # all parts are optional, so `Ki` is 0
 PATTERN = re.compile(_NUMBER + r"([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)", re.ASCII)
 _SPLIT = re.compile(_NUMBER + r"[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
 _FINEST = -9
-"""A quantity without digits and with a smaller power of ten is invalid."""
+"""A quantity without digits and with a smaller power of ten than this is invalid."""
 
 
 def parse(text: str) -> int:
@@ -49,16 +51,16 @@ def canonical(text: str) -> str:
 
 
 def rounded_up(text: str, unit: int) -> str:
-    """Round an amount up to a multiple of `unit` billionths, in its own notation.
+    """Round an amount up to a multiple of `unit` billionths, and return it in the notation of `text`.
 
-    Returns `text` itself if it is a multiple already.
+    Returns `text` itself if the amount is already a multiple.
     """
     amount, suffix = _read(text)
     return _write(-(-amount // unit) * unit, suffix) if amount % unit else text
 
 
 def total(amounts: list[str]) -> str:
-    """Return the sum of amounts in the notation of the first, as `Quantity.Add` does; `0` if there are none."""
+    """Return the sum of amounts in the notation of the first amount, as `Quantity.Add` does; `0` for no amounts."""
     suffix = _read(amounts[0])[1] if amounts else ""
     return _write(sum(parse(each) for each in amounts), suffix)
 
@@ -69,7 +71,7 @@ class Quantity(NamedTuple):
     amount: int
     """In billionths."""
     suffix: str
-    """The suffix of `text`, or another one of the same notation."""
+    """The suffix of `text`, or another suffix of the same notation."""
     text: str
 
     @classmethod
@@ -94,12 +96,12 @@ def plus(amount: str, more: str) -> str:
 
 
 def difference(amount: str, less: str) -> str:
-    """Return the difference of two amounts, in the notation of the first."""
+    """Return the difference of two amounts, in the notation of the first amount."""
     of, suffix = _read(amount)
     return _write(of - parse(less), suffix)
 
 
-@memoized(entries=4096, longest=_LONGEST)  # clusters use the same few amounts repeatedly
+@memoized(entries=4096, longest=_LONGEST)  # memoized, because clusters use the same few amounts repeatedly
 def _read(text: str) -> tuple[int, str]:
     """Return an amount in billionths and the suffix of its text."""
     match = PATTERN.fullmatch(text) if text else None

@@ -1,7 +1,7 @@
-"""Names of resources, keys of objects, and positions in the log.
+"""Defines names of resources, keys of objects, and positions in the log.
 
-A `Resource` has no API version on purpose: the log stores an object once, in whatever version it was written, as etcd
-does. Version and kind are part of the object's body.
+A `Resource` has no API version on purpose, because the log stores an object once, in the API version in which it was
+written, as etcd does. Version and kind are part of the object's body.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 Revision: TypeAlias = int
 """A position in the event log, counted from 1; 0 means "before the first event" or "does not exist".
 
-On the wire it is the string `resourceVersion`; only `api.object` converts between the two.
+API clients get the revision as the string `resourceVersion`; only `api.object` converts between the two.
 """
 
 
@@ -21,7 +21,7 @@ _LONGEST_REMEMBERED = 512
 
 
 class Resource(NamedTuple):
-    """A group and a plural, formatted as in kubectl: `pods`, `leases.coordination.k8s.io`."""
+    """The API group and plural name of a resource, formatted as in kubectl: `pods`, `leases.coordination.k8s.io`."""
 
     group: str
     plural: str
@@ -35,7 +35,7 @@ class Resource(NamedTuple):
         return _parsed(text) if len(text) <= _LONGEST_REMEMBERED else _parsed.__wrapped__(text)
 
 
-@lru_cache(maxsize=1024)  # a log repeats few names: all objects share their tuples
+@lru_cache(maxsize=1024)  # memoized, because a log contains few distinct names; all objects share the tuples
 def _parsed(text: str) -> Resource:
     plural, _, group = text.partition(".")
     return Resource(group, plural)
@@ -69,7 +69,7 @@ LEASES = Resource("coordination.k8s.io", "leases")
 DEFINITIONS = Resource("apiextensions.k8s.io", "customresourcedefinitions")
 
 INTERNAL_GROUP = "internal.ctrlmgr.io"
-"""The group of the log's internal objects, which are in the log and in SQL but not in the API."""
+"""The API group of the log's internal objects, which are visible in the log and in SQL but not in the API."""
 
 INTERNAL_API_VERSION = f"{INTERNAL_GROUP}/v1"
 """The `apiVersion` of the objects of `INTERNAL_GROUP`."""
@@ -84,14 +84,15 @@ def group_of(api_version: str) -> str:
 def guess_resource(api_version: str, kind: str) -> Resource:
     """Return the resource of a kind, guessed from the kind's name.
 
-    The rule is that of apimachinery's `meta.UnsafeGuessKindToResource`: lower case, then `es` after s, `ies` for y,
-    else `s`; `endpoints` is its own plural. It is right for every built-in kind.
+    The rule is that of apimachinery's `meta.UnsafeGuessKindToResource`: the lower-case name, with `es` after s, `ies`
+    in place of y, otherwise `s`; `endpoints` is its own plural. The guess is correct for every built-in kind.
     """
     short = len(api_version) + len(kind) <= _LONGEST_REMEMBERED
     return (_guessed if short else _guessed.__wrapped__)(api_version, kind)
 
 
-@lru_cache(maxsize=1024)  # called for every received object; equal results are identical, which compare faster
+# memoized, because it is called for every received object; identical results also compare faster
+@lru_cache(maxsize=1024)
 def _guessed(api_version: str, kind: str) -> Resource:
     singular = kind.lower()
     if singular == "endpoints":

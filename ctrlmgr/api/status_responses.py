@@ -1,4 +1,4 @@
-"""Creates and encodes `Status` objects (meta/v1) for responses without an object: errors and completed deletions.
+"""Creates and encodes `Status` objects (meta/v1), the bodies of error responses and of completed deletions.
 
 Guarantees: fields are in Go's order, and empty ones are omitted as in Go. The bytes equal those of Go's encoder
 (compact, HTML-safe, a newline at the end), because tests of clients compare error bodies byte for byte.
@@ -79,7 +79,7 @@ def _cause(cause: StatusCause) -> dict[str, str]:
 
 @singledispatch
 def api_error(error: CtrlmgrError) -> ApiError:
-    """Return the API error for any error; errors of the log become a 503, 504 or 500."""
+    """Return the API error that corresponds to an error; errors of the log become a 503, 504 or 500 error."""
     return InternalError(f"Internal error occurred: {error}")
 
 

@@ -1,4 +1,4 @@
-"""Parses times in objects (RFC 3339), and formats them in Kubernetes' one form.
+"""Parses timestamps in objects (RFC 3339), and formats timestamps in the form that Kubernetes uses.
 
 Guarantees: `canonical_time` returns whole seconds and `canonical_micro_time` six decimals, both in UTC with a final
 `Z`. Go's zero time, the first second of the year 1, counts as unset and returns None.
@@ -22,7 +22,7 @@ _LONGEST = 40  # the maximum length of a memoized time, in characters
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@memoized(entries=4096, longest=_LONGEST)  # every update repeats an object's times
+@memoized(entries=4096, longest=_LONGEST)  # memoized, because every update repeats an object's timestamps
 def canonical_time(text: str) -> str | None:
     """Return a meta/v1 Time in Kubernetes' form, `2026-01-02T03:04:05Z`; raises ValueError if `text` is invalid."""
     moment = _parse(text, _TIME, SECONDS)

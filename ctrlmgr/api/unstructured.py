@@ -17,7 +17,7 @@ _written: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def metadata_of(fields: Unstructured) -> dict[str, Any]:
-    """Return the `metadata` of `fields` for modification; it is created if it is missing."""
+    """Return the `metadata` of `fields` for modification; if `metadata` is missing, create it."""
     metadata: dict[str, Any] = fields.setdefault("metadata", {})
     return metadata
 
@@ -43,7 +43,7 @@ def at(fields: Any, *path: str | int) -> Any:
 def repeated(values: Iterable[Any]) -> frozenset[int]:
     """Return the indexes of values that occur earlier in the list, in linear time.
 
-    All values must have the same type, as decoded by a schema: texts, numbers, or objects.
+    All values must have the same type, as decoded by a schema: strings, numbers, or objects.
     """
     seen: set[Any] = set()
     places: list[int] = []

@@ -28,13 +28,16 @@ def _mixed(names: list[str]) -> list[str]:
 
 
 def priority(name: str) -> tuple[int, int, int]:
-    """Return a sort key that is greater for preferred versions; it is equal for all names of another form."""
+    """Return a sort key that is greater for preferred versions.
+
+    All names that are not of the form `v1`, `v1beta1` or `v1alpha1` have the same key.
+    """
     match = _VERSION.fullmatch(name)
     return (-1, 0, 0) if match is None else (_STAGES[match[2]], int(match[1]), int(match[3] or 0))
 
 
 def is_older(name: str, other: str) -> bool:
-    """Return whether a version is less preferred than another."""
+    """Return whether the first version is less preferred than the second."""
     if _is_known(name) or _is_known(other):
         return priority(name) < priority(other)
     return name > other
