@@ -1,6 +1,6 @@
 """The audit log: which requests are recorded, at which level, and by which backends.
 
-`policy` decides on a request, `request_record` collects its facts, `audit_event` encodes them, and `log_file` and
-`batches` deliver them. This package does not know HTTP; `ctrlmgr.server.auditing` is the step that every request passes
-through.
+`policy` decides whether a request is recorded, `request_record` collects the facts about it, `audit_event` encodes
+events, and `log_file` and `batches` deliver events. This package does not depend on HTTP; `ctrlmgr.server.auditing` is
+the step of the server that audits every request.
 """

@@ -23,10 +23,11 @@ _CODES = 64
 _USERS: Final = BoundedCache[tuple[str, str, tuple[str, ...]], msgspec.Raw](
     "audit-users", entries=256, size=1024 * 1024
 )
-"""Cached encoded users, by name, uid and groups."""
+"""A cache of encoded users, by name, uid and groups."""
 
 _NO_ONE: Final = msgspec.Raw(b"{}")
-_RECEIVED: Final = Stage.REQUEST_RECEIVED  # looking up an enum member is a function call in Python 3.11
+# names at module level, because looking up an enum member is a function call in Python 3.11
+_RECEIVED: Final = Stage.REQUEST_RECEIVED
 _STAGES: Final = {stage: str(stage) for stage in Stage}
 """The names of stages as plain strings, which msgspec encodes faster."""
 
@@ -45,7 +46,7 @@ class _Constraint(msgspec.Struct, rename="camel"):
 
 
 class Reference(msgspec.Struct, omit_defaults=True, rename="camel", gc=False):
-    """The object of a request (audit.k8s.io ObjectReference)."""
+    """A reference to the object of a request (audit.k8s.io ObjectReference)."""
 
     resource: str = ""
     namespace: str = ""
@@ -97,13 +98,13 @@ _encode, encode_lines = _encoder.encode, _encoder.encode_lines
 def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> bytes:
     """Return the line for a request at a stage that it reached at `now` (microseconds since 1970).
 
-    With `truncated`, the bodies are left out and an annotation says so.
+    With `truncated`, the line contains no bodies, and an annotation marks the event as truncated.
     """
     return _encode(event_of(record, stage, now, truncated=truncated)) + b"\n"
 
 
 def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> Event:
-    """Return the event that `line` encodes; `encode_lines` encodes several."""
+    """Return the event that `line` encodes; `encode_lines` encodes several events."""
     asked, head, user, other = record.attributes, record.head, record.user, record.impersonated
     is_answered = stage is not _RECEIVED
     has_bodies = is_answered and not truncated
@@ -131,7 +132,7 @@ def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False)
 
 
 def reference(record: Record) -> Reference:
-    """Return a reference to the request's object, as far as it is known."""
+    """Return a reference to the request's object, with the fields that are known."""
     _, _, group, version, resource, part, namespace, name, _, _, _ = record.attributes
     told = record.told_object
     if told is None:

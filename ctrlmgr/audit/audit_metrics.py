@@ -1,6 +1,6 @@
 """Metrics of audited requests: kube-apiserver's `apiserver_audit_event_total` and `apiserver_audit_level_total`.
 
-Guarantees: counting is one addition; a scrape reads the counts.
+Guarantees: counting an event costs one addition; a scrape only reads the counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctrlmgr.metrics import REGISTRY
 
 
 class _Counts(Collector):
-    """The counts; only the event loop's thread counts."""
+    """The counts of events and requests; only the event loop's thread may change these counts."""
 
     def __init__(self) -> None:
         self.events = 0

@@ -1,7 +1,7 @@
 """Collects audit events in batches, and delivers them on a separate thread.
 
 Guarantees:
-- Adding never blocks: events that do not fit into the buffer are counted and dropped.
+- Adding an event never blocks; an event that does not fit into the buffer is counted and dropped.
 - A batch is delivered when it is full, or when its first event has waited long enough. `stop` delivers the rest.
 - If a rate limit is set, batches are delivered at most at that rate, except for bursts.
 
@@ -29,7 +29,7 @@ class Batching(NamedTuple):
     max_size: int = 1
     """The maximum number of events in a batch."""
     max_wait: float = 30.0
-    """The maximum time in seconds that an event waits for others."""
+    """The maximum time in seconds that an event waits for its batch to fill."""
     qps: float = 0.0
     """The maximum number of batches per second; 0 for no limit."""
     burst: int = 1
@@ -48,7 +48,7 @@ class Batches(Generic[T]):
         clock: Clock,
         dropped: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """Call `hand_on` on a thread named `name`; `dropped` is called with the number of dropped events."""
+        """Deliver batches with `hand_on` on a thread named `name`; call `dropped` with the number of dropped events."""
         self._batching = batching
         self._hand_on = hand_on
         self._clock = clock
@@ -68,7 +68,7 @@ class Batches(Generic[T]):
 
     def add(self, events: Sequence[T]) -> None:
         """Add events for delivery."""
-        with self._lock:  # entered without a Python call, unlike the condition
+        with self._lock:  # the bare lock is entered without a Python call, unlike the condition
             before = len(self._waiting)
             room = self._batching.buffer_size - before
             if len(events) > room:
@@ -95,7 +95,7 @@ class Batches(Generic[T]):
             self._hand_on(batch)
 
     def _next(self) -> Sequence[T] | None:
-        """Return the next batch when it is due, None when all are delivered."""
+        """Wait until the next batch is due and return it; return None when all batches are delivered."""
         with self._changed:
             while (pause := self._pause()) is None or pause > 0:
                 if self._is_stopping and not self._waiting:
@@ -107,7 +107,7 @@ class Batches(Generic[T]):
             return batch
 
     def _pause(self) -> float | None:
-        """Return the seconds until a batch is due: 0 for now, None if no event waits."""
+        """Return the seconds until a batch is due: 0 if one is due now, None if no event is waiting."""
         if not self._waiting:
             return None
         if self._is_stopping:

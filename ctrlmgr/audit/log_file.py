@@ -1,10 +1,10 @@
 """The audit log as a file of JSON lines, which is rotated by size.
 
 Guarantees:
-- When `write` returns, the operating system has the data. The file contains whole lines only, and only its owner may
-  read it.
-- A full file is renamed to `NAME-TIME.EXT` and compressed if configured. Rotated files beyond the configured number and
-  age are removed; no other files are.
+- When `write` returns, the operating system has the data. The file contains complete lines only, and only the file's
+  owner may read it.
+- A full file is renamed to `NAME-TIME.EXT` and compressed if configured. Rotated files that exceed the configured
+  number or age are removed; other files are never removed.
 
 Rules: kube-apiserver's `--audit-log-*` flags (`pkg/server/options/audit.go`, with lumberjack's files).
 """
@@ -34,7 +34,7 @@ _STAMP = re.compile(r"-(\d{8}T\d{12})$")
 
 
 class Rotation(NamedTuple):
-    """When a file is rotated, and which rotated files are kept."""
+    """The settings of rotation: when a file is rotated, and which rotated files are kept."""
 
     megabytes: int = 100
     """The maximum size of a file in MiB; 0 for no limit."""
@@ -56,7 +56,7 @@ class LogFile:
         self._descriptor, self._size = self._open()
 
     def write(self, lines: bytes) -> None:
-        """Append whole lines; raises `OSError`."""
+        """Append complete lines; raises `OSError`."""
         limit = self._rotation.megabytes * _MEGABYTE
         if self._path is not None and limit and self._size and self._size + len(lines) > limit:
             self._rotate(self._path)
@@ -109,12 +109,12 @@ class LogFile:
 
 
 def _compact(microseconds: int) -> str:
-    """Return a time in a form that sorts by time: `20260102T030405123456`."""
+    """Return a time in a form whose alphabetical order is the order in time: `20260102T030405123456`."""
     return re.sub(r"[-:.Z]", "", format_time(microseconds))
 
 
 def _stamp_of(each: Path, path: Path) -> str | None:
-    """Return the time in a rotated file's name, None if it is not a rotated file of `path`."""
+    """Return the time in a rotated file's name, None if the name is not that of a rotated file of `path`."""
     name = each.name.removesuffix(".gz").removesuffix(path.suffix)
     found = _STAMP.search(name)
     return found.group(1) if found and name[: found.start()] == path.stem else None

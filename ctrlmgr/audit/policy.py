@@ -24,7 +24,7 @@ from ctrlmgr.settings.configuration_files import Document, read_document
 
 
 class Level(enum.IntEnum):
-    """The level at which a request is recorded, with its name in policies and events."""
+    """A level at which requests are recorded, with the name of the level in policies and events."""
 
     called: str
     wants_request: bool
@@ -62,11 +62,11 @@ _VERSIONS = ("audit.k8s.io/v1",)
 _STAGES = frozenset(Stage)
 _ENTRIES: Final = 4096
 _LONGEST: Final = 4096
-"""The decision for a request is cached if the request and its user have at most this number of characters."""
+"""The maximum number of characters of a request's attributes and user for which the decision is cached."""
 
 
 class Handling(msgspec.Struct, frozen=True, gc=False):
-    """The decision on one request."""
+    """The policy's decision on one request."""
 
     level: Level
     omitted: frozenset[str] = frozenset()
@@ -103,10 +103,10 @@ class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 
 
 class Policy:
-    """A valid policy; used by one thread."""
+    """A valid audit policy; only one thread may use it."""
 
     def __init__(self, rules: Sequence[tuple[_Rule, Handling]]) -> None:
-        """Apply `rules` in their order."""
+        """Create a policy that applies `rules` in their order."""
         self._rules = rules
         self._names_objects = any(each.resource_names for rule, _ in rules for each in rule.resources)
         self._decided: BoundedCache[tuple[object, ...], Handling] = BoundedCache(
@@ -116,7 +116,7 @@ class Policy:
     def handling(self, user: User | None, attributes: Attributes) -> Handling:
         """Return the decision on a request of `user`, None if the user is unknown."""
         name, groups = (user.name, user.groups) if user is not None else (None, ())
-        # Clients repeat requests; the key contains everything that rules check.
+        # Decisions are cached because clients repeat requests; the key contains every attribute that rules check.
         what = attributes[2:7] if attributes.is_resource else attributes.path
         named = attributes.name if self._names_objects else ""
         key = (name, groups, attributes.verb, what, named)
@@ -216,7 +216,10 @@ def _names(resources: _Resources, attributes: Attributes) -> bool:
 
 
 def _patterns(attributes: Attributes) -> Iterator[str]:
-    """Yield the patterns in rules that match a resource; `pods` does not match `pods/log`, `pods/*` matches both."""
+    """Yield the patterns that match a resource if a rule contains them.
+
+    `pods` does not match `pods/log`; `pods/*` matches both.
+    """
     resource, part = attributes.resource, attributes.subresource
     yield f"{resource}/{part}" if part else resource
     yield "*"

@@ -1,10 +1,9 @@
-"""One audit event, a stage of a request, in the formats of all backends.
+"""Encodes an audit event (a stage of a request) in the formats of all backends.
 
 Guarantees:
-- Each format is encoded at most once for all backends. Only files encode again, because they encode many lines at a
-  time.
-- If an event exceeds a backend's size limit, it is sent without the bodies and annotated as `audit.k8s.io/truncated`.
-  If it is still too large, it is dropped and counted.
+- An event is encoded at most once in each format for all backends. Only the file backend encodes events again, many at
+  once. - If an event exceeds a backend's size limit, it is sent without bodies and annotated with
+  `audit.k8s.io/truncated`. If the event is still too large, it is dropped and counted.
 
 Rules: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/truncate/truncate.go`.
 """
@@ -26,13 +25,13 @@ from ctrlmgr.metrics import AUDIT_ERRORS
 
 
 class Telling(msgspec.Struct, gc=False):
-    """An event; used by one thread."""
+    """An audit event; only one thread may use it."""
 
     record: Record
     stage: Stage
     """The stage that the request has reached."""
     now: int
-    """The time of that, microseconds since 1970."""
+    """The time at which the request reached the stage, in microseconds since 1970."""
     _line: bytes | None = None
 
     @property
@@ -45,7 +44,7 @@ class Telling(msgspec.Struct, gc=False):
     def fitting(self, largest: int) -> bytes | None:
         """Return the event as one line of JSON of at most `largest` bytes, without bodies if necessary.
 
-        None if too large.
+        Return None if the event is too large even without bodies.
         """
         said = self.line
         if len(said) > largest and self.record.wants_request:
@@ -76,14 +75,14 @@ class Telling(msgspec.Struct, gc=False):
 
 
 Form: TypeAlias = Callable[[Telling], bytes | None]
-"""Returns the data that a backend stores for an event, None for nothing."""
+"""Returns the data that a backend stores for an event, None if it stores no data."""
 
 WHOLE: Final[Form] = attrgetter("line")
-"""All of an event, in JSON."""
+"""Returns the complete event in JSON."""
 
 
 def form(*, legacy: bool = False, largest: int | None = None) -> Form:
-    """Return the form of a backend with the JSON or the legacy format, and at most `largest` bytes for each event."""
+    """Return the form of events for a backend: JSON or the legacy format, with at most `largest` bytes per event."""
     if largest is None:
         return Telling.text if legacy else WHOLE
 
@@ -98,20 +97,20 @@ def form(*, legacy: bool = False, largest: int | None = None) -> Form:
 
 
 def lines(events: Sequence[Telling], wanted: Form) -> Sequence[bytes]:
-    """Return the data of events for a backend; events that are too large for it are omitted."""
+    """Return the data of events for a backend; events that are too large for the backend are omitted."""
     return [said for event in events if (said := wanted(event)) is not None]
 
 
 def together(events: Sequence[Telling], wanted: Form) -> tuple[bytes, int]:
     """Return the data of events for a file, concatenated, and the number of these events."""
-    if wanted is WHOLE:  # the default of files, encoded together without a copy of each line
+    if wanted is WHOLE:  # the default format of files: encode all lines together, without a copy of each line
         return encode_lines([event_of(each.record, each.stage, each.now) for each in events]), len(events)
     said = lines(events, wanted)
     return b"".join(said), len(said)
 
 
 def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:
-    """Yield events in lists of at most `largest` bytes, or one larger event; None stands for one list."""
+    """Yield events in lists of at most `largest` bytes, or of one larger event; one list if `largest` is None."""
     if largest is None:
         yield whole
         return
@@ -128,7 +127,7 @@ def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[b
 
 
 def _nanoseconds(microseconds: int) -> str:
-    """Return a time as Go's RFC3339Nano has it: without zeros at the end of its fraction."""
+    """Return a time in Go's RFC3339Nano format, which has no zeros at the end of the fraction."""
     whole, _, fraction = format_time(microseconds).removesuffix("Z").partition(".")
     fraction = fraction.rstrip("0")
     return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"

@@ -1,9 +1,10 @@
 """The facts about one request that the audit log needs, collected while the server handles it.
 
 Guarantees:
-- Bodies are kept only if the level requires them, and the content of Secrets only if a policy says so.
+- Bodies are kept only if the audit level requires them, and the content of Secrets only if the policy explicitly
+  requires it.
 - A request that is not audited has no `Record`.
-- The record stores only facts that would be lost; all others are computed when the event is encoded.
+- The record stores only facts that would otherwise be lost; all other facts are computed when the event is encoded.
 
 Rules: apiserver `pkg/audit/request.go`.
 """
@@ -29,23 +30,23 @@ REASON: Final = "authorization.k8s.io/reason"
 _UNDECIDED: Final = "internal error"
 
 DEPRECATED: Final = "k8s.io/deprecated"
-"""The annotation of a request to a deprecated version."""
+"""The annotation of a request to a deprecated API version."""
 
 _AGENT = 1024
 """The maximum number of recorded characters of a User-Agent."""
 _VERDICTS = 1024
-"""The maximum number of verdicts whose annotations are cached; clients get the same verdicts again and again."""
+"""The maximum number of verdicts whose annotations are cached; most requests have one of a few verdicts."""
 _IS_STATUS = b'{"kind":"Status",'
 _NO_METADATA: Mapping[str, Any] = {}
 _NOTHING: Mapping[str, str] = {}
 
 
 class Sent(Protocol):
-    """A request as it was received."""
+    """A request as the server received it."""
 
     @property
     def id(self) -> bytes:
-        """Its audit id."""
+        """The audit id of the request."""
 
     @property
     def uri(self) -> str:
@@ -57,7 +58,7 @@ class Sent(Protocol):
 
     @property
     def raw_headers(self) -> HeaderLines:
-        """Its headers, names in lower case."""
+        """The headers of the request, with names in lower case."""
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
@@ -70,7 +71,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A `Status` that was the response."""
+    """A `Status` that was the body of the response."""
 
     metadata: Mapping[str, Any] = _NO_METADATA
     status: str = ""
@@ -81,7 +82,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Named(msgspec.Struct, frozen=True, gc=False):
-    """The object that a body names."""
+    """The object that the body of a request names."""
 
     namespace: str = ""
     name: str = ""
@@ -114,22 +115,23 @@ def _ruling(verdict: Verdict | None) -> Ruling:
 
 
 class Record(msgspec.Struct, gc=False):
-    """The facts about one request; used by one thread.
+    """The facts about one request; only one thread may use them.
 
-    A request that holds its record must drop it in the end, because the garbage collector does not track the cycle.
+    If a request refers to its record, it must drop this reference in the end, because the garbage collector does not
+    track the reference cycle.
     """
 
     handling: Handling
     attributes: Attributes
     user: User | None
-    """None if the user is unknown."""
+    """The user of the request, None if it is unknown."""
     _sent: Sent
     received: int
-    """The time of its arrival, microseconds since 1970."""
+    """The time at which the request arrived, in microseconds since 1970."""
     _told: Mapping[str, str]
-    """Annotations, to which more may be added."""
+    """Annotations of the event that the request's handlers set; more may be added later."""
     started: Callable[[Record], None] | None = None
-    """Called when the response starts."""
+    """The callback that is called when the response starts."""
     impersonated: User | None = None
     constraint: str = ""
     """The verb of the constrained impersonation mode, if one was used."""
@@ -160,7 +162,7 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def name(self) -> str:
-        """The name of the request's object, empty for none."""
+        """The name of the request's object, empty if the request has no object."""
         return self.attributes.name or (self.told_object.name if self.told_object is not None else "")
 
     @property
@@ -170,7 +172,7 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The event's annotations; only the server itself sets those of the authorization decision."""
+        """The event's annotations; only the server itself sets the annotations of the authorization decision."""
         own = _ruling(self.verdict).annotations
         return {**own, **self._told, **own} if self._told else own
 
@@ -200,7 +202,7 @@ class Record(msgspec.Struct, gc=False):
             self.request_object = self._kept(body)
 
     def answered(self, code: int, body: bytes) -> None:
-        """Record a response, which is JSON and not sent yet; keep its body if the level requires it."""
+        """Record a response, whose JSON body is not sent yet; keep the body if the level requires it."""
         self.code = code
         if body.startswith(_IS_STATUS):
             self.status = _read_status(body)
@@ -208,14 +210,14 @@ class Record(msgspec.Struct, gc=False):
             self.response_object = self._kept(body)
 
     def begun(self, code: int) -> None:
-        """Record that the response starts, and call `started` if it is set."""
+        """Record the start of the response, and call `started` if it is set."""
         self.code = code
         if self.started is not None:
             started, self.started = self.started, None
             started(self)
 
     def _kept(self, body: bytes) -> msgspec.Raw | None:
-        """Return JSON on one line, without managed fields if the policy says so; None if it is not valid JSON."""
+        """Return JSON on one line, without managedFields if the policy requires that; None if the JSON is invalid."""
         try:
             if self.handling.without_managed_fields and b'"managedFields"' in body:
                 return msgspec.Raw(_encode(_without_managed_fields(_read_anything(body))))
@@ -225,7 +227,7 @@ class Record(msgspec.Struct, gc=False):
 
 
 def _said(lines: Sequence[HeaderLine]) -> tuple[str, bytes, bytes]:
-    """Return the user agent, cut to its maximum, and the headers with the addresses of the client."""
+    """Return the user agent, truncated to the maximum length, and the headers with the client's addresses."""
     values = by_name(lines)
     agent = values.get(b"user-agent", b"").decode("utf-8", "replace")
     if len(agent) > _AGENT:

@@ -13,7 +13,7 @@ def sources(forwarded: bytes, real: bytes, peer: str) -> Sequence[str]:
     """Return the known addresses on the path of a request: the client first, the connection's peer last.
 
     `forwarded` and `real` are the headers X-Forwarded-For and X-Real-Ip, empty if they are missing; invalid addresses
-    in them are dropped. `peer` is the address of the connection's other end, empty if it has none.
+    in them are dropped. `peer` is the address of the connection's peer, empty if the peer has no address.
     """
     if not forwarded and not real:
         return (peer,) if peer else ()
