@@ -1,7 +1,8 @@
 """Reads the bearer token of a request: from its Authorization header, or from a web socket's subprotocols.
 
-Guarantees: another scheme, an empty header or an empty token is not a credential, so the request is anonymous. The
-first of several Authorization headers counts. A token in subprotocols counts only in a web socket request.
+Guarantees: a header with another scheme, an empty header or an empty token is not a credential, so the request is
+anonymous. If a request has several Authorization headers, the first header is used. A token in subprotocols is used
+only in a web socket request.
 
 Rules: apiserver `pkg/authentication/request/{bearertoken,websocket}`.
 """
@@ -20,7 +21,7 @@ from ctrlmgr.authentication.user import CredentialsRefused
 Headers: TypeAlias = Sequence[HeaderLine]
 
 EXTRA_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
-"""The warning for a client that sends such a header."""
+"""The warning for a client whose Authorization header is ignored because of extra spaces."""
 
 _PROTOCOL = b"base64url.bearer.authorization.k8s.io."
 _WEB_SOCKET = re.compile(rb"(?i)(?:^|.*,\s*)upgrade\s*(?:,.*)?$")
@@ -28,7 +29,7 @@ _BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
 
 
 def bearer_token(headers: Headers) -> tuple[str | None, str]:
-    """Return the token of the Authorization header, None if there is none; and a warning, empty for none."""
+    """Return the token of the Authorization header, None without a token; and a warning, empty without a warning."""
     value = first_header(headers, b"authorization").strip()
     parts = value.split(b" ", 2)
     if len(parts) < 2 or parts[0].lower() != b"bearer":
@@ -39,9 +40,10 @@ def bearer_token(headers: Headers) -> tuple[str | None, str]:
 
 
 def web_socket_token(headers: Headers) -> str | None:
-    """Return the token in a web socket's subprotocols, None if there is none.
+    """Return the token in a web socket's subprotocols, None if they contain no token.
 
-    Raises `CredentialsRefused` for a malformed token, for two tokens, and if the client offers no other subprotocol.
+    Raises `CredentialsRefused` if a token is malformed, if there are two tokens, or if the client offers no other
+    subprotocol.
     """
     if not _is_web_socket(headers):
         return None
@@ -64,7 +66,7 @@ def web_socket_token(headers: Headers) -> str | None:
 
 
 def first_header(headers: Headers, wanted: bytes) -> bytes:
-    """Return the value of the first header with a name, empty if there is none."""
+    """Return the value of the first header with a name, empty if no header has this name."""
     return next((value for name, value in headers if name == wanted), b"")
 
 

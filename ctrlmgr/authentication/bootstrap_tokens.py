@@ -63,7 +63,7 @@ def token_user(token: str, find: Find, now: int) -> User | None:
 
 
 def texts(secret: Object) -> dict[str, str]:
-    """Return the values of a Secret as text."""
+    """Return the values of a Secret, decoded as text."""
     return {name: value.decode("utf-8", "replace") for name, value in secret_data(secret).items()}
 
 
@@ -74,7 +74,7 @@ def token_id_of(name: str) -> str:
 
 
 def has_expired(data: dict[str, str], now: int) -> bool:
-    """Return whether a token has expired at `now` (microseconds since 1970), or its expiration is invalid."""
+    """Return whether a token's expiration is before `now` (microseconds since 1970) or is invalid."""
     expires = data.get("expiration", "")
     if not expires:
         return False
@@ -85,7 +85,7 @@ def has_expired(data: dict[str, str], now: int) -> bool:
 
 
 def expires_at(data: dict[str, str]) -> int | None:
-    """Return the expiration (microseconds since 1970): None if there is none, 0 if it is invalid."""
+    """Return the expiration (microseconds since 1970); None if the Secret has none, 0 if it is invalid."""
     expires = data.get("expiration", "")
     if not expires:
         return None
@@ -96,7 +96,7 @@ def expires_at(data: dict[str, str]) -> int | None:
 
 
 def _groups(data: dict[str, str]) -> tuple[str, ...] | None:
-    """Return the groups of a token's user, None if one of them is not allowed."""
+    """Return the groups of a token's user, None if one of the groups is not allowed."""
     named = data.get("auth-extra-groups", "")
     more = named.split(",") if named else []
     if not all(map(_GROUP.fullmatch, more)):

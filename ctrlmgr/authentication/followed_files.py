@@ -1,7 +1,7 @@
 """Detects changes of files with credentials and settings.
 
-Guarantees: a change takes effect at the next check. Changed files that are invalid are logged, counted and ignored; the
-previous content stays in use until they change again.
+Guarantees: a change takes effect at the next check. If changed files are invalid, this is logged and counted, and the
+previous content stays in use until the files change again.
 
 Files are polled rather than watched. A directory that is mounted into a container replaces files by moving links, which
 not all watch mechanisms report.
@@ -20,16 +20,16 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 Stamp: TypeAlias = tuple[int, int, int] | None
-"""A file's identity, modification time (nanoseconds) and size (bytes). None if it does not exist."""
+"""A file's identity, modification time (nanoseconds) and size (bytes); None if the file does not exist."""
 
 
 class FollowedFiles:
     """A group of related files; used by one thread at a time."""
 
     def __init__(self, what: str, files: Sequence[Path], count: Callable[[str], None]) -> None:
-        """Start with the files' current state, before they are read; `what` is their name in the log.
+        """Remember the current state of the files, before they are read; `what` names the files in the log.
 
-        `count` is called with "success" after a reload and with "failure" after a failed one.
+        `count` is called with "success" after a reload, and with "failure" after a failed reload.
         """
         self._what = what
         self._files = files
@@ -37,9 +37,9 @@ class FollowedFiles:
         self._stamps = self._look()
 
     def reload(self, take: Callable[[], bool]) -> bool:
-        """Call `take` to read the files if they have changed; return whether it loaded new content.
+        """If the files have changed, call `take` to read them; return whether new content was loaded.
 
-        `take` raises `SettingsError` if the files are invalid, and then loads nothing.
+        If the files are invalid, `take` raises `SettingsError` and loads nothing.
         """
         stamps = self._look()
         if stamps == self._stamps:

@@ -1,7 +1,7 @@
-"""The header lines of a request, with a cache of values that were parsed from them.
+"""The header lines of a request, with a cache of values that were parsed from the lines.
 
-Guarantees: each parser runs once for the same lines, even if many requests of a connection share them. The cache is
-freed with the lines, which must not change after the first parse.
+Guarantees: each parser runs once per list of lines, even if many requests of a connection share the list. The cache is
+freed with the list, which must not change after the first parse.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def by_name(lines: Sequence[HeaderLine]) -> dict[bytes, bytes]:
 class HeaderLines(list[HeaderLine]):
     """Headers in their order on the wire.
 
-    A connection passes the same lines to all requests that have equal ones.
+    A connection passes the same object to all requests that have equal header lines.
     """
 
     __slots__ = ("_read",)
@@ -34,7 +34,7 @@ class HeaderLines(list[HeaderLine]):
         self._read: dict[Callable[[Sequence[HeaderLine]], Any], Any] = {}
 
     def read(self, reader: Callable[[Sequence[HeaderLine]], T]) -> T:
-        """Return the result of `reader` for the lines; it is called once, unless it raises."""
+        """Return the result of `reader` for the lines; `reader` is called once, unless it raises."""
         read = self._read
         if reader in read:
             return read[reader]  # type: ignore[no-any-return]  # what this reader has returned before

@@ -1,9 +1,10 @@
 """Authenticates tokens of other issuers (OpenID Connect): maps verified claims to a user.
 
 Guarantees: a token is valid only within its validity period, for a configured audience, with all required claims, and
-if all validation rules are true. A malformed user name refuses the token.
+if all validation rules are true. If the user name is malformed, the token is refused.
 
-Rules: apiserver `plugin/pkg/authenticator/token/oidc/oidc.go`; OpenID Connect Core 1.0, as coreos/go-oidc reads it.
+Rules: apiserver `plugin/pkg/authenticator/token/oidc/oidc.go`; OpenID Connect Core 1.0, as coreos/go-oidc implements
+it.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _key(said: Map[str, Any]) -> PublicKey | None:
 
 
 def token_user(payload: bytes, issuer: TrustedIssuer, now: int) -> User:
-    """Return the user of verified claims at a time (microseconds since 1970).
+    """Return the user that verified claims describe, at a time in microseconds since 1970.
 
     Raises `CredentialsRefused`, and `NoValue` if an expression cannot be evaluated.
     """
@@ -162,7 +163,7 @@ def _text(claims: Map[str, Any], claim: str, what: str) -> str:
 
 
 def _claimed_groups(claims: Map[str, Any], claim: str) -> Sequence[str]:
-    """Return the groups that a claim names: a list of them, or one."""
+    """Return the groups in a claim, whose value is a list of groups or one group."""
     if not claim or claim not in claims:
         return ()
     value = claims[claim]

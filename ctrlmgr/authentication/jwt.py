@@ -1,11 +1,12 @@
 """Signed tokens in JWS compact form: parses, verifies and creates them with joserfc.
 
 Guarantees:
-- The key, never the token, decides which algorithms are allowed. An RSA key verifies RS* and PS*, and a key on a curve
-  only the ES* of that curve. `none` and algorithms with a shared secret never verify.
-- A token with critical extensions (`crit`) never verifies.
-- A token of more than 1 MiB is malformed: no request can carry it.
-- Callers must not trust a token's content before `verifies` returns True.
+- The key, not the token, determines the allowed algorithms. An RSA key verifies RS* and PS* signatures, and an elliptic
+  curve key verifies only ES* signatures of its curve. Tokens with `none` or an algorithm with a shared secret are never
+  valid.
+- A token with critical extensions (`crit`) is never valid.
+- A token of more than 1 MiB counts as malformed, because no request can contain it.
+- Callers must not trust a token's claims before `verifies` has returned True.
 
 Rules: RFC 7515, RFC 7518; go-jose, as Kubernetes uses it. Why joserfc: docs/decisions/tokens.md.
 """
@@ -30,11 +31,11 @@ _SHAPE = re.compile(r"[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*")
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _OF_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _LONGEST = 1 << 20
-"""Characters of one part of a token: a head has no room for more."""
+"""Maximum characters of one part of a token; a request's headers have no room for a longer part."""
 
 
 class _Registry(jws.JWSRegistry):
-    """The algorithms of keys in Kubernetes. Unknown header parameters are ignored, as go-jose does."""
+    """The signature algorithms that Kubernetes accepts. Unknown header parameters are ignored, as go-jose does."""
 
     max_header_length = max_payload_length = max_signature_length = _LONGEST
 
@@ -43,7 +44,7 @@ _REGISTRY = _Registry(algorithms=[*_OF_RSA, *_CURVES.values()], strict_check_hea
 
 
 class Compact(NamedTuple):
-    """A parsed token whose signature is not verified."""
+    """A parsed token; its signature has not been verified."""
 
     algorithm: str
     key_id: str
@@ -53,7 +54,7 @@ class Compact(NamedTuple):
     """The token as joserfc parsed it."""
 
     def digest(self) -> bytes:
-        """Return a digest of the whole token, with its header and signature."""
+        """Return a digest of the whole token, including its header and signature."""
         return sha256(b".".join(self.jws.segments[part] for part in ("header", "payload", "signature"))).digest()
 
 
@@ -73,7 +74,7 @@ def parse(token: str) -> Compact | None:
         found = jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
     except (JoseError, ValueError, RecursionError):
         return None
-    header: object = found.protected  # whatever JSON the header is
+    header: object = found.protected  # the header may be any JSON value
     if not isinstance(header, dict):
         return None
     algorithm, key_id = header["alg"], header.get("kid") or ""
@@ -102,7 +103,7 @@ def algorithm_of(key: PublicKey | PrivateKey) -> str:
 
 
 def sign(claims: bytes, key: PrivateKey, key_id: str) -> str:
-    """Return a token with `claims` (JSON), signed with `key`; `key_id` tells verifiers which key to use."""
+    """Return a token with `claims` (JSON), signed with `key`; `key_id` identifies the key for verifiers."""
     return jws.serialize_compact({"alg": algorithm_of(key), "kid": key_id}, claims, _wrapped(key), registry=_REGISTRY)
 
 

@@ -1,6 +1,6 @@
 """Reads `--authentication-config`: the trusted JWT issuers, the mapping of claims, and anonymous access.
 
-Guarantees: an error in the file, including its expressions, is reported in one line with the position.
+Guarantees: an error in the file, also in one of its expressions, is reported as one line with the position.
 
 Rules: apiserver `pkg/apis/apiserver/{types,validation/validation}.go` (AuthenticationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1).
@@ -57,19 +57,19 @@ class _Configuration(Part, frozen=True):
 
 
 class Configuration(NamedTuple):
-    """The content of a configuration file."""
+    """The content of an authentication configuration file."""
 
     issuers: Sequence[TrustedIssuer] = ()
     anonymous: bool | None = None
-    """Whether anonymous requests are allowed; None if the file does not say."""
+    """Whether anonymous requests are allowed; None if the file does not specify this."""
     anonymous_paths: tuple[str, ...] = ()
     """If set, anonymous requests are allowed to these paths only."""
 
 
 def read_configuration(file: Path, own_issuers: Collection[str], functions: Functions) -> Configuration:
-    """Read a file whose expressions may call `functions`; raises `SettingsError`.
+    """Read a configuration file; the expressions in it may call `functions`. Raises `SettingsError`.
 
-    The file must not configure any of `own_issuers`, which this server uses itself.
+    The file must not contain one of `own_issuers`, the issuers of this server's own tokens.
     """
     document = read_document(file)
     said = document.read("AuthenticationConfiguration", _VERSIONS, _Configuration)
@@ -151,7 +151,7 @@ def discovery_of(url: str) -> str:
 
 
 def url_problem(url: str) -> str | None:
-    """Return the error of an issuer's URL, None if it is valid."""
+    """Return the error in an issuer's URL, None if the URL is valid."""
     try:
         parts = urlsplit(url)
     except ValueError as error:

@@ -34,7 +34,7 @@ _At = tuple[str | int, ...]
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The base class of the file's parts."""
+    """The base class of the parts of the configuration file."""
 
 
 class _Claim(Part, frozen=True):
@@ -77,7 +77,7 @@ class UserRule(Part, frozen=True):
 
 
 class Mapped(NamedTuple):
-    """The compiled mappings."""
+    """The mappings of claims to a user, with compiled expressions."""
 
     username: Mapping
     groups: Mapping
@@ -86,10 +86,10 @@ class Mapped(NamedTuple):
 
 
 class RulesReader:
-    """Reads the rules for one issuer; raises `SettingsError` with the line."""
+    """Reads the mappings and rules of one issuer; raises `SettingsError` with the line."""
 
     def __init__(self, document: Document, expressions: TokenExpressions, *at: str | int) -> None:
-        """Read the issuer at the path `at` of the document."""
+        """Create a reader for the issuer at the path `at` of the document."""
         self._document = document
         self._expressions = expressions
         self._at = at
@@ -136,7 +136,7 @@ class RulesReader:
         return tuple(found.items())
 
     def _check_email(self, mapped: Mapped, rules: Sequence[Rule], *at: str | int) -> None:
-        """Raise `SettingsError` if an email address is the user name, and no expression checks that it is verified."""
+        """Raise `SettingsError` if the email claim is the user name and no expression checks `email_verified`."""
         username = mapped.username.expression
         if username is None or not names_claim(username, "email"):
             return
@@ -145,7 +145,7 @@ class RulesReader:
             raise self._document.refuse(_UNVERIFIED, *at)
 
     def claim_rules(self, said: Sequence[ClaimRule]) -> tuple[tuple[tuple[str, str], ...], tuple[Rule, ...]]:
-        """Return the claims with required values, and the other rules."""
+        """Return the claims that must have a given value, and the other validation rules."""
         required: dict[str, str] = {}
         rules: dict[str, Rule] = {}
         for index, each in enumerate(said):
@@ -171,7 +171,7 @@ class RulesReader:
             raise self._document.refuse(_twice(said.claim), *at, "claim")
 
     def user_rules(self, said: Sequence[UserRule]) -> tuple[Rule, ...]:
-        """Return the rules about the user."""
+        """Return the validation rules about the user."""
         rules: dict[str, Rule] = {}
         for index, each in enumerate(said):
             at = (*self._at, "userValidationRules", index)
@@ -195,7 +195,7 @@ class RulesReader:
 
 
 def _prefix_problem(said: _Prefixed) -> str | None:
-    """Return the error of a prefix; None if it is valid, or if other errors take precedence."""
+    """Return the error in a prefix; None if the prefix is valid, or if other errors take precedence."""
     if said.claim and said.expression:
         return None
     if said.expression and said.prefix is not None:
@@ -210,7 +210,7 @@ def _twice(value: str) -> str:
 
 
 def _key_problem(key: str) -> str | None:
-    """Return the error of an extra's key, None if it is valid."""
+    """Return the error in the key of an extra field, None if the key is valid."""
     domain, _, path = key.partition("/")
     if not key:
         return "key is required"

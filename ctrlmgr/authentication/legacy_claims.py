@@ -1,8 +1,9 @@
 """Legacy tokens of service accounts, which are stored in Secrets and never expire.
 
-Guarantees: such a token is valid as long as its Secret contains the same token, and neither the Secret nor the account
-is being deleted. A token that was marked as invalid is refused. The caller must record each use on the Secret, by day.
-Only `judge_claims` reads no objects (`--service-account-lookup=false`), so tokens that it accepts stay valid forever.
+Guarantees: a legacy token is valid as long as its Secret contains the same token, and neither the Secret nor the
+service account is being deleted. A token that was marked as invalid is refused. The caller must record the day of each
+use on the Secret. `judge_claims` reads no objects (`--service-account-lookup=false`), so tokens that it accepts are
+valid forever.
 
 Rules: Kubernetes' `pkg/serviceaccount/legacy.go`, KEP-2799.
 """
@@ -30,14 +31,14 @@ from ctrlmgr.authentication.service_account_claims import (
 from ctrlmgr.authentication.user import CredentialsRefused, User
 
 ISSUER: Final = "kubernetes/serviceaccount"
-"""The issuer in such tokens, whatever the server's own issuer is."""
+"""The issuer in legacy tokens, which does not depend on the server's own issuer."""
 
 TYPE: Final = "kubernetes.io/service-account-token"
-"""The type of their Secrets."""
+"""The type of Secrets that contain legacy tokens."""
 
 ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
-"""The annotations with the account of a token Secret."""
+"""The annotations with the service account of a token Secret."""
 
 LAST_USED: Final = "kubernetes.io/legacy-token-last-used"
 """The label with the day on which a token was last used."""
@@ -53,7 +54,7 @@ _CLAIM: Final = "kubernetes.io/serviceaccount"
 
 
 class LegacyClaims(msgspec.Struct, frozen=True):
-    """The claims of such a token."""
+    """The claims of a legacy token."""
 
     iss: str = ""
     namespace: str = msgspec.field(name=f"{_CLAIM}/namespace", default="")
@@ -88,19 +89,19 @@ def secret_data(secret: Object) -> dict[str, bytes]:
 
 
 def is_token_of(secret: Object, account: Object) -> bool:
-    """Return whether a Secret is a token Secret of exactly this account (`IsServiceAccountToken`)."""
+    """Return whether a Secret is a token Secret of this account, with the same uid (`IsServiceAccountToken`)."""
     uid = secret.annotations.get(ACCOUNT_UID, "")
     is_token = secret.view(_Secret).type == TYPE and secret.namespace == account.namespace
     return is_token and secret.annotations.get(ACCOUNT_NAME) == account.name and uid in ("", account.uid)
 
 
 def referenced_secrets(account: Object) -> list[str]:
-    """Return the names of the Secrets in an account's list."""
+    """Return the names in a service account's list `secrets`."""
     return [each.name for each in account.view(_Account).secrets or ()]
 
 
 def judge_legacy(claims: LegacyClaims, token: str, find: Find) -> Judged:
-    """Return the user of a token, given the objects that `find` returns; the caller must verify its signature first.
+    """Return the user of a token, given the objects that `find` returns; the caller must verify the signature first.
 
     Raises `CredentialsRefused`.
     """
@@ -120,7 +121,7 @@ def judge_legacy(claims: LegacyClaims, token: str, find: Find) -> Judged:
 
 
 def judge_claims(claims: LegacyClaims) -> Judged:
-    """Return the user of a token by its claims alone; the caller must verify its signature first.
+    """Return the user of a token from its claims alone; the caller must verify the signature first.
 
     Raises `CredentialsRefused`.
     """

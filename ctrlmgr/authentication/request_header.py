@@ -1,7 +1,7 @@
 """Reads the user that a trusted proxy names in its headers.
 
-Guarantees: callers use this only for clients with a certificate of the proxy's authority and an allowed name. A request
-without a user name has no user.
+Guarantees: callers must use this only for clients whose certificate was issued by the proxy's authority for an allowed
+name. If the headers contain no user name, the request has no user.
 
 Rules: apiserver `pkg/authentication/request/headerrequest`.
 """
@@ -18,7 +18,7 @@ from ctrlmgr.authentication.user import User
 
 @dataclass(frozen=True, kw_only=True)
 class RequestHeaders:
-    """The names of the headers with the user's attributes; several names are tried in order."""
+    """The names of the headers with the user's attributes; several headers for one attribute are tried in order."""
 
     username: tuple[str, ...] = ()
     uid: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class RequestHeaders:
     extra_prefix: tuple[str, ...] = ()
 
     def user(self, headers: Headers) -> User | None:
-        """Return the user that the headers name, None if there is none."""
+        """Return the user that the headers name, None if they name no user."""
         name = _first(headers, self.username)
         if not name:
             return None
@@ -43,7 +43,7 @@ class RequestHeaders:
 
 
 def _first(headers: Headers, wanted: Sequence[str]) -> str:
-    """Return the first header in `wanted` with a value; the first of several lines of a header counts."""
+    """Return the value of the first header in `wanted` that has one; of several lines of a header, use the first."""
     for each in map(_encoded, wanted):
         value = next((value for name, value in headers if name == each), b"")
         if value:

@@ -1,10 +1,10 @@
 """The claims of a bound service account token, and their validation against current objects.
 
 Guarantees:
-- A token names the uid of its account, and that of the pod, secret or node that it is bound to. If such an object is
-  deleted and created again, the old token is invalid.
-- A token is validated against the current objects each time. Terminating objects count for `LEEWAY` more seconds, so
-  that a process can still make requests while it shuts down.
+- A token contains the uid of its service account, and the uid of the pod, secret or node to which it is bound. If one
+  of these objects is deleted and created again, the old token is invalid.
+- A token is validated against the current objects each time. A token stays valid for `LEEWAY` more seconds after its
+  object's deletion was requested, so that a process can still make requests while it shuts down.
 
 Rules: Kubernetes' `pkg/serviceaccount/claims.go`, apiserver `pkg/authentication/serviceaccount/util.go`, and go-jose's
 `jwt.Claims.Validate`.
@@ -29,10 +29,13 @@ WARN_AFTER: Final = 3607
 """The lifetime that kubelets request for pods that did not request a token themselves, in seconds."""
 
 EXTENDED: Final = 365 * 24 * 3600
-"""The actual lifetime of such a token, in seconds. Uses after the requested lifetime are recorded in the audit log."""
+"""The actual lifetime of the tokens that kubelets request, in seconds.
+
+Uses after the requested lifetime are recorded in the audit log.
+"""
 
 LEEWAY: Final = 60
-"""The allowed clock skew in seconds, and the time for which terminating objects still count."""
+"""The allowed clock skew in seconds, and the seconds for which a terminating object still counts as existing."""
 
 STALE: Final = "authentication.k8s.io/stale-token"
 """The audit annotation of a request whose token should have been renewed."""
@@ -51,14 +54,14 @@ Find: TypeAlias = Callable[[Resource, Key], Object | None]
 
 
 class Reference(msgspec.Struct, omit_defaults=True):
-    """A reference to an object in a token."""
+    """A reference to an object, as tokens contain it."""
 
     name: str = ""
     uid: str = ""
 
 
 class KubernetesClaims(msgspec.Struct, omit_defaults=True):
-    """The claim `kubernetes.io`."""
+    """The value of the claim `kubernetes.io`."""
 
     namespace: str = ""
     node: Reference | None = None
@@ -69,7 +72,7 @@ class KubernetesClaims(msgspec.Struct, omit_defaults=True):
 
 
 class Claims(msgspec.Struct, omit_defaults=True):
-    """The claims of a bound token, times in seconds since 1970."""
+    """The claims of a bound token; times are in seconds since 1970."""
 
     aud: str | list[str] = msgspec.field(default_factory=list)
     exp: int | float | None = None
@@ -87,7 +90,7 @@ class Claims(msgspec.Struct, omit_defaults=True):
 
 
 class Bound(NamedTuple):
-    """The objects that a token is bound to, besides its account."""
+    """The objects to which a token is bound, in addition to its service account."""
 
     pod: Reference | None = None
     secret: Reference | None = None
@@ -111,7 +114,7 @@ def bound_claims(
 ) -> Claims:
     """Return the claims of a token for `account` that is valid for `seconds` from `now` on (seconds since 1970).
 
-    After `warn_after` seconds its use is recorded; 0 disables this. `token_id` is unique.
+    After `warn_after` seconds, each use of the token is recorded; 0 disables this. `token_id` is unique.
     """
     about = KubernetesClaims(account.namespace, serviceaccount=Reference(account.name, account.uid))
     about.pod, about.secret, about.node = bound
@@ -128,7 +131,7 @@ def bound_claims(
 
 
 def user_name(namespace: str, name: str) -> str:
-    """Return the user name of an account."""
+    """Return the user name of a service account."""
     return f"{PREFIX}{namespace}:{name}"
 
 
@@ -151,17 +154,17 @@ def judge(claims: Claims, find: Find, now: int) -> Judged:
 
 
 def account_user(namespace: str, account: Reference, extra: dict[str, tuple[str, ...]]) -> User:
-    """Return the user of an account."""
+    """Return the user of a service account."""
     return User(user_name(namespace, account.name), account.uid, (GROUP, f"{GROUP}:{namespace}"), extra)
 
 
 def credential_id(token_id: str) -> str:
-    """Return the name of a token in audit logs, by its id."""
+    """Return the name by which audit logs refer to the token with this id."""
     return f"JTI={token_id}" if token_id else ""
 
 
 def check_times(expires: float | None, begins: float | None, issued: float | None, now: float) -> None:
-    """Check a token's times (in seconds since 1970), with the leeway; raises `CredentialsRefused`."""
+    """Check a token's validity period (in seconds since 1970), with the leeway; raises `CredentialsRefused`."""
     if begins is not None and now + LEEWAY < begins:
         raise CredentialsRefused("service account token is not valid yet")
     if expires is not None and now - LEEWAY > expires:

@@ -41,20 +41,20 @@ class TokenExpressions:
     """Compiles expressions about tokens."""
 
     def __init__(self, functions: Functions) -> None:
-        """Allow expressions to call `functions`."""
+        """Create a compiler whose expressions may call `functions`."""
         self._claims = Environment({"claims": map_of(STRING, ANY)}, functions, unescapes=True)
         self._user = Environment({"user": struct(_USER)}, functions, _OBJECTS, unescapes=True)
 
     def of_claims(self, source: str) -> Expression:
-        """Return a compiled expression over claims, whose type is known only at evaluation; raises `ValueError`."""
+        """Compile an expression about claims, whose type is unknown until evaluation; raises `ValueError`."""
         return compiled(self._claims, source)
 
     def rule_of_claims(self, source: str) -> Expression:
-        """Return a compiled rule about claims; raises `ValueError`."""
+        """Compile a validation rule about claims; raises `ValueError`."""
         return compiled(self._claims, source, BOOL)
 
     def rule_of_user(self, source: str) -> Expression:
-        """Return a compiled rule about the user; raises `ValueError`."""
+        """Compile a validation rule about the user; raises `ValueError`."""
         return compiled(self._user, source, BOOL)
 
 
@@ -95,7 +95,7 @@ def _seen_user(user: User) -> Seen:
 
 
 def text_of(expression: Expression, seen: Seen, what: str) -> str:
-    """Return the string value of an expression; raises `NoValue`, whose text includes `what`."""
+    """Return the string value of an expression; raises `NoValue`, whose message includes `what`."""
     problem = f"oidc: error evaluating {what} claim expression"
     value = _value(expression, seen, problem)
     if not isinstance(value, str):
@@ -104,7 +104,7 @@ def text_of(expression: Expression, seen: Seen, what: str) -> str:
 
 
 def texts_of(expression: Expression, seen: Seen, problem: str) -> tuple[str, ...]:
-    """Return the value as strings: one, several or none; empty strings are dropped. Raises `NoValue`."""
+    """Return the value of an expression as a list of strings, without empty strings; raises `NoValue`."""
     value = _value(expression, seen, problem)
     texts = [value] if isinstance(value, str) else () if value is None else value
     if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):

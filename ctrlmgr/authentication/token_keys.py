@@ -1,7 +1,7 @@
-"""Keys that sign and verify tokens: reads them from PEM, finds them by id, and publishes them as a key set.
+"""Keys that sign and verify tokens: reads keys from PEM, finds keys by id, and publishes them as a key set.
 
-Guarantees: a key's id is a digest of the key. It identifies the key for verifiers and reveals nothing about it. A file
-may contain several keys, as public keys, private keys or certificates.
+Guarantees: a key's id is a digest of the public key, which verifiers use to find the key. A file may contain several
+keys, as public keys, private keys or certificates.
 
 Rules: client-go `util/keyutil`, Kubernetes' `pkg/serviceaccount/{jwt,openidmetadata}.go`, RFC 7517.
 """
@@ -35,11 +35,11 @@ class VerificationKeys:
     """The keys that may have signed a token."""
 
     def __init__(self, keys: Iterable[PublicKey]) -> None:
-        """Hold `keys`; duplicates are dropped."""
+        """Create a set of `keys`, without duplicates."""
         self._by_id = {key_id(key): key for key in keys}
 
     def candidates(self, wanted: str) -> Sequence[PublicKey]:
-        """Return the keys that may verify a token with the key id `wanted`; all keys if it is empty."""
+        """Return the keys that may verify a token with the key id `wanted`; all keys if `wanted` is empty."""
         if not wanted:
             return list(self._by_id.values())
         key = self._by_id.get(wanted)
@@ -47,7 +47,7 @@ class VerificationKeys:
 
     @property
     def all(self) -> list[VerificationKey]:
-        """Every key, in the order given."""
+        """All keys, in the order in which they were given."""
         return [VerificationKey(*pair) for pair in self._by_id.items()]
 
 
@@ -58,7 +58,7 @@ def key_id(key: PublicKey) -> str:
 
 
 def read_private_key(pem: bytes) -> PrivateKey:
-    """Parse the first private key; raises ValueError if none can sign tokens."""
+    """Parse the first private key in a file; raises ValueError if the file contains no key that can sign tokens."""
     for block in _BLOCK.finditer(pem):
         key = _private(block[0])
         if key is not None:
@@ -68,7 +68,7 @@ def read_private_key(pem: bytes) -> PrivateKey:
 
 
 def read_public_keys(pem: bytes) -> list[PublicKey]:
-    """Parse all keys: public ones, and those of private keys and certificates; raises ValueError if there is none."""
+    """Parse all public keys, also of private keys and certificates; raises ValueError if the file contains no key."""
     keys = [key for block in _BLOCK.finditer(pem) if (key := _public(block[0], block[1])) is not None]
     if not keys:
         raise ValueError("it does not contain any valid RSA or ECDSA public keys")

@@ -8,11 +8,11 @@ from ctrlmgr.expressions.environment import Expression
 
 
 class Mapping(NamedTuple):
-    """The source of a part of a user: a claim or an expression; empty if the part is not set."""
+    """The source of an attribute of the user: a claim or an expression; empty if the attribute is not set."""
 
     claim: str = ""
     prefix: str = ""
-    """The prefix of the claim's value."""
+    """The prefix that is added to the claim's value."""
     expression: Expression | None = None
 
 
@@ -21,7 +21,7 @@ class Rule(NamedTuple):
 
     expression: Expression
     message: str = ""
-    """The error message if it is false."""
+    """The error message if the rule is false."""
 
 
 class TrustedIssuer(NamedTuple):
@@ -29,9 +29,9 @@ class TrustedIssuer(NamedTuple):
 
     url: str
     discovery_url: str
-    """The URL of its discovery document."""
+    """The URL of the issuer's discovery document."""
     authorities: str
-    """PEM certificates of authorities; empty for the system's."""
+    """PEM certificates of the trusted authorities; empty for the authorities that the system trusts."""
     audiences: tuple[str, ...]
     username: Mapping
     groups: Mapping = Mapping()
@@ -41,14 +41,14 @@ class TrustedIssuer(NamedTuple):
     required: tuple[tuple[str, str], ...] = ()
     """Claims and the values that they must have."""
     claim_rules: tuple[Rule, ...] = ()
-    """Rules about the claims."""
+    """Validation rules about the claims."""
     user_rules: tuple[Rule, ...] = ()
-    """Rules about the resulting user."""
+    """Validation rules about the resulting user."""
     algorithms: tuple[str, ...] = ()
-    """The allowed signature algorithms; empty for all supported ones."""
+    """The allowed signature algorithms; if empty, all supported algorithms are allowed."""
 
     @property
     def looks_at_claims(self) -> bool:
-        """Return whether there are expressions about claims."""
+        """Return whether the issuer has expressions about claims."""
         mappings = (self.username, self.groups, self.uid)
         return bool(self.extra or self.claim_rules) or any(each.expression is not None for each in mappings)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from ctrlmgr.errors import Unauthorized
 
 MASTERS = "system:masters"
-"""The group whose members may do everything."""
+"""The group whose members are allowed to make all requests."""
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
@@ -20,7 +20,7 @@ CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 """The key of a user's extra field that identifies the credential."""
 
 Audiences: TypeAlias = Sequence[str]
-"""The audiences of a token or of a review."""
+"""The audiences of a token or of a TokenReview."""
 
 _NOTHING: Mapping[str, tuple[str, ...]] = {}
 
@@ -43,7 +43,7 @@ API_SERVER = User("system:apiserver", "", (MASTERS,))
 
 
 class Authenticated(NamedTuple):
-    """A user, and those requested audiences that the credential is valid for."""
+    """A user, and the requested audiences for which the credential is valid."""
 
     user: User
     audiences: tuple[str, ...] = ()
@@ -53,18 +53,18 @@ class CredentialsRefused(Unauthorized):
     """Unauthorized"""  # noqa: D400, D415  # the text for clients; the reasons are for reviews and the audit log
 
     def __init__(self, *reasons: str) -> None:
-        """Store the reasons, without duplicates; clients do not see them."""
+        """Store the reasons, without duplicates; responses do not contain the reasons."""
         super().__init__()
         self.reasons: tuple[str, ...] = tuple(dict.fromkeys(reasons))
 
     @property
     def explanation(self) -> str:
-        """The reasons in the form of apimachinery's aggregated errors: one as it is, several in brackets."""
+        """The reasons in the form of apimachinery's aggregated errors; several reasons are in brackets."""
         return self.reasons[0] if len(self.reasons) == 1 else f"[{', '.join(self.reasons)}]"
 
 
 def known(user: User) -> User:
-    """Return `user` with the group of authenticated users added, unless the credential already decides that.
+    """Return `user` with the group `system:authenticated` added, unless it is anonymous or has that group.
 
     This is apiserver's `AuthenticatedGroupAdder`: anonymous users and members of `system:unauthenticated` are not
     changed.
@@ -75,5 +75,5 @@ def known(user: User) -> User:
 
 
 def common_audiences(wanted: Audiences, given: Audiences) -> tuple[str, ...]:
-    """Return those of the audiences `wanted` that are also in `given`, in the order of `wanted`."""
+    """Return the audiences that are in both `wanted` and `given`, in the order of `wanted`."""
     return tuple([each for each in wanted if each in given])

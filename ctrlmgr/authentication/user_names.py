@@ -28,22 +28,22 @@ class ServiceAccountName(NamedTuple):
 
     @property
     def username(self) -> str:
-        """Its user name."""
+        """The user name of the service account."""
         return f"{SERVICE_ACCOUNT_PREFIX}{self.namespace}:{self.name}"
 
     @property
     def groups(self) -> tuple[str, str]:
-        """The groups that it is in besides `system:authenticated`."""
+        """The groups of the service account in addition to `system:authenticated`."""
         return SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{self.namespace}"
 
     @property
     def user(self) -> User:
-        """Its user, without a uid."""
+        """The user of the service account, without a uid."""
         return User(self.username, "", (*self.groups, AUTHENTICATED))
 
 
 def service_account_of(username: str) -> ServiceAccountName | None:
-    """Return the service account of a user name, None if it is not an account's."""
+    """Return the service account with a user name, None if the name is not that of a service account."""
     if not username.startswith(SERVICE_ACCOUNT_PREFIX):
         return None
     namespace, separator, name = username.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
@@ -53,7 +53,7 @@ def service_account_of(username: str) -> ServiceAccountName | None:
 
 
 def node_of(username: str) -> str | None:
-    """Return the node of a user name, None if it is not a node's."""
+    """Return the name of the node with a user name, None if the user name is not that of a node."""
     if not username.startswith(NODE_PREFIX):
         return None
     name = username.removeprefix(NODE_PREFIX)

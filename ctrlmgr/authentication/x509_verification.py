@@ -1,9 +1,9 @@
 """Verifies client certificates against authorities, and reads their users.
 
 Guarantees:
-- A certificate is valid if a chain leads from it to one of the authorities. In the chain, all signatures must be right
-  and all certificates must be in their validity period. Every issuer must be allowed to sign and to issue a chain of
-  this length, and every certificate must be usable by clients.
+- A certificate is valid if a chain leads from it to one of the authorities. In the chain, all signatures must be valid,
+  and the current time must be in the validity period of every certificate. Every issuer must be allowed to sign
+  certificates and to issue a chain of this length. Every certificate must be usable for client authentication.
 - Chains with name constraints or unknown critical extensions are refused.
 - The search for a chain is bounded: at most `MOST_CHECKS` signatures are checked. A chain never contains two
   certificates with the same subject and key, so certificates that sign each other cannot multiply the work.
@@ -39,12 +39,13 @@ MOST_CHECKS: Final = 100
 """The maximum number of signature checks in one search (crypto/x509 `maxChainSignatureChecks`)."""
 
 MOST_PRESENTED: Final = 32
-"""The maximum number of certificates that a client may present; more are refused before they are parsed."""
+"""The maximum number of certificates that a client may present; if there are more, none is parsed."""
 
 _LARGEST_KEY: Final = 8192
 _LARGEST_EXPONENT: Final = 2**31 - 1
-"""The maximum size of an RSA key in bits (crypto/tls `checkKeySize`) and of its public exponent (crypto/rsa
-`checkPub`). They limit the cost of a check.
+"""The maximum size of an RSA key in bits (crypto/tls `checkKeySize`) and of its exponent (crypto/rsa `checkPub`).
+
+Both limit the cost of a signature check.
 """
 
 _WEAK: Final = frozenset({"md5", "sha1"})
@@ -66,7 +67,7 @@ class Validity(NamedTuple):
     ends: float
 
     def covers(self, now: float) -> bool:
-        """Return whether the period includes a time (seconds since 1970)."""
+        """Return whether the validity period includes a time (seconds since 1970)."""
         return self.begins <= now <= self.ends
 
 
@@ -81,7 +82,7 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.*?(?:-----END CERTIFICATE----
 
 
 def read_certificates(pem: bytes) -> list[x509.Certificate]:
-    """Parse all certificates; raises ValueError if there is none or one is malformed, with its line."""
+    """Parse all certificates in a file; raises ValueError if it contains none, or a malformed one (with its line)."""
     found: list[x509.Certificate] = []
     for block in _BLOCK.finditer(pem):
         try:
@@ -95,9 +96,10 @@ def read_certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> Vouched:
-    """Return the first certificate `presented` (DER) with a chain to an authority that is valid at `now`.
+    """Return the first certificate of `presented` (DER) with the chain to an authority that is valid at `now`.
 
-    The other presented certificates may be links of the chain. Raises `CredentialsRefused` with the reason.
+    The other presented certificates may be intermediate certificates of the chain. Raises `CredentialsRefused` with the
+    reason.
     """
     if len(presented) > MOST_PRESENTED:
         raise CredentialsRefused(f"x509: {len(presented)} certificates were presented, at most {MOST_PRESENTED} may be")
@@ -115,7 +117,7 @@ def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], n
 
 
 def certificate_user(leaf: x509.Certificate) -> User | None:
-    """Return the user of a certificate, None if it names none; raises `CredentialsRefused` if its uid is ambiguous."""
+    """Return the user that a certificate names, None without name; raises `CredentialsRefused` for an invalid uid."""
     attributes = [attribute for names in leaf.subject.rdns for attribute in names]
     common = [_text(each) for each in attributes if each.oid == NameOID.COMMON_NAME]
     if not common or not common[-1]:
@@ -127,7 +129,7 @@ def certificate_user(leaf: x509.Certificate) -> User | None:
 
 
 def check_name(leaf: x509.Certificate, allowed: Sequence[str]) -> None:
-    """Check that a certificate's common name is in `allowed` (empty: any); raises `CredentialsRefused`."""
+    """Raise `CredentialsRefused` unless a certificate's common name is in `allowed`, or `allowed` is empty."""
     names = [_text(each) for each in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     name = names[-1] if names else ""
     if allowed and name not in allowed:
@@ -148,14 +150,14 @@ class Search:
     def __init__(
         self, leaf: x509.Certificate, links: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]
     ) -> None:
-        """Search from `leaf`, through those of `links` that may issue certificates, to one of `authorities`."""
+        """Create a search from `leaf` to one of `authorities`, through the issuing certificates in `links`."""
         self._leaf = leaf
         self._links = [link for link in links if _is_authority(link)]
         self._authorities = authorities
         self.checks_left = MOST_CHECKS
 
     def chains(self, chain: list[x509.Certificate]) -> Iterator[list[x509.Certificate]]:
-        """Yield every chain that continues `chain` through the links to an authority."""
+        """Yield every chain that starts with `chain` and continues through the links to an authority."""
         last = chain[-1]
         if len(chain) == 1 and last in self._authorities:
             yield chain
@@ -169,7 +171,7 @@ class Search:
                 yield from self.chains([*chain, link])
 
     def _continues(self, chain: Sequence[x509.Certificate], issuer: x509.Certificate) -> bool:
-        """Return whether `issuer` signed the last certificate of a chain, may do so, and is not yet in the chain."""
+        """Return whether `issuer` is not yet in the chain, and signed its last certificate, and is allowed to do so."""
         last = chain[-1]
         digest = last.signature_hash_algorithm
         if last.issuer != issuer.subject or (digest is not None and digest.name in _WEAK):
