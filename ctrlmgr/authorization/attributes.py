@@ -1,4 +1,4 @@
-"""The attributes of a request that authorizers decide on, and the error for a refused request.
+"""The attributes of a request, on which authorizers decide, and the error for a refused request.
 
 Rules: apiserver `pkg/authorization/authorizer/interfaces.go`, `pkg/endpoints/handlers/responsewriters/errors.go`.
 """
@@ -13,20 +13,21 @@ from ctrlmgr.errors import Forbidden, StatusDetails
 
 
 class Requirement(NamedTuple):
-    """One term of a selector."""
+    """One requirement of a selector."""
 
     key: str
     operator: str
-    """`In`, `NotIn`, `Exists`, `DoesNotExist`."""
+    """The operator: `In`, `NotIn`, `Exists` or `DoesNotExist`."""
     values: tuple[str, ...] = ()
 
 
 class Attributes(NamedTuple):
-    """The attributes of a request; a request for a path without a resource has only verb and path."""
+    """The attributes of a request; if the request is not for a resource, it has only verb and path."""
 
     verb: str
-    """`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for a path without a resource,
-    the HTTP method in lower case.
+    """The verb of the request: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
+
+    For a path without a resource, it is the HTTP method in lower case.
     """
     path: str = ""
     """The decoded path; empty for a SubjectAccessReview about a resource."""
@@ -39,13 +40,13 @@ class Attributes(NamedTuple):
     fields: tuple[Requirement, ...] = ()
     """The field selector of a list, a watch or a deletion of a collection."""
     labels: tuple[Requirement, ...] = ()
-    """Its label selector."""
+    """The label selector of a list, a watch or a deletion of a collection."""
     is_resource: bool = True
-    """Whether the request is for a resource. Its `resource` field may be empty in a review."""
+    """Whether the request is for a resource; in a SubjectAccessReview, `resource` may nevertheless be empty."""
 
 
 def length(attributes: Attributes) -> int:
-    """Return the total length of the attributes in characters; the client chooses all of them."""
+    """Return the total length in characters of the attributes, all of which the client chooses."""
     verb, path, group, version, resource, subresource, namespace, name, fields, labels, _ = attributes
     selected = sum(len(each.key) + sum(map(len, each.values)) for each in (*fields, *labels))
     return sum(map(len, (verb, path, group, version, resource, subresource, namespace, name))) + selected
@@ -81,7 +82,7 @@ def _selector(terms: Sequence[Requirement]) -> dict[str, Any]:
 
 
 def refusal(user: User, attributes: Attributes, reason: str = "") -> Forbidden:
-    """Return the 403 for a refused request, with Kubernetes' message."""
+    """Return the 403 error for a refused request, with Kubernetes' message."""
     why = f": {reason}" if reason else ""
     if not attributes.is_resource:
         words = f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{why}'

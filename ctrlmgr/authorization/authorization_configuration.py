@@ -1,6 +1,6 @@
 """Reads `--authorization-config`: the list of authorizers, which may include several webhooks.
 
-Guarantees: an error in the file, including its expressions, is reported in one line with the position.
+Guarantees: an error in the file, also in one of its expressions, is reported as one line with the position.
 
 Rules: apiserver `pkg/apis/apiserver/{types,v1/defaults,validation/validation}.go` (AuthorizationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1), Kubernetes' `pkg/kubeapiserver/options/authorization.go`.
@@ -33,7 +33,7 @@ _MOST_CONDITIONS: Final = 64
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The base class of the file's parts."""
+    """The base class of the parts of the configuration file."""
 
 
 class _Connection(_Part, frozen=True):
@@ -72,18 +72,18 @@ class Webhook(NamedTuple):
     """The settings of an authorization webhook."""
 
     config: Path
-    """The path of a kubeconfig."""
+    """The path of the kubeconfig that describes how to call the webhook."""
     version: str = "v1beta1"
-    """The version of `authorization.k8s.io`."""
+    """The version of `authorization.k8s.io` in which the webhook is called."""
     authorized_ttl: float = 300.0
     unauthorized_ttl: float = 30.0
-    """The TTL of a cached answer in seconds; 0 disables caching."""
+    """The TTL of a cached response in seconds; 0 disables caching."""
     name: str = "default"
-    """Its name in metrics."""
+    """The name of the webhook in metrics."""
     patience: float = _LONGEST
-    """Timeout of a call in seconds."""
+    """The timeout of a call, in seconds."""
     denies_unasked: bool = False
-    """Whether a request is denied if the webhook fails, even if another authorizer would allow it."""
+    """Whether a request is denied if the webhook fails, even if another authorizer would allow the request."""
     conditions: tuple[Expression, ...] = ()
     """The conditions under which the webhook is called for a request."""
 
@@ -93,10 +93,10 @@ class Webhook(NamedTuple):
 
 
 class ConfiguredAuthorizer(NamedTuple):
-    """One authorizer of the list."""
+    """One authorizer in the list of authorizers."""
 
     type: str
-    """One of `MODES`."""
+    """The type of the authorizer, one of `MODES`."""
     webhook: Webhook | None = None
     """The webhook's settings; set if and only if the type is Webhook."""
 
@@ -131,7 +131,7 @@ def _asked(document: Document, said: _Authorizer, index: int, compiler: Conditio
 
 
 def _check(document: Document, said: _Authorizer, index: int, types: Collection[str], names: Collection[str]) -> None:
-    """Raise `SettingsError` for an invalid authorizer; its webhook is checked elsewhere."""
+    """Raise `SettingsError` for an invalid authorizer; the settings of its webhook are checked elsewhere."""
     at = ("authorizers", index)
     if said.type not in MODES:
         raise document.refuse(f"type must be one of {', '.join(MODES)}, not {said.type!r}", *at, "type")
@@ -190,7 +190,7 @@ def _conditions(
 
 
 def _check_conditions(document: Document, said: _Webhook, *at: str | int) -> None:
-    """Raise `SettingsError` for invalid conditions; their expressions are compiled elsewhere."""
+    """Raise `SettingsError` for invalid conditions; the expressions of the conditions are compiled elsewhere."""
     version, count = said.match_condition_subject_access_review_version, len(said.match_conditions)
     if version not in ("", "v1"):
         raise document.refuse("the version for conditions must be v1", *at, "matchConditionSubjectAccessReviewVersion")

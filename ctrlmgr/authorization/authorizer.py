@@ -1,10 +1,11 @@
-"""The interface of authorizers, their verdicts, and the union of several authorizers.
+"""Defines the interface of authorizers, their verdicts, and the union of several authorizers.
 
 Guarantees:
-- An authorizer allows, denies, or has no opinion. Its verdict includes the reason, and errors that made it incomplete.
-- A union calls its authorizers in order: the first that allows or denies decides. If none does, their reasons are
-  joined.
-- An authorizer that must call another process returns `None` from `authorize`; only then does the caller await `ask`.
+- An authorizer allows a request, denies it, or has no opinion. The verdict includes the reason, and errors that may
+  have influenced the decision.
+- A union calls its authorizers in order: the first authorizer that allows or denies the request decides. If no
+  authorizer has an opinion, all their reasons are joined.
+- If an authorizer must call another process, `authorize` returns None. Only then must the caller await `ask`.
 
 Rules: apiserver `pkg/authorization/union/union.go`, `pkg/authorization/authorizerfactory/builtin.go`.
 """
@@ -25,16 +26,17 @@ class Decision(StrEnum):
 
     ALLOW = "allow"
     DENY = "deny"
-    """Denied, whatever later authorizers decide."""
+    """Denied, even if a later authorizer would allow the request."""
     NO_OPINION = "noOpinion"
-    """Denied, unless another authorizer allows it."""
+    """Denied, unless another authorizer allows the request."""
 
 
-_ALLOW: Final = Decision.ALLOW  # looking up an enum member is a function call in Python 3.11
+# names at module level, because looking up an enum member is a function call in Python 3.11
+_ALLOW: Final = Decision.ALLOW
 
 
 class Verdict(NamedTuple):
-    """A decision, its reason, and errors on the way to it."""
+    """A decision on a request, the reason, and the errors that occurred."""
 
     decision: Decision
     reason: str = ""
@@ -62,7 +64,7 @@ class Authorizer(Protocol):
     """Decides whether users may make requests."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict; None if another process must be called for it (`ask`)."""
+        """Return the verdict; None if the authorizer must call another process, which `ask` does."""
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
         """Return the verdict, calling another process if necessary."""
@@ -72,7 +74,7 @@ class Authorizer(Protocol):
 
 
 class Immediate:
-    """An authorizer that never calls another process; subclasses decide."""
+    """The base class of authorizers that never call another process; subclasses make the decisions."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
         """Return the verdict."""
@@ -83,7 +85,7 @@ class Immediate:
         return self.authorize(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return no rules: by default, rights are not expressed as rules."""
+        """Return no rules, because by default an authorizer does not express rights as rules."""
         return RuleListing()
 
 
@@ -91,7 +93,7 @@ class AlwaysAllow(Immediate):
     """Allows everything."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return that the request is allowed."""
+        """Return a verdict that allows the request."""
         return ALLOWED
 
     def rules(self, user: User, namespace: str) -> RuleListing:
@@ -106,7 +108,7 @@ class AlwaysDeny(Immediate):
     _VERDICT = Verdict(Decision.NO_OPINION, "Everything is forbidden.")
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return that everything is forbidden."""
+        """Return a verdict that refuses the request."""
         return self._VERDICT
 
 
@@ -126,14 +128,14 @@ class PublicPaths(Immediate):
     """Allows all users to read some paths; a path that ends with `*` includes everything below it."""
 
     def __init__(self, paths: Iterable[str], *, but: str = "") -> None:
-        """Allow `paths`, except `but` and everything below it."""
+        """Create an authorizer that allows reads of `paths`, except `but` and all paths below `but`."""
         self._but = but
         paths = tuple(paths)
         self._paths = frozenset(path for path in paths if not path.endswith("*"))
         self._prefixes = tuple(path.removesuffix("*") for path in paths if path.endswith("*"))
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Allow reads of the public paths; have no opinion on other requests."""
+        """Return a verdict that allows reads of the public paths, and has no opinion on other requests."""
         if attributes.is_resource or attributes.verb not in ("get", "head"):
             return NO_OPINION
         path = attributes.path
@@ -146,11 +148,11 @@ class Union:
     """Several authorizers, called in order."""
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
-        """Call `authorizers` in this order."""
+        """Create a union that calls `authorizers` in the given order."""
         self._authorizers = tuple(authorizers)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the first verdict with an opinion; None if an earlier authorizer must call another process."""
+        """Return the first verdict with an opinion; None if an authorizer before it must call another process."""
         undecided: list[Verdict] | None = None
         for authorizer in self._authorizers:
             verdict = authorizer.authorize(user, attributes)
@@ -184,7 +186,7 @@ class Union:
 
 
 def aggregate(errors: Iterable[str]) -> str:
-    """Return several errors as one text without duplicates (apimachinery's `util/errors`)."""
+    """Return several errors as one message without duplicates (apimachinery's `util/errors`)."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
 

@@ -1,7 +1,7 @@
 """CEL conditions of authorization webhooks: a webhook is called only if its conditions are true for the request.
 
-Guarantees: an expression sees the `spec` of a SubjectAccessReview of `authorization.k8s.io/v1`, in whatever version the
-webhook is called. Empty fields are present.
+Guarantees: an expression can read the `spec` of a SubjectAccessReview of `authorization.k8s.io/v1`, even if the webhook
+is called in another version. Empty fields are present.
 
 Source: apiserver `pkg/authorization/cel/{compile,matcher}.go`.
 """
@@ -55,18 +55,18 @@ class ConditionCompiler:
     """Compiles conditions."""
 
     def __init__(self, functions: Functions) -> None:
-        """Allow expressions to call `functions`."""
+        """Create a compiler whose expressions may call `functions`."""
         self._environment = Environment({"request": struct(_REQUEST)}, functions, _OBJECTS)
 
     def compile(self, source: str) -> Expression:
-        """Return the compiled condition; raises `ValueError`."""
+        """Compile a condition; raises `ValueError` if it is invalid."""
         return compiled(self._environment, source, BOOL)
 
 
 def are_met(conditions: Iterable[Expression], user: User, attributes: Attributes) -> bool:
-    """Return whether a request meets all conditions; raises `NoValue` if one cannot be evaluated.
+    """Return whether a request meets all conditions; raises `NoValue` if a condition cannot be evaluated.
 
-    If one condition is false, the result is False, even if others fail.
+    If one condition is false, the result is False, even if other conditions cannot be evaluated.
     """
     seen = {"request": _request(user, attributes)}
     problems: list[str] = []

@@ -2,9 +2,9 @@
 
 Guarantees:
 - Each part of the impersonated user (name, uid, groups, extra) requires its own right.
-- The modes are tried in order, and the first that allows all parts decides. The modes of constrained impersonation,
-  which limit the allowed actions, precede the legacy mode. The error of a refusal is that of the first mode that
-  applies.
+- The modes are tried in order, and the first mode that allows all parts is used. The modes of constrained
+  impersonation, which limit the allowed actions, precede the legacy mode. If no mode allows the request, the error of
+  the first mode that applies is returned.
 - Constrained modes never impersonate a member of `system:masters`, and give nodes and service accounts only their own
   groups.
 
@@ -32,7 +32,7 @@ _AUTHENTICATION = "authentication.k8s.io"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
 _NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 _MANY = 4
-"""With at least this number of groups or extra values, the right to all of them is checked first."""
+"""The number of groups or extra values from which on the right to impersonate all values is checked first."""
 
 
 _ENTRIES: Final = 10_000
@@ -49,9 +49,9 @@ class Impersonated(NamedTuple):
 
 
 def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
-    """Return the user that `headers` (names in lower case) ask to impersonate, None if they do not.
+    """Return the user to impersonate from `headers` (names in lower case), None if they contain no such user.
 
-    Raises `BadRequest` for parts of a user without a name.
+    Raises `BadRequest` if the headers contain other parts of a user but no name.
     """
     name, uid, groups, extra = "", "", list[str](), dict[str, list[str]]()
     for header, value in headers:
@@ -72,11 +72,11 @@ def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
 class Impersonation:
     """Checks impersonation, and caches the mode that last allowed each user.
 
-    That mode is tried first, so the error of a refusal is that mode's.
+    The cached mode is tried first, so if the request is refused, the error is that of the cached mode.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Check rights with `authorizer`."""
+        """Create the checks of impersonation; `authorizer` decides on the rights."""
         self._authorizer = authorizer
         self._last: BoundedCache[str, _Mode] = BoundedCache("impersonation-modes", entries=_ENTRIES, size=_SIZE)
 
@@ -134,7 +134,7 @@ class _Asking(NamedTuple):
     def about(self, resource: str, name: str, *, namespace: str = "", part: str = "", own: bool = False) -> Attributes:
         """Return the attributes for the right to impersonate one part of a user.
 
-        `own` says that the resource is in the group of authentication even in the legacy mode.
+        With `own`, the resource is in the group `authentication.k8s.io` even in the legacy mode.
         """
         group = _AUTHENTICATION if self.mode.name or own else ""
         return Attributes(self.mode.verb, "", group, "v1", resource, part, namespace, name)
@@ -144,9 +144,9 @@ class _Mode(NamedTuple):
     """A mode of impersonation."""
 
     name: str
-    """Empty for the legacy mode."""
+    """The name of the mode; empty for the legacy mode."""
     applies: Callable[[User, User], bool]
-    """Returns whether the mode applies to a wanted user and the requesting user."""
+    """Returns whether the mode applies, given the user to impersonate and the requesting user."""
 
     @property
     def verb(self) -> str:
@@ -257,7 +257,7 @@ def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:
 
 
 def _extra_key(name: bytes) -> str:
-    """Return the key in a header's name, percent-decoded if it is validly encoded."""
+    """Return the key in a header's name, percent-decoded if the encoding is valid."""
     parts = name.split(b"%")
     valid = all(len(part) >= 2 and _is_hex(part[:2]) for part in parts[1:])
     return _text(unquote_to_bytes(name) if valid else name)

@@ -1,4 +1,4 @@
-"""Helpers to declare bootstrap roles and bindings by names and rules; the other fields are the same for all."""
+"""Helpers to declare bootstrap roles and bindings by names and rules; all other fields have the same values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _CORE = "core"
 
 
 def rule(verbs: str, groups: str, resources: str, *, names: str = "") -> PolicyRule:
-    """Return a rule for resources; each list is separated by spaces, and the legacy group is called `core`."""
+    """Return a rule for resources; items of a list are separated by spaces, and `core` means the legacy group."""
     of_groups = tuple("" if group == _CORE else group for group in groups.split())
     return PolicyRule(tuple(verbs.split()), of_groups, tuple(resources.split()), tuple(names.split()))
 
 
 def urls(verbs: str, paths: str) -> PolicyRule:
-    """Return a rule for paths; each list is separated by spaces."""
+    """Return a rule for paths; the items of a list are separated by spaces."""
     return PolicyRule(tuple(verbs.split()), urls=tuple(paths.split()))
 
 
@@ -63,7 +63,8 @@ class Role:
     ) -> None:
         """Declare a role.
 
-        `aggregate_to` names the role that includes its rules, `aggregates` the label of the rules it includes.
+        `aggregate_to` is the name of the role that includes this role's rules. `aggregates` is the label that selects
+        the roles whose rules this role includes.
         """
         self.name = name
         self.namespace = namespace
@@ -88,13 +89,13 @@ class Role:
 
 
 class Binding:
-    """A RoleBinding in a namespace, or a ClusterRoleBinding if it is empty.
+    """A RoleBinding in a namespace, or a ClusterRoleBinding if the namespace is empty.
 
-    The role defaults to the binding's name.
+    By default, the role has the same name as the binding.
     """
 
     def __init__(self, name: str, *subjects: Subject, namespace: str = "", role: str = "") -> None:
-        """Bind the role to `subjects`."""
+        """Declare a binding of the role to `subjects`."""
         self.name = name
         self.namespace = namespace
         self.role = role or name

@@ -33,7 +33,7 @@ def _leader_locking(component: str) -> Role:
 
 
 CLUSTER_ROLES = (*USER_ROLES, *COMPONENT_ROLES, *CONTROLLER_ROLES)
-"""All ClusterRoles that every cluster has."""
+"""All ClusterRoles that every cluster contains."""
 
 CLUSTER_ROLE_BINDINGS = (
     Binding("cluster-admin", group(MASTERS)),
@@ -46,11 +46,11 @@ CLUSTER_ROLE_BINDINGS = (
     Binding("system:kube-dns", service_account("kube-dns")),
     Binding("system:kube-scheduler", user(f"system:{_SCHEDULER}")),
     Binding("system:volume-scheduler", user(f"system:{_SCHEDULER}")),
-    Binding("system:node"),  # without subjects: the Node authorizer decides on nodes
+    Binding("system:node"),  # without subjects, because the Node authorizer decides on requests of nodes
     Binding("system:service-account-issuer-discovery", group(SERVICE_ACCOUNTS)),
     *(Binding(role.name, service_account(role.name.removeprefix(_PREFIX))) for role in CONTROLLER_ROLES),
 )
-"""All ClusterRoleBindings that every cluster has."""
+"""All ClusterRoleBindings that every cluster contains."""
 
 ROLES = (
     Role(
@@ -76,7 +76,7 @@ ROLES = (
         namespace=_PUBLIC,
     ),
 )
-"""All Roles that every cluster has."""
+"""All Roles that every cluster contains."""
 
 ROLE_BINDINGS = (
     Binding(
@@ -104,4 +104,4 @@ ROLE_BINDINGS = (
     Binding(controller_role("token-cleaner"), service_account("token-cleaner"), namespace=_SYSTEM),
     Binding(controller_role("bootstrap-signer"), service_account("bootstrap-signer"), namespace=_PUBLIC),
 )
-"""All RoleBindings that every cluster has."""
+"""All RoleBindings that every cluster contains."""

@@ -2,7 +2,7 @@
 
 Guarantees:
 - Missing rights, labels, annotations and subjects are added; additions of the cluster's administrators are kept.
-- A binding to another role is replaced, because the role of a binding cannot be changed.
+- If an existing binding refers to another role, the binding is replaced, because its role cannot be changed.
 - Objects with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` are not changed.
 - Reconciling is idempotent.
 
@@ -30,7 +30,7 @@ class Operation(Enum):
 
 
 class Step(NamedTuple):
-    """The operation on one object, and the object after it."""
+    """The operation on one object, and the object after the operation."""
 
     operation: Operation
     object: Unstructured

@@ -1,6 +1,7 @@
 """The Node authorizer: a kubelet may read the objects that its own pods need, and write its own objects.
 
-Guarantees: it has no opinion on users that are not nodes. It never denies, so RBAC may allow a node more.
+Guarantees: the authorizer has no opinion on users that are not nodes. It never denies a request, so RBAC may allow more
+requests of a node.
 
 Rules: `plugin/pkg/auth/authorizer/node/node_authorizer.go`, `pkg/auth/nodeidentifier/default.go`.
 """
@@ -24,7 +25,7 @@ _READ = frozenset({"get", "list", "watch"})
 
 
 def identify(user: User) -> str | None:
-    """Return the name of a node's user, empty if it has none; None if the user is not a node."""
+    """Return the node name of a node's user, empty if the user name contains none; None if the user is not a node."""
     if not user.name.startswith(NODE_PREFIX) or NODES not in user.groups:
         return None
     return user.name.removeprefix(NODE_PREFIX)
@@ -34,7 +35,7 @@ class NodeAuthorizer(Immediate):
     """Authorizes the requests of nodes."""
 
     def __init__(self, graph: NodeGraph, rules: Sequence[PolicyRule]) -> None:
-        """Decide by `graph`; for other resources, every node has the rights in `rules`."""
+        """Create the authorizer: `graph` decides on related objects; every node also has the rights in `rules`."""
         self._graph = graph
         self._rules = tuple(CompiledRule(rule) for rule in rules)
         self._special: dict[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
@@ -102,7 +103,7 @@ class NodeAuthorizer(Immediate):
         return _refuse_but_get(asked) or _if_related(node, asked, own)
 
     def _account(self, node: str, asked: Attributes) -> Verdict:
-        """Allow reads of accounts, for image credential providers, and creation of tokens for pods."""
+        """Allow reads of service accounts, for image credential providers, and creation of tokens for pods."""
         if asked.verb == "get" and not asked.subresource:
             return self._read(node, ACCOUNT, asked)
         if asked.verb != "create" or not asked.name:
@@ -187,7 +188,7 @@ def _csi_node(node: str, asked: Attributes) -> Verdict:
 def _node(node: str, asked: Attributes) -> Verdict:
     match (asked.subresource, asked.verb):
         case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
-            return ALLOWED  # NodeRestriction checks that it is the node's own
+            return ALLOWED  # NodeRestriction checks that the object is the node's own
         case ("", "get" | "list" | "watch"):
             if asked.name == node:
                 return ALLOWED

@@ -1,15 +1,15 @@
-"""The relations of objects to nodes: paths from secrets, claims and volumes over pods to nodes.
+"""The relations of objects to nodes: paths from secrets, claims and volumes through pods to nodes.
 
 Guarantees:
-- After `apply` or `reset` the graph equals one built from the same objects.
+- After `apply` or `reset`, the graph equals a new graph that is built from the same objects.
 - The cost of a query depends on the paths to its object, not on the number of pods and nodes. The references of a
-  node's pods are decoded on the node's first query. Most pods are bound or deleted before that, and nodes without
-  queries cost nothing.
+  node's pods are decoded at the node's first query, so pods that are deleted before it and nodes without queries cost
+  nothing.
 
 | path | meaning |
 |---|---|
 | pod → node | the pod is bound to the node |
-| secret, config map, claim, service account, resource claim → pod → node | the pod refers to it |
+| secret, config map, claim, service account, resource claim → pod → node | the pod refers to the object |
 | volume → claim → pod → node | the volume is bound to the claim |
 | secret → volume → claim → pod → node | the volume's driver needs the secret |
 | volume attachment, resource slice → node | the object names the node |
@@ -36,7 +36,7 @@ ATTACHMENTS = Resource("storage.k8s.io", "volumeattachments")
 SLICES = Resource("resource.k8s.io", "resourceslices")
 
 _ON_A_NODE = b'"nodeName"'
-"""A text in the body of every bound pod."""
+"""A byte string that the body of every bound pod contains."""
 
 
 class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -44,7 +44,7 @@ class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class _Pod(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a pod with its node and its references."""
+    """The fields of a pod that contain its node and its references."""
 
     spec: msgspec.Raw = msgspec.Raw()
     status: _Status = _Status()
@@ -59,7 +59,7 @@ _decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
 class _Said(NamedTuple):
-    """A digest of a pod's node and references; it changes when they change."""
+    """A digest of a pod's node and references; it changes if the node or a reference changes."""
 
     spec: int
     claims: int
@@ -71,16 +71,17 @@ def _said(pod: _Pod, body: bytes) -> _Said:
 
 
 class NodeGraph:
-    """The graph from objects to nodes. Only the thread of its cacher may use it."""
+    """The graph from objects to nodes. Only the thread that feeds the graph may use it."""
 
     resources: Sequence[Resource] = (PODS, VOLUMES, ATTACHMENTS, SLICES)
     """The resources whose objects the graph needs."""
 
     def __init__(self) -> None:
         """Start with an empty graph."""
-        self._nodes: dict[tuple[Resource, Key], str] = {}  # the nodes of pods, attachments and slices
-        self._said: dict[Key, _Said] = {}  # the digest of each of these pods
-        self._unread: dict[str, dict[Key, Object]] = {}  # pods whose references are not decoded yet, by node
+        # the node of each bound pod, volume attachment and resource slice
+        self._nodes: dict[tuple[Resource, Key], str] = {}
+        self._said: dict[Key, _Said] = {}  # the digest of each bound pod
+        self._unread: dict[str, dict[Key, Object]] = {}  # by node, the pods whose references are not decoded yet
         self._references: dict[Key, tuple[Reference, ...]] = {}  # the decoded references of each bound pod
         self._reached: dict[Reference, Counter[str]] = {}  # the number of pods by node
         self._claims: dict[str, Reference] = {}  # the claim of each bound volume
@@ -123,7 +124,7 @@ class NodeGraph:
         return any(self.uses_volume(node, volume) for volume in self._volumes_by_secret.get(reference, ()))
 
     def uses_volume(self, node: str, volume: str) -> bool:
-        """Return whether a pod of a node refers to the claim that a volume is bound to."""
+        """Return whether a pod of the node refers to the claim to which a volume is bound."""
         self._read_pods(node)
         claim = self._claims.get(volume)
         return claim is not None and node in self._reached.get(claim, ())
@@ -131,7 +132,7 @@ class NodeGraph:
     def _apply_pod(self, key: Key, pod: Object | None) -> None:
         """Record a pod.
 
-        Most changes of pods do not affect the graph: status updates, and pods that are not bound yet.
+        Most changes of pods do not affect the graph, such as status updates and changes of pods that are not bound yet.
         """
         found = None if pod is None or not pod.mentions(_ON_A_NODE) else _decode(pod.body)
         said = None if pod is None or found is None else _said(found, pod.body)

@@ -13,7 +13,7 @@ from ctrlmgr.api.unstructured import Unstructured, metadata_of
 
 MIRROR = "kubernetes.io/config.mirror"
 
-SECRET = "secret"  # the name of a kind, not a password
+SECRET = "secret"  # this is the name of a kind, not a password
 CONFIG_MAP = "configmap"
 CLAIM = "persistentvolumeclaim"
 ACCOUNT = "serviceaccount"
@@ -32,7 +32,7 @@ _VOLUME_SECRETS = (
     ("storageos", "secretRef"),
     ("csi", "nodePublishSecretRef"),
 )
-"""The fields of a pod's volumes that name secrets: a source, and its field."""
+"""The fields of a pod's volumes that name secrets: the volume source, and the field in it."""
 
 _PERSISTENT_SECRETS = (
     ("cephfs", "secretRef"),
@@ -58,7 +58,10 @@ class Reference(NamedTuple):
 
 
 def pod_references(pod: Unstructured) -> Iterator[Reference]:
-    """Yield the objects that a pod gives its node access to; none for a mirror pod, which a node creates itself."""
+    """Yield the objects to which a pod gives its node access.
+
+    A mirror pod, which a node creates itself, gives access to no object.
+    """
     metadata, spec = metadata_of(pod), pod.get("spec") or {}
     if MIRROR in (metadata.get("annotations") or {}):
         return
@@ -101,7 +104,7 @@ _OWN_VOLUMES = (
     *("flocker", "gcePersistentDisk", "gitRepo", "hostPath", "image", "iscsi", "nfs", "photonPersistentDisk"),
     *("portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"),
 )
-"""The volume sources that need no API object."""
+"""The volume sources that refer to no API object."""
 _API_VOLUMES = {
     "configMap": "configmaps (via configmap volumes)",
     "secret": "secrets (via secret volumes)",
@@ -121,7 +124,7 @@ _API_PROJECTIONS = {
 
 
 def api_reference(spec: Mapping[str, Any]) -> str:
-    """Return the plural of the first API resource that a pod's spec refers to, empty if there is none.
+    """Return the plural of the first API resource to which a pod's spec refers, empty if it refers to none.
 
     Raises ValueError for an unknown type of volume. Source: `HasAPIObjectReference`, `pkg/api/pod/util.go`.
     """
@@ -161,7 +164,7 @@ def _projected_reference(source: Mapping[str, Any], volume: str) -> str:
 
 
 def volume_secrets(volume: Unstructured) -> Iterator[Reference]:
-    """Yield the secrets that nodes may read because they use a bound persistent volume."""
+    """Yield the secrets that a persistent volume needs on the nodes whose pods use the volume."""
     spec = volume.get("spec") or {}
     home = (spec.get("claimRef") or {}).get("namespace") or ""
     azure = spec.get("azureFile") or {}

@@ -25,7 +25,7 @@ _COLLECTED = ("ownerReferences", "finalizers", "managedFields")
 
 
 def excess(index: RbacIndex, user: User, namespace: str, wanted: Sequence[PolicyRule]) -> str:
-    """Return why a user may not grant `wanted` in a namespace (empty: everywhere); empty if the user may."""
+    """Return the reason why a user may not grant `wanted` in a namespace (empty: everywhere); empty if allowed."""
     grants = index.grants(user, namespace)
     missing = covers([compiled.rule for grant in grants for compiled in grant.rules], wanted)
     if not missing:
@@ -60,7 +60,7 @@ def referenced_rules(
 
 
 def right_to_bind(reference: Mapping[str, Any], namespace: str) -> Attributes | None:
-    """Return the attributes of the right to bind a role in a namespace, None if the reference is not to a role."""
+    """Return the attributes of a request to bind a role in a namespace, None if the reference is not to a role."""
     kinds = {"Role": ROLES, "ClusterRole": CLUSTER_ROLES}
     resource = kinds.get(reference.get("kind") or "")
     if resource is None:

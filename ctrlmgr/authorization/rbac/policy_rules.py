@@ -15,7 +15,7 @@ ALL = "*"
 
 
 class PolicyRule(NamedTuple):
-    """Verbs that are granted on resources, or on paths without a resource."""
+    """A policy rule: the verbs that are granted on resources, or on paths without a resource."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class PolicyRule(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The rule in the form of a Role's field."""
+        """The rule in the form in which a Role contains it."""
         return {field: list(values) for field, values in zip(_FIELDS, self, strict=True) if values}
 
     def describe(self) -> str:
@@ -44,7 +44,7 @@ _SHOWN = ("APIGroups", "Resources", "NonResourceURLs", "ResourceNames", "Verbs")
 
 
 class CompiledRule:
-    """A rule prepared for fast checks: sets instead of lists, `None` for unlimited."""
+    """A rule prepared for fast checks: sets instead of lists, and None if all values are allowed."""
 
     __slots__ = ("groups", "names", "resources", "rule", "urls", "verbs")
 
@@ -90,13 +90,13 @@ def first_allowing(rules: Iterable[CompiledRule], attributes: Attributes) -> Com
 
 
 def covers(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return the single rights of `wanted` that no rule of `owned` grants."""
+    """Split `wanted` into single rights, and return the rights that no rule of `owned` grants."""
     single = (right for rule in wanted for right in _broken_down(rule))
     return [right for right in single if not any(_covers(rule, right) for rule in owned)]
 
 
 def compacted(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return the same rights with fewer rules: rules that differ only in their verbs are merged.
+    """Return rules that grant the same rights; rules that differ only in their verbs are merged.
 
     Repeated verbs are kept (`pkg/registry/rbac/validation/policy_compact.go`).
     """
@@ -114,12 +114,12 @@ def compacted(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
 
 
 def url_matches(pattern: str, path: str) -> bool:
-    """Return whether a rule's URL matches a path: exactly, or as a prefix if it ends with a star."""
+    """Return whether a URL of a rule equals a path or, if the URL ends with `*`, is a prefix of the path."""
     return pattern in (ALL, path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
 def quoted(values: Iterable[str]) -> str:
-    """Format strings as Go's `%q` shows a slice of them."""
+    """Format strings as Go's `%q` formats a slice of strings."""
     return "[" + " ".join(map(quote, values)) + "]"
 
 
@@ -158,7 +158,7 @@ def _covers_resources(owned: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def _any_subresource(resource: str) -> str:
-    """Return the pattern `*/subresource` of a subresource; returns a plain resource unchanged."""
+    """Return the pattern `*/subresource` for a subresource; return a resource without subresource unchanged."""
     _, slash, part = resource.partition("/")
     return f"*/{part}" if slash else resource
 

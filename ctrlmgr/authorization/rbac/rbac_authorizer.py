@@ -1,7 +1,7 @@
-"""The RBAC authorizer: allows a request if a rule of the user's roles does, and otherwise has no opinion.
+"""The RBAC authorizer allows a request if a rule of the user's roles allows it, and otherwise has no opinion.
 
-Guarantees: a verdict is that of the current `RbacIndex`: a cached verdict is used only for the generation it was
-computed from.
+Guarantees: every verdict agrees with the current `RbacIndex`, because a cached verdict is used only for the generation
+of the index from which it was computed.
 
 Rules: `plugin/pkg/auth/authorizer/rbac/rbac.go`.
 """
@@ -21,21 +21,24 @@ _ENTRIES: Final = 8192
 """The maximum number of cached verdicts."""
 
 _LONGEST: Final = 4096
-"""The maximum length of a cached question, in characters. Clients can send very long questions."""
+"""The maximum length of the attributes of a cached verdict, in characters.
+
+Clients can send very long attributes.
+"""
 
 
 class _Found(NamedTuple):
-    """A verdict, and the generation of the index that it was computed from."""
+    """A verdict, and the generation of the index from which it was computed."""
 
     generation: int
     verdict: Verdict
 
 
 class RbacAuthorizer(Immediate):
-    """Authorizes requests by roles; threads may share it."""
+    """Authorizes requests by roles; several threads may share an authorizer."""
 
     def __init__(self, index: RbacIndex) -> None:
-        """Decide by `index`."""
+        """Create an authorizer that decides with the roles and bindings in `index`."""
         self._index = index
         self._found: BoundedCache[tuple[str, tuple[str, ...], Attributes], _Found] = BoundedCache(
             "rbac-verdicts", entries=_ENTRIES, largest=_LONGEST

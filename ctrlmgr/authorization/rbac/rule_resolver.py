@@ -2,10 +2,11 @@
 
 Guarantees:
 - The cost of a decision depends on the user's own bindings, not on the number of all bindings.
-- After `apply` or `reset` the index equals one built from the same objects. Every change drops cached grants.
+- After `apply` or `reset`, the index equals a new index that is built from the same objects. Every change drops cached
+  grants.
 - Grants are in the order of etcd's keys: first ClusterRoleBindings by name, then the namespace's RoleBindings.
-- One thread applies changes, and any thread may query. A query sees the state before or after a change. Grants that
-  were computed before a change are not cached after it.
+- One thread applies changes, and any thread may query. The result of a query is that of the state before or after a
+  change. Grants that were computed before a change are not cached after the change.
 - A binding to a missing role grants nothing and causes an error in the verdict, as in Kubernetes.
 
 Rules: `pkg/registry/rbac/validation/rule.go`.
@@ -45,7 +46,7 @@ class Subject(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """A role of a user, and the binding that grants it."""
+    """A role of a user, and the binding that grants the role."""
 
     source: str
     """A description of the binding, for the reason of a verdict."""
@@ -53,7 +54,7 @@ class Grant(NamedTuple):
     """Namespace (empty for a ClusterRole) and name of the role."""
     rules: Sequence[CompiledRule]
     error: str = ""
-    """Why the rules are missing."""
+    """The error if the rules are missing."""
 
 
 class _Binding(NamedTuple):
@@ -62,7 +63,7 @@ class _Binding(NamedTuple):
     role: Key
     role_kind: str
     subjects: Sequence[tuple[Subject, str]]
-    """The subjects, each with its description."""
+    """The subjects of the binding, each with its description."""
 
 
 class RbacIndex:
@@ -80,11 +81,11 @@ class RbacIndex:
         self._grants: BoundedCache[tuple[str, str, tuple[str, ...]], Sequence[Grant]] = BoundedCache(
             "rbac-grants", entries=_ENTRIES, largest=_LONGEST
         )
-        self._groups: frozenset[str] | None = None  # all groups in bindings, computed on first use
-        # Held during changes, and while grants are computed and cached.
+        self._groups: frozenset[str] | None = None  # all groups that bindings contain, computed on first use
+        # The lock is held during changes, and while grants are computed and cached.
         self._lock = threading.Lock()
         self.generation = 0
-        """Grows with every change, after the change is visible."""
+        """A number that increases with every change, after the change is visible to queries."""
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
         """Replace all objects of a resource by `objects`."""
@@ -112,7 +113,7 @@ class RbacIndex:
             self._changed()
 
     def grants(self, user: User, namespace: str) -> Sequence[Grant]:
-        """Return the grants of a user at cluster scope, followed by those in a namespace if one is given."""
+        """Return the grants of a user at cluster scope, followed by the grants in a namespace if one is given."""
         place = (namespace, user.name, user.groups)
         grants = self._grants.get(place)
         if grants is None:
@@ -129,7 +130,7 @@ class RbacIndex:
         if self._groups is None:
             subjects_with_roles = (subject for _, subject in self._by_subject)
             self._groups = frozenset(subject.name for subject in subjects_with_roles if subject.is_group)
-        groups = filter(self._groups.__contains__, user.groups)  # a review may name very many groups
+        groups = filter(self._groups.__contains__, user.groups)  # a SubjectAccessReview may contain very many groups
         subjects = [Subject(False, user.name), *(Subject(True, group) for group in groups)]
         for place in dict.fromkeys(("", namespace)):
             found: dict[Key, _Binding] = {}
@@ -178,12 +179,15 @@ class RbacIndex:
 
 
 def missing_role(role: Key) -> str:
-    """Return the error text for a missing role."""
+    """Return the error message for a missing role."""
     return f'{"role" if role[0] else "clusterrole"}.{GROUP} "{role[1]}" not found'
 
 
 def role_key(reference: Mapping[str, Any], namespace: str) -> Key:
-    """Return the role of a roleRef in a binding in `namespace` (empty for a ClusterRoleBinding)."""
+    """Return the key of the role to which a roleRef in a binding in `namespace` refers.
+
+    `namespace` is empty for a ClusterRoleBinding.
+    """
     is_local = reference.get("kind") == "Role"
     name: str = reference.get("name") or ""
     return Key(namespace if is_local else "", name)
