@@ -1,12 +1,11 @@
-"""Audited requests, kept for a while so that they can be queried: also refused ones, and reads.
+"""Stores audited requests for some time so that they can be queried, including refused requests and reads.
 
 Guarantees:
 
-- They are in their own database (SQLite, `audit.db`), beside the log: writing neither waits for the log nor delays it,
-  and the file may be deleted at any time.
-- The bodies of requests and responses are not stored: a Secret's name is, but not its content.
-- Requests are deleted after the time in the settings. If the database cannot be written, this is logged, and only
-  requests are lost.
+- Audited requests are in a database of their own (SQLite, `audit.db`), beside the log. Writing a request neither waits
+  for the log nor delays it. The file may be deleted at any time. - The bodies of requests and responses are not stored.
+  Of a Secret, the name is stored but not the content. - Requests are deleted after the time in the settings. If the
+  database cannot be written, the error is logged, and only audited requests are lost.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from ctrlmgr.inspection.database import SQLiteDatabase
 log = structlog.get_logger(__name__)
 
 FILE: Final = "audit.db"
-"""Its name in data_dir."""
+"""The name of the database file in data_dir."""
 
 _BETWEEN_PRUNINGS = 60.0
 """Seconds."""
@@ -38,21 +37,21 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One request, as stored."""
+    """An audited request, as stored in the database."""
 
     id: str
-    """Its id in the audit log and the response's Audit-Id."""
+    """The id of the request in the audit log, which is also the response's Audit-Id."""
     received_at: int
-    """Microseconds since 1970."""
+    """The time of the request, in microseconds since 1970."""
     seconds: float
-    """Until its response."""
+    """The microseconds from the request to its response."""
     username: str | None
-    """None: the credentials were invalid."""
+    """The user name, None if the credentials were invalid."""
     acts_for: str | None
-    """The impersonated user, if any."""
+    """The impersonated user, if one was impersonated."""
     verb: str
     api_group: str | None
-    """None, as `resource`, if it is not about a resource."""
+    """The API group. This and `resource` are None if the request is not for a resource."""
     resource: str | None
     subresource: str
     namespace: str
@@ -61,19 +60,19 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     code: int
     reason: str
     message: str
-    """The reason of a refusal or failure."""
+    """The reason why the request was refused or failed."""
     decision: str | None
-    """`allow` or `forbid`; None if it was not authorized at all."""
+    """The authorization decision, `allow` or `forbid`; None if no authorizer was called."""
     because: str | None
-    """For example the binding and role that allow it."""
+    """The reason for the decision, for example the binding and role that allow the request."""
     source: str
     agent: str
     revision: Revision | None
-    """The revision that it wrote, if known: for a deletion it is not."""
+    """The revision that the request wrote, if it is known; for a deletion, it is not known."""
 
 
 _TEXT = {"received_at": "strftime('%Y-%m-%dT%H:%M:%S.', {0} / 1000000, 'unixepoch') || printf('%06dZ', {0} % 1000000)"}
-"""SQL that formats a field, if it is not shown as stored."""
+"""The SQL expression that formats a field, for each field that is not shown as stored."""
 _COLUMNS = ", ".join(
     f"{_TEXT.get(name, '{0}').format(f'(value ->> {place})')} AS {name}"
     for place, name in enumerate(Row.__struct_fields__)
@@ -92,10 +91,10 @@ INSERT INTO bundle SELECT max(received_at), min(revision), max(revision), json_g
 DROP TABLE noted;
 COMMIT;
 """
-"""Requests that were stored together are one row, an array of arrays, with the columns for searching: they are written
-often and read rarely.
+"""Requests that were stored together are one row: an array of arrays, with columns for searching.
 
-`noted` is the table of an earlier version, with a row for each request.
+Requests are written often and read rarely, so few rows are better. `noted` is the table of an earlier version, with a
+row for each request.
 """
 
 _INSERT = "INSERT INTO bundle VALUES (?, ?, ?, ?)"
@@ -103,10 +102,10 @@ _PRUNE = "DELETE FROM bundle WHERE noted_at < ?"
 
 
 class Store:
-    """Writes requests; used by one thread at a time after it was opened."""
+    """Writes audited requests; after it was opened, only one thread at a time may use it."""
 
     def __init__(self, path: Path, keep_for: float, *, clock: Clock) -> None:
-        """Open or create the file; requests are kept for `keep_for` seconds. Raises `SettingsError`."""
+        """Open or create the database file; requests are kept for `keep_for` seconds. Raises `SettingsError`."""
         self._path = path
         self._keep_for = round(keep_for * 1_000_000)
         self._clock = clock
@@ -123,7 +122,7 @@ class Store:
             raise SettingsError(f"audit.keep_for: {path} cannot be written: {error}") from error
 
     def write(self, rows: Sequence[Row]) -> bool:
-        """Store some requests, and periodically delete old ones; return whether that succeeded."""
+        """Store requests, and periodically delete old requests; return whether that succeeded."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._insert(rows)
@@ -156,14 +155,14 @@ class Store:
 
 
 class AuditDatabase(SQLiteDatabase):
-    """The stored requests, for reading; it cannot write."""
+    """The stored requests, opened read-only."""
 
     def _require_schema(self) -> None:
-        """Check nothing: the writing process creates the table."""
+        """Check nothing, because the process that writes requests creates the table."""
 
 
 def open_requests(data_path: Path) -> AuditDatabase:
-    """Open the requests of a process with this data_dir; raises `SettingsError` if it keeps none."""
+    """Open the requests of the process with this data_dir; raises `SettingsError` if no requests are stored."""
     path = data_path / FILE
     if not path.exists():
         raise SettingsError(f"there is no {path}: requests are kept when audit.policy_file names a policy")
@@ -172,7 +171,7 @@ def open_requests(data_path: Path) -> AuditDatabase:
 
 @contextmanager
 def requests_if_kept(data_path: Path) -> Iterator[AuditDatabase | None]:
-    """Open the requests while the block runs; None if there is no such file."""
+    """Open the requests while the block runs; yield None if the file does not exist."""
     if not (data_path / FILE).exists():
         yield None
         return
@@ -184,7 +183,7 @@ def requests_if_kept(data_path: Path) -> Iterator[AuditDatabase | None]:
 
 
 class Request(NamedTuple):
-    """The request that wrote a revision."""
+    """The audited request that wrote a revision."""
 
     id: str
     received_at: str
@@ -209,15 +208,15 @@ _BY_MOMENT = f"""{_SELECT} FROM requests
  ORDER BY name DESC, received_at DESC LIMIT 1"""
 
 _LONGEST = 60_000_000
-"""Maximum microseconds from a request to its write, and from then until it is stored."""
+"""Maximum microseconds from a request to the event that it writes, and from the event until the request is stored."""
 
 
 def request_of(
     database: AuditDatabase, revision: Revision, resource: Resource, key: Key, username: str, recorded_at: int
 ) -> Request | None:
-    """Return the request that wrote a revision, None if it is not stored, or a controller wrote it.
+    """Return the request that wrote a revision, None if the request is not stored or a controller wrote the revision.
 
-    A deletion is found by its object, its user and its time.
+    The request of a deletion is found by object, user and time.
     """
     rows = database.query(_BY_REVISION, {"revision": revision, "resource": resource.plural}).rows
     if not rows:

@@ -1,13 +1,12 @@
-"""Trees of an event's causes or effects, through the reconciles between them.
+"""Builds trees of the causes or effects of an event, through the reconciles between events.
 
 Guarantees:
 
-- The causes of a reconcile's write are all changes that triggered it, also those that the work queue merged, and the
-  last user edit of the workload (`user_edits`).
-- A tree is finite: an event that is in it already is shown again but not followed, and the depth is limited. If links
-  are omitted for either reason, the node says so.
-- A compacted event is still shown, by its revision.
-- If events were imported without their reconciles, causes are inferred, and marked as such.
+- If a reconcile wrote an event, its causes are all changes that triggered the reconcile, including changes that the
+  work queue merged. The last user edit of the workload (`user_edits`) is also a cause. - A tree is finite: an event
+  that is in the tree already is shown again without its causes, and the depth is limited. If links are omitted for one
+  of these reasons, the node contains the reason. - A compacted event is still shown, but only with its revision.
+- If events were imported without their reconciles, causes are inferred, and marked as inferred.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from ctrlmgr.inspection.inferring.rule_application import Inferring
 from ctrlmgr.inspection.user_edits import latest_user_edit
 
 ADMISSION = "admission"
-"""The controller of a cause that has none: admission changed the write, see `engine.writes.attempts`."""
+"""The controller name in a cause that is not a reconcile: admission changed the write (`engine.writes.attempts`)."""
 DEEPEST = 100
 """Maximum depth of a tree."""
 
 
 class Run(NamedTuple):
-    """A reconcile: the columns of the view `reconciles`; `duration` is in microseconds, None while it runs."""
+    """A reconcile, with the columns of the view `reconciles`; `duration` is in microseconds, None while it runs."""
 
     id: int
     controller: str
@@ -51,19 +50,19 @@ class Node(NamedTuple):
 
     revision: Revision
     change: Change | None
-    """None if it was compacted."""
+    """The event, None if it was compacted."""
     run: Run | None
-    """The reconcile that wrote it, if any."""
+    """The reconcile that wrote the event, None if a reconcile did not write it."""
     links: tuple[Node, ...]
-    """Its causes, or its effects, by revision."""
+    """The causes or the effects of the event, by revision."""
     request: Request | None = None
-    """The request that wrote it, if it was audited and is still kept."""
+    """The request that wrote the event, if the request was audited and is still stored."""
     cut: str = ""
-    """Why links are omitted, if they are: `repeated` or `too deep`."""
+    """The reason why links are omitted: `repeated` or `too deep`; empty if none is omitted."""
     inferred: Inference | None = None
-    """Its inferred author, and why, if no reconcile is recorded: then its links are not certain."""
+    """The inferred author and the reason, if no reconcile is recorded; the links of the node are then not certain."""
     because: str = ""
-    """The reason why it is an inferred cause."""
+    """The reason why the event is an inferred cause."""
 
 
 Follow = Callable[[Database, Revision, Run | None], Sequence[Revision]]
@@ -71,12 +70,12 @@ _Infer = Callable[[Revision], Inference | None]
 
 
 def why(database: Database, revision: Revision, *, depth: int = DEEPEST, requests: AuditDatabase | None = None) -> Node:
-    """Return the causes of an event, including kept `requests`; raises `NotFound` if there is no such event."""
+    """Return the causes of an event, including stored `requests`; raises `NotFound` if no event has this revision."""
     return _tree(database, revision, _triggers, depth, requests, Inferring(database).of)
 
 
 def effects(database: Database, revision: Revision, *, depth: int = DEEPEST) -> Node:
-    """Return the effects of an event; raises `NotFound` if there is none at that revision."""
+    """Return the effects of an event; raises `NotFound` if no event has this revision."""
     return _tree(database, revision, _answers, depth)
 
 
@@ -95,7 +94,7 @@ def _tree(
 
 
 class _Growth:
-    """A tree while it is built, and the events that are in it."""
+    """A tree while it is built, and the events that it already contains."""
 
     def __init__(self, database: Database, follow: Follow, requests: AuditDatabase | None, infer: _Infer) -> None:
         self._database = database
@@ -166,7 +165,7 @@ def _run(database: Database, id: int) -> Run | None:
 
 
 def newest_event(database: Database, resource: Resource, key: Key, *, until: Revision, after: Revision = 0) -> Revision:
-    """Return the revision of an object's newest event after `after` up to `until`; raises `NotFound` if none."""
+    """Return the revision of an object's newest event after `after` up to `until`; raises `NotFound` without one."""
     statement = (
         "SELECT max(revision) FROM history"
         " WHERE resource = :resource AND namespace = :namespace AND name = :name"
@@ -180,7 +179,7 @@ def newest_event(database: Database, resource: Resource, key: Key, *, until: Rev
 
 
 def count(node: Node) -> int:
-    """Return the number of events in a tree, with its root."""
+    """Return the number of events in a tree, including the root."""
     return 1 + sum(map(count, node.links))
 
 

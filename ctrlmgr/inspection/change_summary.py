@@ -1,6 +1,7 @@
-"""A change in a few words: `Ready True→False`, `replicas 3→2`, `+10.0.0.7`; pure functions.
+"""Summarizes a change in a few words, such as `Ready True→False`, `replicas 3→2` or `+10.0.0.7`; pure functions.
 
-Guarantees: conditions are first; times and version counters are omitted, as are differences without a short text.
+Guarantees: changes of conditions are first. Timestamps, version counters, and differences without a short description
+are omitted.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any, Final
 from ctrlmgr.inspection.differences import ABSENT, Difference
 
 MOST: Final = 3
-"""Maximum words for one change."""
+"""The maximum number of words for one change."""
 
 _LONGEST: Final = 24
-"""Maximum characters of a value in a word."""
+"""The maximum number of characters of a value in a word."""
 
 _CONDITION: Final = re.compile(r"conditions\[type=(?P<type>[\w./-]+)\](?P<status>\.status)?$")
 _ITEM: Final = re.compile(r"\[(?:ip|name|key)=(?P<name>[^\]]+)\]$")
@@ -24,7 +25,7 @@ _COUNTED: Final = frozenset({"resourceVersion", "generation", "observedGeneratio
 
 
 def summary(found: Iterable[Difference]) -> list[str]:
-    """Return the words for the differences, the most important first, at most `MOST`."""
+    """Return at most `MOST` words for the differences, the most important first."""
     told = [word for difference in found for word in _words(difference)]
     told.sort(key=lambda each: not each[0])
     return list(dict.fromkeys(text for _, text in told))[:MOST]
@@ -50,7 +51,7 @@ def _words(difference: Difference) -> Iterator[tuple[bool, str]]:
 
 
 def _conditions(before: Any, after: Any) -> Iterator[str]:
-    """Yield the word for readiness if there were no conditions before, or are none after."""
+    """Yield the word for the condition Ready, given all conditions before and after."""
     was, now = (
         {each.get("type"): each.get("status", ABSENT) for each in side} if isinstance(side, list) else {}
         for side in (before, after)

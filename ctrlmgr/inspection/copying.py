@@ -1,14 +1,15 @@
-"""A local copy of a server's log, as far as its user may read it: a SQLite file that is queried like the log.
+"""Copies the part of a server's log that the user may read to a local SQLite file, which is queried like the log.
 
-The server sends its log in pages (`ui.log_pages`); only missing ones are requested.
+The server sends its log in pages (`ui.log_pages`); only missing pages are requested.
 
 Guarantees:
 
-- After `bring_up` the copy ends at the head that the server's log had at the first request, and contains exactly what
-  its user may read. A copy of another log, with other rights, or of events compacted since, is replaced. If a single
-  resource was compacted, only that is copied again.
+- After `bring_up`, the copy ends at the head that the server's log had at the first request, and contains all events
+  that the user may read and no others. If the log or the user's rights are not the same as before, or if events of the
+  copy have been compacted since, the copy is replaced. If a single resource was compacted, only this resource is copied
+  again.
 - A page and the copy's position are written in one transaction, so an interrupted copy is continued.
-- Only the local user that made the copy can read it. Processes that share a copy lock it.
+- Only the local user that made the copy can read the file. A process locks the copy while it updates the copy.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from ctrlmgr.eventlog import Failure
 from ctrlmgr.eventlog.opening import migrate_log
 
 Fetch = Callable[[Mapping[str, str]], bytes]
-"""Fetches a page from the server, by the query's parameters."""
+"""Fetches a page from the server; the argument contains the parameters of the request."""
 Tell = Callable[[Revision, Revision], None]
-"""Called with the copy's revision, and the revision where it will end."""
+"""A callback for progress: it is called with the copy's revision, and the revision at which the copy will end."""
 
 _ATTEMPTS: Final = 3
 _UNFINISHED: Final = 50
-"""Maximum unfinished reconciles whose ends are requested, newest first."""
+"""The maximum number of unfinished reconciles whose outcomes are requested, newest first."""
 _BUSY_MILLISECONDS: Final = 60_000
 
 _FAILURE_FIELDS: Final = Failure.__struct_fields__
@@ -90,7 +91,7 @@ _UNENDED = "SELECT id FROM reconcile WHERE outcome IS NULL ORDER BY started_at D
 
 
 class _Place(msgspec.Struct):
-    """The first line of a page."""
+    """The first line of a page: its position in the log."""
 
     uuid: str
     head: Revision
@@ -110,14 +111,14 @@ class _Page(NamedTuple):
 
 
 class _Outdated(Exception):
-    """The copy cannot be continued."""
+    """Raised if the copy cannot be continued and must be replaced."""
 
 
 def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Tell) -> int:
     """Update the copy at `path`; return the number of events that its user may not read.
 
-    Raises `LogUnavailable` if the file cannot be written, `ServiceUnavailable` if the server does not send a log, or if
-    the log or the rights change faster than they are copied; and the errors of `fetch`.
+    Raises `LogUnavailable` if the file cannot be written. Raises `ServiceUnavailable` if the server does not send a
+    log, or if the log or the user's rights change faster than the log is copied. Also raises the errors of `fetch`.
     """
     try:
         with _alone(path):
@@ -125,7 +126,7 @@ def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Te
                 try:
                     with _opened(path, clock, random) as connection:
                         return _Copy(connection, fetch, tell).bring_up()
-                except (_Outdated, sqlite3.DatabaseError, LogError):  # a damaged copy is replaced
+                except (_Outdated, sqlite3.DatabaseError, LogError):  # replace a damaged copy
                     _remove(path)
     except OSError as error:
         raise LogUnavailable(f"no copy of the log can be kept at {path}: {error.strerror}") from error
@@ -134,7 +135,7 @@ def bring_up(path: Path, fetch: Fetch, *, clock: Clock, random: Random, tell: Te
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Lock the copy against other processes."""
+    """Lock the copy, so that no other process updates it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path.with_name(path.name + "-lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -161,7 +162,7 @@ def _remove(path: Path) -> None:
 
 
 class _Copy:
-    """A copy while it is updated."""
+    """A copy that is being updated."""
 
     def __init__(self, connection: sqlite3.Connection, fetch: Fetch, tell: Tell) -> None:
         self._connection = connection
@@ -204,13 +205,13 @@ class _Copy:
         return _Page(place, rows)
 
     def _check(self, page: _Page, after: Revision) -> None:
-        """Raise `_Outdated` unless a page continues the copy."""
+        """Raise `_Outdated` if a page does not continue the copy."""
         uuid, rights = self._one("SELECT uuid FROM log_head"), self._one("SELECT rights FROM copied")
         if (uuid, rights) != (page.place.uuid, page.place.rights) or page.place.head < after:
             raise _Outdated
 
     def _moved(self, page: _Page) -> dict[str, Revision]:
-        """Return the resources that were compacted since they were copied; raises `_Outdated` if all were."""
+        """Return the resources that were compacted since they were copied; raises `_Outdated` if all resources were."""
         known = dict(self._connection.execute("SELECT resource, floor FROM compaction_floor").fetchall())
         moved = {resource: floor for resource, floor in page.floors.items() if known.get(resource) != floor}
         if "" in moved or known.keys() - page.floors.keys():
@@ -237,7 +238,7 @@ class _Copy:
             self._replace(_EPOCHS, [{**row, "parent_hash": bytes.fromhex(row["parent_hash"])} for row in epochs])
             self._replace(_IMPORTS, page.rows.get("import", []))
             self._replace(_TERMS, page.rows.get("term", []))
-            if place.next >= place.head:  # the last page alone has them
+            if place.next >= place.head:  # only the last page contains these rows
                 self._replace(_FAILURES, page.rows.get("failure", []))
             end = (place.uuid, place.next, bytes.fromhex(place.hash))
             self._connection.execute("UPDATE log_head SET uuid = ?, revision = ?, hash = ?", end)
@@ -261,7 +262,7 @@ class _Copy:
         self._connection.executemany("INSERT OR IGNORE INTO reconcile_trigger VALUES (?, ?)", pairs)
 
     def _copy_again(self, resource: str, floor: Revision, until: Revision) -> None:
-        """Replace the copy of a resource that was compacted, up to where the copy ends."""
+        """Replace the copied events of a resource that was compacted, up to the revision at which the copy ends."""
         with self._transaction():
             for statement in _FORGET:
                 self._connection.execute(statement, {"resource": resource, "floor": floor})

@@ -2,15 +2,15 @@
 
 Guarantees:
 
-- No query can write. SQLite: the file is opened read-only, and the authorizer rejects statements other than queries.
-  PostgreSQL: only statements that `reading` accepts are run, each in a read-only transaction that is rolled back, as
-  the role `ctrlmgr_reader` if it exists.
-- `objects_at(REVISION)` can be queried like a table on both databases. SQLite has no such functions, so it is replaced
-  by a subquery.
-- A query sees one state of the log. No transaction stays open after it.
-- A query that exceeds the connection's time limit, if it has one, raises `RequestTimeout`. A connection may be used by
-  any thread, one at a time.
-- The database must have this version's schema; otherwise `SchemaOutdated` is raised.
+- No query can write. On SQLite, the file is opened read-only, and the authorizer rejects all statements except queries.
+  On PostgreSQL, only statements that `query_checks` accepts are run, each in a read-only transaction that is rolled
+  back, with the role `ctrlmgr_reader` if it exists.
+- `objects_at(REVISION)` can be queried like a table on both databases. SQLite has no such functions, so `objects_at` is
+  replaced by a subquery.
+- A query reads one consistent state of the log. No transaction stays open after a query.
+- If the connection has a time limit, a query that exceeds it raises `RequestTimeout`. Any thread may use a connection,
+  but only one thread at a time.
+- The database must have the schema of this version of ctrlmgr; otherwise `SchemaOutdated` is raised.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class Rows(NamedTuple):
 
 
 class Database(ABC):
-    """A log's database, for reading."""
+    """A log's database, opened read-only."""
 
     dialect: str
-    """`sqlite` or `postgresql`."""
+    """The SQL dialect: `sqlite` or `postgresql`."""
 
     @abstractmethod
     def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:
-        """Run one statement and return all its rows; `parameters` are the values of `:name` in it.
+        """Run one statement and return all its rows; `parameters` are the values for `:name` in the statement.
 
-        Without parameters a colon has no meaning. Raises `QueryRefused` if it is not a valid query, `LogUnavailable` if
-        the database does not respond, `RequestTimeout` if it takes too long.
+        Without `parameters`, a colon has no special meaning. Raises `QueryRefused` if the statement is not a valid
+        query, `LogUnavailable` if the database does not respond, and `RequestTimeout` if the query takes too long.
         """
 
     @abstractmethod
@@ -93,10 +93,10 @@ class Database(ABC):
 
 
 def open_database(url: str, *, patience: float | None = None) -> Database:
-    """Open the log's database at `url` for reading, without creating it. `patience` limits a query, in seconds.
+    """Open the log's database at `url` for reading, without creating it; queries time out after `patience` seconds.
 
-    Raises `SettingsError` if the URL is not of a database on disk, `SchemaOutdated` if it does not contain a log of
-    this version's schema, `LogUnavailable` if it cannot be reached.
+    Raises `SettingsError` if the URL is not that of a database on disk, and `LogUnavailable` if the database cannot be
+    reached. Raises `SchemaOutdated` if the database does not contain a log with this version's schema.
     """
     if url.startswith(_SQLITE):
         return SQLiteDatabase(Path(url.removeprefix(_SQLITE)), patience=patience)
@@ -111,7 +111,11 @@ _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE
 _PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "index_info", "data_version"})
 _OBJECTS_AT = re.compile(r"\bobjects_at\s*\(\s*(:\w+|\d+)\s*\)", re.IGNORECASE)
 _SETTINGS = ("busy_timeout = 2000", "cache_size = -65536", "mmap_size = 1073741824", "temp_store = MEMORY")
-"""Connection settings: milliseconds to wait for a lock, KiB of cache, bytes mapped into memory, storage for sorting."""
+"""Connection settings.
+
+In order: milliseconds to wait for a lock, KiB of cache, bytes of the file that are mapped into memory, storage for
+sorting.
+"""
 
 _STEPS = 100_000
 """Steps of SQLite's virtual machine between checks for Ctrl-C and the time limit."""
@@ -123,7 +127,7 @@ class SQLiteDatabase(Database):
     dialect = "sqlite"
 
     def __init__(self, path: Path, *, patience: float | None = None, clock: Clock | None = None) -> None:
-        """Open the file; see `open_database`."""
+        """Open the file; `open_database` describes arguments and errors."""
         self._patience = patience
         self._clock = clock or SystemClock()
         self._ends_at = 0.0
@@ -133,7 +137,7 @@ class SQLiteDatabase(Database):
         try:
             uri = f"file:{quote(str(path.absolute()))}?mode=ro"
             self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-            for setting in (*_SETTINGS, "schema_version"):  # the last one reads the file
+            for setting in (*_SETTINGS, "schema_version"):  # the last statement reads the file
                 self._connection.execute(f"PRAGMA {setting}")
         except sqlite3.Error as error:
             raise LogUnavailable(f"the database cannot be opened: {error}") from error
@@ -155,7 +159,7 @@ class SQLiteDatabase(Database):
         return Rows(tuple(column[0] for column in cursor.description or ()), rows)
 
     def refuse_power(self) -> None:
-        """Do nothing: SQLite has no roles."""
+        """Do nothing, because SQLite has no roles."""
 
     def _is_late(self) -> bool:
         return self._patience is not None and self._clock.monotonic() > self._ends_at
@@ -168,7 +172,7 @@ class SQLiteDatabase(Database):
 def _authorize(action: int, first: str | None, *_: str | None) -> int:
     if action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS):
         return sqlite3.SQLITE_OK
-    # SQLite reports this when it loads a table-valued function; the table itself cannot be changed.
+    # SQLite reports this action when it loads a table-valued function; the table itself cannot be changed.
     if action == sqlite3.SQLITE_UPDATE and first in ("sqlite_master", "sqlite_schema"):
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
@@ -179,7 +183,7 @@ def _too_long(patience: float) -> RequestTimeout:
 
 
 def _sqlite_failure(error: Exception) -> BaseException:
-    """Return the error to raise; SQLite reports Ctrl-C as an interrupt."""
+    """Return the error to raise for a SQLite error; SQLite reports Ctrl-C as an interrupt."""
     text = str(error)
     if text == "interrupted":
         return KeyboardInterrupt()
@@ -219,7 +223,7 @@ class PostgresDatabase(Database):
     dialect = "postgresql"
 
     def __init__(self, url: str, *, patience: float | None = None) -> None:
-        """Connect; see `open_database`."""
+        """Connect to the database; `open_database` describes arguments and errors."""
         self._patience = patience
         import psycopg
 
@@ -230,7 +234,8 @@ class PostgresDatabase(Database):
         except psycopg.Error as error:
             raise LogUnavailable(f"the database cannot be opened: {str(error).strip()}") from error
         self._connection.patience = None  # a long query may run; Ctrl-C ends it
-        if self._connection.prepare_threshold is not None:  # otherwise a pooler would keep it for other clients
+        # behind a pooler, the setting would remain for other clients
+        if self._connection.prepare_threshold is not None:
             self._connection.execute("SET jit = off")  # compiling takes longer than it saves
         self._become_reader()
         self._connection.autocommit = False
@@ -238,7 +243,7 @@ class PostgresDatabase(Database):
         self._require_schema()
 
     def _become_reader(self) -> None:
-        """Set the role that may only read, if allowed; not behind a pooler, where the role would stay set."""
+        """Set the role `ctrlmgr_reader` if allowed, but not behind a pooler, where the role would remain set."""
         if self._connection.prepare_threshold is not None and self._connection.execute(_IS_READER).fetchone():
             self._connection.execute("SET ROLE ctrlmgr_reader")
 
@@ -256,12 +261,12 @@ class PostgresDatabase(Database):
         import psycopg
 
         require_question(statement)
-        # Prepared, because the server accepts only a single statement then.
+        # Prepare the statement, because the server then accepts only a single statement.
         prepare = True if self._connection.prepare_threshold is not None else None
         if parameters:
             statement = _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%"))
         try:
-            if self._patience is not None:  # only for this transaction, so that a pooler may be used
+            if self._patience is not None:  # set the limit only for this transaction, so that a pooler may be used
                 self._connection.execute(f"SET LOCAL statement_timeout = {round(self._patience * 1000)}".encode())
             cursor = self._connection.execute(statement.encode(), parameters or None, prepare=prepare)
             rows = cursor.fetchall() if cursor.description else []

@@ -1,7 +1,7 @@
-"""Datasette's metadata for a log: titles, descriptions of views and columns, units, and the predefined queries.
+"""Creates Datasette's metadata for a log: titles, descriptions of views and columns, units, and predefined queries.
 
-Guarantees: it contains every view and every query. Parameters with a default may be omitted; numbers and names are used
-as typed into a form; a moment is a revision, or `head`.
+Guarantees: the metadata contains every view and every predefined query. Parameters with a default may be left empty;
+numbers and names are used as the user types them; a moment is a revision or `head`.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ _NAME = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
 def metadata(name: str, relations: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return Datasette's metadata for the database that it calls `name`, the file's name without `.db`.
+    """Return Datasette's metadata for the database `name`, which is the file's name without `.db`.
 
-    `relations` are its tables and views with their columns.
+    `relations` contains the tables and views of the database with their columns.
     """
     tables = {view: _view(view, relations[view]) for view in sql_views.VIEWS}
     asked = {question.name: _canned(question) for question in questions().values()}
@@ -131,10 +131,11 @@ def _otherwise(parameter: Parameter) -> str:
 
 
 def _value(parameter: Parameter) -> str:
-    """Return SQL for a form field's value: text, empty if nothing was typed."""
+    """Return the SQL for the value of a form field, which is a string, empty if the user typed nothing."""
     typed = f":{parameter.name}"
     if parameter.type == "text":
-        # `-` is the empty text, as on the command line, because a form sends it for an empty field too.
+        # `-` stands for the empty string, as on the command line, because a form sends the empty string for an empty
+        # field.
         return f"CASE {typed} WHEN '-' THEN '' WHEN '' THEN '{_plain(parameter)}' ELSE {typed} END"
     default = HEAD if parameter.type == "revision" else str(parameter.default)
     return f"CAST(coalesce(nullif(nullif({typed}, ''), 'head'), {default}) AS INTEGER)"

@@ -2,9 +2,9 @@
 
 Guarantees:
 
-- All differences are included, except in `metadata.managedFields`, unless requested.
-- Items of a list that have a unique name (`name`, `type`, `ip`, `key`, `uid`) are matched by it. Other lists are
-  aligned, so that an inserted item does not make all later ones differ.
+- The result contains all differences, but differences in `metadata.managedFields` only if requested.
+- If the items of a list have unique names (`name`, `type`, `ip`, `key`, `uid`), items with the same name are compared.
+  Other lists are aligned, so an inserted item does not cause a difference in all later items.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import msgspec
 from ctrlmgr.api.object import Object
 
 _ALIGNED = 10_000
-"""Maximum pairs of items of two lists without names that are aligned."""
+"""The maximum product of the lengths of two lists without names for which the lists are aligned."""
 
 _NAMES = ("name", "type", "ip", "key", "uid")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class _Absent(msgspec.Struct, frozen=True):
-    """A missing value."""
+    """Stands for a missing value."""
 
 
 ABSENT = _Absent()
@@ -40,7 +40,7 @@ class Difference(NamedTuple):
 
 
 def content(obj: Object | None, *, managed_fields: bool = False) -> Any:
-    """Return the compared fields of an object: all but managedFields, {} if it does not exist."""
+    """Return the fields of an object to compare: all except managedFields; {} if the object does not exist."""
     if obj is None:
         return {}
     fields = msgspec.json.decode(obj.body)
@@ -82,9 +82,10 @@ def align(before: list[Any], after: list[Any]) -> Iterator[tuple[int | None, int
 
 
 def _blocks(before: list[bytes], after: list[bytes]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield which range of old items became which range of new ones.
+    """Yield pairs of corresponding ranges of old items and new items.
 
-    Long lists with many differences are compared item by item, because aligning takes time cubic in their length.
+    Long lists with many differences are compared item by item, because aligning two lists takes time cubic in their
+    length.
     """
     first = next((at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), None)
     if first is None:
@@ -109,19 +110,19 @@ def item_paths(path: str, items: list[Any]) -> list[str]:
 
 
 def _identities(items: list[Any]) -> list[str] | None:
-    """Return the name of each item, None unless all have unique names."""
+    """Return the name of each item, None if not all items have unique names."""
     found = [_identity(item) for item in items]
     return [each for each in found if each] if all(found) and len(set(found)) == len(found) else None
 
 
 def _identity(item: Any) -> str | None:
-    """Return a name such as `type=Ready`, None if the item has none."""
+    """Return the name of an item, such as `type=Ready`; None if the item has no name."""
     if not isinstance(item, dict):
         return None
     return next((f"{name}={item[name]}" for name in _NAMES if isinstance(item.get(name), str)), None)
 
 
 def field_path(path: str, name: str) -> str:
-    """Return the path of a field of the value at `path`."""
+    """Return the path of a field in the value at `path`."""
     step = f'"{name}"' if not name or set(name) & set('."/[]') else name
     return f"{path}.{step}" if path else step

@@ -1,7 +1,7 @@
-"""Failing reconciles, since when, and their errors, from the log's records.
+"""Reads failing reconciles from the log's records: since when they fail, and with which errors.
 
-Guarantees: a failure is one record, from the first failed reconcile of a key to the next success, with its newest
-error. The log keeps the newest `eventlog.event.FAILURES_KEPT` of them.
+Guarantees: a failure is one record, from the first failed reconcile of a key to the next success, with the newest
+error. The log keeps the newest `eventlog.event.FAILURES_KEPT` failures.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ALL = f"SELECT {', '.join(_FIELDS)} FROM failure ORDER BY since DESC, controlle
 
 
 def failures(database: Database, *, at: int | None = None, ended: bool = False) -> list[Failure]:
-    """Return the failures now, or `at` a time (microseconds since 1970); with `ended` also past ones.
+    """Return the current failures, or those at the time `at`; with `ended`, also failures that have ended.
 
-    The newest failure is first.
+    `at` is in microseconds since 1970. The newest failure is first.
     """
     found = [Failure(**dict(zip(_FIELDS, row, strict=True))) for row in database.query(_ALL).rows]
     if at is not None:
@@ -31,7 +31,7 @@ def failures(database: Database, *, at: int | None = None, ended: bool = False) 
 
 
 def failures_of(found: Iterable[Failure], named: Named, key: Key) -> list[Failure]:
-    """Return an object's failures among `found`: its key's by controllers of its kind, or of no known kind."""
+    """Return the failures in `found` with an object's key, by controllers of its kind or of an unknown kind."""
     kinds = ("", named.singular.partition(".")[0])
     return [each for each in found if each.key == str(key) and each.kind.lower() in kinds]
 

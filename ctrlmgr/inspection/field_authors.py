@@ -1,8 +1,8 @@
 """Finds the last change of each field of an object; pure functions over its history.
 
-Guarantees: every value that is not a map or a list has exactly one change, the newest that set it to its present value.
-An item that only moved within its list keeps its change. If the beginning of the history was compacted, values in the
-oldest remaining event may be older than it: then `Blamed.certain` is False.
+Guarantees: every value that is not a map or a list has exactly one change: the newest change that set the value to its
+present state. If an item only moved within its list, its change stays the same. If the beginning of the history was
+compacted, values in the oldest remaining event may be older than this event; `Blamed.certain` is then False.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ class Blamed(NamedTuple):
 
 
 _Origin = Any
-"""The origins of a value: a map or list of origins for a non-empty map or list, otherwise a change."""
+"""The origins of a value: for a non-empty map or list, a map or list of origins; otherwise a change."""
 
 
 def blame(history: Sequence[Change], *, managed_fields: bool = False) -> list[Blamed]:
-    """Return the fields of the newest state in a history, each with the change that set it; [] if it was deleted."""
+    """Return the fields of the newest state in a history, each with the change that set the field.
+
+    Return [] if the object was deleted.
+    """
     if not history or history[-1].type is EventType.DELETED:
         return []
     incarnation = _newest_incarnation(history)

@@ -1,7 +1,7 @@
-"""The custom kinds at a moment, according to the definitions at that moment.
+"""The custom kinds at a revision, according to the CustomResourceDefinitions at that revision.
 
-Guarantees: only established definitions count, as for a server. An object is decoded with the schema of that moment,
-pruned and defaulted as the API did then, in its stored version.
+Guarantees: as in a server, only established definitions are used. An object is decoded in its stored version with the
+schema at that revision, pruned and defaulted as the API did at that revision.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class CustomKindsAt:
-    """The custom kinds of one moment of a log; the definitions are read on first use."""
+    """The custom kinds at one revision of a log; the definitions are read on first use."""
 
     def __init__(self, database: Database, at: Revision | None = None) -> None:
-        """Read a revision, by default the newest; methods raise `Expired` if it was compacted."""
+        """Create the kinds at a revision, by default the newest; methods raise `Expired` for a compacted revision."""
         self._database = database
         self._at = at
 
@@ -51,7 +51,7 @@ class CustomKindsAt:
         return {}
 
     def kind_of(self, obj: Object) -> Kind | None:
-        """Return the kind of a stored object, in its stored version; None if there is no such kind."""
+        """Return the kind of a stored object, in its stored version; None if no definition has this kind."""
         defined = self._defined.get(obj.resource)
         if defined is None:
             return None
@@ -61,7 +61,7 @@ class CustomKindsAt:
         return next((kind for kind in self._kinds[obj.resource] if kind.gvk.version == version), None)
 
     def shown(self, obj: Object) -> Object:
-        """Return a stored object as the API returns it; unchanged if that is impossible."""
+        """Return a stored object as the API returns it; if that is impossible, return it unchanged."""
         kind = self.kind_of(obj)
         if kind is None or kind.from_storage is None:
             return obj

@@ -1,7 +1,7 @@
 """Reads earlier states: all objects at a revision, and the history of one object.
 
-Guarantees: compaction is never ignored. A state below the floor raises `Expired`. A history without its beginning shows
-that: `Change.before` is None though `type` is not ADDED.
+Guarantees: compaction never causes a wrong result. Reading a state below the floor raises `Expired`. If the beginning
+of a history was compacted, `Change.before` of its first change is None although `type` is not ADDED.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ctrlmgr.inspection.moment_parser import EVERYTHING, floors_above, refuse_ex
 
 
 class Author(NamedTuple):
-    """The author of an event, and its reconcile if it was a controller; otherwise `controller` is ""."""
+    """The author of an event, with the reconcile if the author was a controller; otherwise `controller` is ""."""
 
     actor: str
     user_agent: str
@@ -29,16 +29,16 @@ class Author(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One event of an object, with the state that it replaced."""
+    """One event of an object, with the state that the event replaced."""
 
     revision: Revision
     type: EventType
     recorded_at: int
-    """Microseconds since 1970."""
+    """The time of the event, in microseconds since 1970."""
     author: Author
     object: Object
     before: Object | None
-    """The previous state; None if it did not exist, or was compacted."""
+    """The previous state of the object; None if the object did not exist or the state was compacted."""
 
 
 def objects(
@@ -49,9 +49,9 @@ def objects(
     name: str | None = None,
     at: Revision | None = None,
 ) -> list[Object]:
-    """Return the objects, ordered by namespace and name: of a namespace or with a name, now or at a revision.
+    """Return objects, ordered by namespace and name; all, or those in a namespace or with a name.
 
-    Raises `Expired` if `at` was compacted.
+    `at` is a revision, None for the newest. Raises `Expired` if `at` was compacted.
     """
     given = {"resource": str(resource), "namespace": namespace, "name": name}
     wanted = {column: value for column, value in given.items() if value is not None}
@@ -75,7 +75,7 @@ ORDER BY h.revision"""
 
 
 def history(database: Database, resource: Resource, key: Key, *, until: Revision) -> list[Change]:
-    """Return every event of one object up to `until`, oldest first; none if it never existed."""
+    """Return every event of one object up to revision `until`, oldest first; empty if the object never existed."""
     place = {"resource": str(resource), "namespace": key.namespace, "name": key.name, "until": until}
     changes: list[Change] = []
     last: Change | None = None
@@ -94,7 +94,7 @@ def author_of(row: list[Any]) -> Author:
 
 
 class Pair(NamedTuple):
-    """An object at two revisions; None if it did not exist."""
+    """An object at two revisions; None if it did not exist at that revision."""
 
     resource: Resource
     key: Key
@@ -123,8 +123,9 @@ def between(
 ) -> list[Pair]:
     """Return the objects that differ between the revisions `first` and `last`, by resource, namespace and name.
 
-    Objects that were changed and changed back are not included. Raises `Expired` if `first` was compacted, in all or
-    for `resource`. Other resources that were compacted alone are omitted: see `floors_above`.
+    An object that was changed and then changed back is not included. Raises `Expired` if `first` was compacted for all
+    resources or for `resource`. Without `resource`, resources that were compacted individually are omitted (see
+    `floors_above`).
     """
     given = {"resource": resource and str(resource), "namespace": namespace, "name": name}
     wanted = {column: value for column, value in given.items() if value is not None}

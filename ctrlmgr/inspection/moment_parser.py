@@ -12,10 +12,10 @@ HEAD = "head"
 
 
 def resolve(database: Database, text: str, *, now: int) -> Revision:
-    """Return the revision that `text` means: `1234`, `head`, `2026-01-02T03:04:05Z`, or `10m` before `now`.
+    """Return the revision that `text` denotes: `1234`, `head`, `2026-01-02T03:04:05Z`, or `10m` before `now`.
 
-    A time means the newest event recorded until then. Raises `BadRequest` for a revision beyond the head, or another
-    text.
+    A time denotes the newest event that was recorded until then. Raises `BadRequest` for a revision beyond the head,
+    and for any other text.
     """
     head = head_of(database)
     if text == HEAD:
@@ -28,9 +28,9 @@ def resolve(database: Database, text: str, *, now: int) -> Revision:
 
 
 def time_of(database: Database, text: str, *, now: int) -> int:
-    """Return the time that `text` means, in microseconds since 1970; for a revision, when it was recorded.
+    """Return the time that `text` denotes, in microseconds since 1970; for a revision, the time of its recording.
 
-    Raises `BadRequest` as `resolve` does, and for a compacted revision.
+    Raises `BadRequest` as `resolve` does, and also for a compacted revision.
     """
     if text == HEAD:
         return now
@@ -73,7 +73,7 @@ def head_of(database: Database) -> Revision:
 def revision_at(database: Database, moment: int, head: Revision) -> Revision:
     """Return the newest revision recorded at or before `moment` (microseconds since 1970), 0 if none.
 
-    It uses bisection. Writers' clocks differ a little, so near a tie the result may be off by as much.
+    The search uses bisection. The clocks of writers differ slightly, so the result can be wrong by that difference.
     """
     low, high = 0, head
     probe = (
@@ -91,27 +91,27 @@ def revision_at(database: Database, moment: int, head: Revision) -> Revision:
 
 
 def recorded_at(database: Database, revision: Revision) -> int:
-    """Return when the newest event up to `revision` was recorded, in microseconds since 1970; 0 if none."""
+    """Return the time of recording of the newest event up to `revision`, in microseconds since 1970; 0 if none."""
     statement = "SELECT recorded_at FROM event WHERE revision <= :revision ORDER BY revision DESC LIMIT 1"
     rows = database.query(statement, {"revision": revision}).rows
     return int(rows[0][0]) if rows else 0
 
 
 EVERYTHING = ""
-"""The resource in a floor of a compaction of all resources."""
+"""The resource name in the floor that a compaction of all resources raises."""
 
 
 def floors_above(database: Database, revision: Revision) -> dict[str, Revision]:
-    """Return the resources whose state at `revision` was compacted, and their floors; call it after reading.
+    """Return the resources whose state at `revision` was compacted, and their floors; call this after reading.
 
-    A compaction raises the floor before it deletes, so if anything was missing, the floor shows it by then.
+    A compaction raises the floor before it deletes events. So if the read missed an event, the floor is already raised.
     """
     statement = "SELECT resource, floor FROM compaction_floor WHERE floor > :revision"
     return dict(database.query(statement, {"revision": revision}).rows)
 
 
 def refuse_expired(database: Database, revision: Revision, resource: Resource) -> None:
-    """Raise `Expired` if the state of `resource` at `revision` was compacted; call it after reading."""
+    """Raise `Expired` if the state of `resource` at `revision` was compacted; call this after reading the state."""
     floors = floors_above(database, revision)
     if found := [floors[each] for each in (EVERYTHING, str(resource)) if each in floors]:
         raise Expired(revision, max(found))

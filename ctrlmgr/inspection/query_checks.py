@@ -1,11 +1,11 @@
-"""Checks PostgreSQL queries: a single statement that reads, and calls only harmless functions.
+"""Checks PostgreSQL queries: accepts a single statement that only reads and calls only harmless functions.
 
-Guarantees: a statement that does not begin like a query is refused. So is a call of a PostgreSQL function that ends
-connections, takes locks, reads files, changes settings, sleeps, or runs statements given as text. A read-only
-transaction forbids none of these. Names are compared as PostgreSQL does: in any case, quoted or not, with or without
-their schema.
+Guarantees: a statement that does not begin like a query is refused. A call of a PostgreSQL function that ends
+connections, takes locks, reads files, changes settings, sleeps, or runs statements given as text is refused too. A
+read-only transaction would allow such calls. Names are compared as in PostgreSQL: in any case, quoted or not, with or
+without their schema.
 
-This is the second barrier; the first is the role of the connection (`examples/postgresql/roles.sql`).
+This check is the second barrier; the first barrier is the role of the connection (`examples/postgresql/roles.sql`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HARMLESS: Final = frozenset(
         "pg_typeof",
     )
 )
-"""PostgreSQL's own functions that begin with `pg_` and only read."""
+"""PostgreSQL's functions whose names begin with `pg_` and that only read."""
 
 _HARMFUL: Final = re.compile(
     r"pg_|lo_|dblink|.*_to_xml|.*_to_xmlschema|.*_to_xml_and_xmlschema|set_config|setval|nextval|currval|lastval"
@@ -56,7 +56,7 @@ _HARMFUL: Final = re.compile(
 
 
 def require_question(statement: str) -> None:
-    """Raise `QueryRefused` unless `statement` only reads."""
+    """Raise `QueryRefused` if `statement` might do more than read."""
     tokens = _tokens(statement)
     first = next(tokens, "")
     while first == "(":
@@ -80,7 +80,7 @@ def names_and_places(statement: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _tokens(statement: str) -> Iterator[str]:
-    """Yield names in lower case and single other characters, without texts, comments and white space."""
+    """Yield names in lower case and single other characters, without string constants, comments and white space."""
     for found in _TOKEN.finditer(statement):
         match found.lastgroup:
             case "escaped":

@@ -1,8 +1,8 @@
-"""Finds a resource by its names: `pods`, `pod`, `po`, `Pod`, `deployments.apps`, or any that the log contains.
+"""Finds a resource by one of its names, such as `pods`, `pod`, `po`, `Pod` or `deployments.apps`.
 
-Guarantees: built-in kinds have the names of Kubernetes' discovery; if several share one, the core group is first.
-Custom kinds have the names that their definitions had accepted at the moment in question. Other resources have their
-own name.
+Guarantees: built-in kinds have the names of Kubernetes' discovery; if several kinds have the same name, the core group
+has precedence. Custom kinds have the names that their definitions had accepted at the given revision. Other resources
+in the log have only their own name.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Named(NamedTuple):
     resource: Resource
     namespaced: bool
     singular: str
-    """Its name in kubectl's `-o name`: `pod`, `deployment.apps`."""
+    """The name of the kind in kubectl's `-o name`: `pod`, `deployment.apps`."""
     is_custom: bool = False
-    """Whether it has a definition."""
+    """Whether a CustomResourceDefinition defines the resource."""
 
 
 def find(database: Database, text: str, at: Revision | None = None) -> Named:
-    """Return the resource with the name `text`, now or at a revision; raises `NotFound`, as an API server does."""
+    """Return the resource with the name `text`, now or at a revision; raises an API server's `NotFound`."""
     if named := _builtin().get(text.lower()):
         return named
     for definition in CustomKindsAt(database, at):
@@ -43,7 +43,7 @@ def find(database: Database, text: str, at: Revision | None = None) -> Named:
 
 
 def held(database: Database) -> list[str]:
-    """Return the names of the resources with objects in the log: their plurals, with the group if ambiguous."""
+    """Return the names of the resources with objects in the log: plurals, with the group if a plural is ambiguous."""
     rows = database.query("SELECT DISTINCT resource FROM object").rows
     found = []
     for (name,) in rows:
@@ -59,9 +59,9 @@ def builtin() -> list[str]:
 
 
 def _held(database: Database, text: str) -> Named | None:
-    """Return the resource with that name if the log contains its objects, even without a definition.
+    """Return the resource with this name if the log contains objects of it, even without a definition.
 
-    A recording may contain objects without their definition. Then their kind is also their singular.
+    A recording may contain objects without their definition. Then the kind in lower case is also the singular.
     """
     for name, least in database.query("SELECT resource, min(namespace) FROM object GROUP BY resource").rows:
         resource = Resource.parse(name)
@@ -76,7 +76,7 @@ def _held(database: Database, text: str) -> Named | None:
 
 
 def _seen_as(database: Database, resource: str) -> tuple[str, str]:
-    """Return the kind, in lower case, and version of a resource's objects; its name and "" without objects."""
+    """Return the kind, in lower case, and version of a resource's objects; without objects, its name and ""."""
     statement = "SELECT kind, api_version FROM objects WHERE resource = :resource LIMIT 1"
     for kind, api_version in database.query(statement, {"resource": resource}).rows:
         return kind.lower(), api_version.rpartition("/")[2]
@@ -84,7 +84,7 @@ def _seen_as(database: Database, resource: str) -> tuple[str, str]:
 
 
 def find_all(database: Database, text: str, at: Revision | None = None) -> Sequence[Named]:
-    """Return the resources in a list such as `pods,svc`; a category such as `all` stands for several.
+    """Return the resources in a list such as `pods,svc`; a category such as `all` stands for several resources.
 
     Raises `NotFound` as `find` does. Duplicates are removed.
     """

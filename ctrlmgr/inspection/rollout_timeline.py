@@ -1,12 +1,13 @@
-"""A rollout as a timeline, from the log: when pods were created and deleted, and what each step waited for.
+"""Reconstructs a rollout as a timeline: when pods were created and deleted, and why each step had to wait.
 
 Guarantees:
 
 - A rollout begins with the event that set the template of a Deployment, StatefulSet or DaemonSet, and ends with the
-  next such event. Each event within it that creates, changes or ends a pod, or scales, is a step.
-- A step waited for what the state before it lacks: pods that are not ready, not bound, or terminating; pods that the
-  API refused; a pause; and, for a Deployment, its remaining surge and unavailability.
-- If the beginning was compacted, `Expired` is raised.
+  next such event. Each event of the rollout that creates, changes or ends a pod, or that scales a ReplicaSet, is a
+  step.
+- The reason why a step had to wait is found in the state before the step: pods that are not ready, not bound, or
+  terminating; pods that the API refused; a pause; and, for a Deployment, the remaining surge and unavailability. - If
+  the beginning of the rollout was compacted, `Expired` is raised.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ ROLLED = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS)
 _HASH = "pod-template-hash"
 _GENERATION = "deprecated.daemonset.template.generation"
 _NAMED = 3
-"""Maximum pods that are named in a text."""
+"""The maximum number of pods that a description names."""
 _MOMENT = 1_000_000
-"""Microseconds after which a controller has waited, and was not just busy."""
+"""The minimum microseconds between two steps from which on the controller counts as waiting and not as busy."""
 
 
 class Step(NamedTuple):
-    """One step, `waited` microseconds after the previous one, for `waited_for` if that is known."""
+    """One step, `waited` microseconds after the previous step; `waited_for` is the reason, if it is known."""
 
     revision: Revision
     at: int
-    """Microseconds since 1970."""
+    """The time of the step, in microseconds since 1970."""
     author: Author
     what: str
     waited: int = 0
@@ -53,7 +54,7 @@ class Step(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """One rollout: its beginning, its steps, and what it still waits for ("" if it is complete)."""
+    """One rollout: its beginning, its steps, and the reason why it still waits ("" if it is complete)."""
 
     began: Change
     edits: Sequence[Difference]
@@ -112,7 +113,10 @@ def _events(database: Database, namespace: str, first: Revision, last: Revision)
 
 
 def timeline(began: Change, there: Iterable[Object], events: Iterable[Change]) -> Rollout:
-    """Return the rollout that `began`, given the ReplicaSets and pods that were `there`, and all later events."""
+    """Return the rollout that the event `began` started.
+
+    `there` are the ReplicaSets and pods that existed then; `events` are all later events.
+    """
     state = _State(began.object, there)
     steps: list[Step] = []
     last = began.recorded_at
@@ -142,7 +146,7 @@ class _State:
                 (self._pods if obj.resource == PODS else self._sets)[obj.uid] = obj
 
     def take(self, event: Change) -> Iterator[str]:
-        """Process an event, and yield its texts."""
+        """Process an event, and yield the descriptions of its steps."""
         obj = event.object
         if obj.resource == PODS:
             yield from self._take(event, self._pods, self._told_of_pod)
@@ -197,7 +201,7 @@ class _State:
     # Progress
 
     def is_new(self, pod: Object) -> bool:
-        """Return whether a pod has the new template."""
+        """Return whether a pod was created from the new template."""
         if self.workload.resource == DAEMON_SETS:
             generation = self.workload.annotations.get(_GENERATION)
             return pod.labels.get("pod-template-generation") == generation
@@ -226,12 +230,12 @@ class _State:
 
     @property
     def _kept(self) -> int:
-        """The number of pods that keep their template."""
+        """The number of pods that keep the old template."""
         rolling = (self._spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
         return int(rolling.get("partition") or 0) if self.workload.resource == STATEFUL_SETS else 0
 
     def is_complete(self) -> bool:
-        """Return whether all pods that should have the template have it and are ready, and no others are left."""
+        """Return whether all pods that should have the new template have it and are ready, and no others are left."""
         staying = [pod for pod in self._pods.values() if is_active(pod)]
         new = [pod for pod in staying if self.is_new(pod)]
         is_seen = (self._status.get("observedGeneration") or 0) >= (self.workload.metadata.generation or 0)
@@ -239,7 +243,7 @@ class _State:
         return is_seen and enough and len(staying) == self._wanted
 
     def waits_for(self) -> str:
-        """Return what must happen before the next step."""
+        """Return a description of what must happen before the next step."""
         if self._spec.get("paused"):
             return "the user: it is paused"
         refused = next((text for each in self._sets.values() if (text := _failure(each))), "")

@@ -1,7 +1,8 @@
-"""The scheduler's decision about a pod, repeated on the state at that moment.
+"""Repeats the scheduler's decision about a pod on the state at that moment.
 
-Guarantees: the decision itself need not be stored. The state before it is read from the log, and the same functions
-decide, so the refusals and scores are equal. If that state was compacted, `Expired` is raised.
+Guarantees: the log need not store the decision. The state before the decision is read from the log, and the scheduler's
+own functions decide again, so refusals and scores are the same as then. If that state was compacted, `Expired` is
+raised.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _WIDEST: Final = 40
 
 
 class Placement(NamedTuple):
-    """A decision about a pod, written at a revision; `node` is its node, "" if none."""
+    """A decision about a pod, written at a revision; `node` is the chosen node, "" if none was suitable."""
 
     revision: Revision
     key: Key
@@ -44,7 +45,7 @@ class _Frozen:
 
 
 def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
-    """Return the last decision of our scheduler about a pod, None if there is none; raises `Expired`."""
+    """Return the last decision of ctrlmgr's scheduler about a pod, None without a decision; raises `Expired`."""
     changes = historical_state.history(database, PODS, key, until=until)
     own = [each for each in changes if each.author.controller == DESCRIPTOR.name and each.before is not None]
     if not own:
@@ -52,7 +53,7 @@ def of(database: Database, key: Key, *, until: Revision) -> Placement | None:
     last = own[-1]
     pod = PodInfo.of(last.before or last.object)
     if pod.node_name:
-        return None  # a write for preemption, not a decision
+        return None  # the scheduler wrote to this pod to preempt it, which is not a decision about the pod's node
     node = PodInfo.of(last.object).node_name
     return Placement(last.revision, key, node, _decided(database, pod, last.revision - 1))
 
@@ -83,7 +84,7 @@ def _decided(database: Database, pod: PodInfo, at: Revision) -> Decision:
 
 
 def lines(placement: Placement) -> Iterator[str]:
-    """Yield the lines about a decision, one a node: first the nodes that can run the pod, best first."""
+    """Yield lines that describe a decision, one line per node; the nodes that can run the pod are first, best first."""
     decision = placement.decision
     yield ""
     yield f"how the scheduler chose its node, at revision {placement.revision}:"

@@ -1,8 +1,8 @@
-"""Hides the values of Secrets in the page and in texts about changes.
+"""Hides the values of Secrets in the web page and in descriptions of changes.
 
-Pages, histories and differences are shown to others, and stay in terminals. Guarantees: no value of `data` or
-`stringData` of a Secret is shown, nor its copy in an annotation, but changes are. `kubectl` and `ctrlmgr get` show the
-values to authorized users.
+Users show pages, histories and differences to other people, and terminals keep them. Guarantees: no value of `data` or
+`stringData` of a Secret is shown, nor a copy of it in an annotation; but the fact that a value changed is shown.
+`kubectl` and `ctrlmgr get` show the values to authorized users.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ HIDDEN = "(hidden)"
 """Shown instead of a value."""
 
 CHANGED = "(hidden, changed)"
-"""Stands for a value that differs from the one on the other side; it is shown as `HIDDEN`."""
+"""Stands for a secret value in one of two compared states, if it differs from the value in the other state.
+
+Pages show `CHANGED` as `HIDDEN`.
+"""
 
 _SECRETS = Resource("", "secrets")
 _FIELDS = ("data", "stringData")
@@ -39,7 +42,7 @@ def masked(resource: Resource, fields: Any) -> Any:
 
 
 def masked_sides(resource: Resource, before: Any, after: Any) -> tuple[Any, Any]:
-    """Return two states of an object without secret values; where these differ, one side contains `CHANGED`."""
+    """Return two states of an object without secret values; if a value differs, one of them contains `CHANGED`."""
     sides = masked(resource, before), masked(resource, after)
     if resource != _SECRETS:
         return sides
@@ -52,7 +55,7 @@ def masked_sides(resource: Resource, before: Any, after: Any) -> tuple[Any, Any]
 
 
 def is_secret(resource: Resource, path: str) -> bool:
-    """Return whether a field, by its path as in differences, contains secret values."""
+    """Return whether the field at a path, in the form that differences use, contains secret values."""
     return resource == _SECRETS and (_SECRET_PATH.match(path) is not None or _REPEATED in path.replace("\\", ""))
 
 

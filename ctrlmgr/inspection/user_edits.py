@@ -1,7 +1,7 @@
-"""Find the last edit of a workload that no controller made: a cause of what its controller does later.
+"""Finds the last edit of a workload that no controller made, which is a cause of later writes of its controller.
 
-A rollout continues because pods become ready, which kubelets report. The user's edit of the workload started it. So
-that edit is a cause too, beside the changes that triggered the reconcile.
+A rollout continues because pods become ready, which kubelets report, but a user's edit of the workload started the
+rollout. Therefore this edit is a cause too, in addition to the changes that triggered the reconcile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WHERE o.resource = :resource AND o.namespace = :namespace AND o.name = :name
 
 
 def latest_user_edit(database: Database, controller: str, key: str, *, before: Revision) -> Revision | None:
-    """Return the last user edit of the workload `key` before a revision, None if it is no workload."""
+    """Return the last user edit of the workload `key` before a revision; None if `key` is not that of a workload."""
     resource = WORKLOADS.get(controller)
     namespace, _, name = key.rpartition("/")
     if resource is None or not namespace:

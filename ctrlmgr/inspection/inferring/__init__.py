@@ -1,5 +1,5 @@
-"""Causes of events without recorded reconciles, inferred from the recording of a real cluster.
+"""Infers causes of events without recorded reconciles, for recordings of real clusters.
 
-`cause_rules.infer` combines the rules; each module contains the rules of some kinds. A rule is a pure function of a
-change and of the state before it (`object_history.Past`).
+`cause_rules.infer` combines the rules; the other modules contain the rules for some kinds. A rule is a pure function of
+a change and of the state before the change (`object_history.Past`).
 """

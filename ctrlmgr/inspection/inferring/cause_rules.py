@@ -1,6 +1,6 @@
-"""The rules of each kind.
+"""Lists the rules for each kind.
 
-Guarantee: the first rule with a result wins; the most certain ones are first.
+Guarantee: the first rule with a result is used; the most certain rules are first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     ),
     "deployments.apps": (deletions.infer_deletion, infer_status, owner_causes.infer_deployment),
 }
-"""By kind; others have `_ANY` and `infer_status`."""
+"""The rules by kind; all other kinds have the rules `_ANY` and `infer_status`."""
 
 _ANY: Final[Sequence[Rule]] = (
     deletions.infer_deletion,
@@ -42,7 +42,7 @@ _ANY: Final[Sequence[Rule]] = (
 
 
 def infer(step: Step, past: Past) -> Inference | None:
-    """Return the inference for a change, None if there is none."""
+    """Return the inference for a change, None if no rule has a result."""
     if not is_cluster(step):
         return None
     kind = str(step.resource)

@@ -17,7 +17,7 @@ _GIFTS: Final[Mapping[tuple[str, str], str]] = {
     ("serviceaccounts", "default"): "serviceaccount-controller",
     ("configmaps", "kube-root-ca.crt"): "root-ca-certificate-publisher-controller",
 }
-"""The objects that every namespace gets, and the controller that creates them."""
+"""The objects that every namespace contains, and the controllers that create these objects."""
 
 
 def infer_namespace(step: Step, past: Past) -> Inference | None:
@@ -30,12 +30,12 @@ def infer_namespace(step: Step, past: Past) -> Inference | None:
 
 
 def infer_namespace_content(step: Step, past: Past) -> Inference | None:
-    """Infer the cause of an object that every namespace gets."""
+    """Infer the cause of the creation of an object that every namespace contains."""
     giver = _GIFTS.get((str(step.resource), step.key.name))
     if giver is None or step.type is not EventType.ADDED:
         return None
     own = past.story(step.resource, step.key, until=step.revision)
-    if own:  # it existed before, and is created again
+    if own:  # the object existed before, and is created again
         return inferred(giver, "every namespace has one", [(own[-1], "the previous one was deleted")])
     space = newest(past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision), _is_new)
     return inferred(giver, "every namespace has one", [(space, "the namespace was created")])
@@ -46,7 +46,7 @@ def _is_new(step: Step) -> bool:
 
 
 def infer_binding(step: Step, past: Past) -> Inference | None:
-    """Infer the cause of a pod's binding to a node: its creation, unless it had to wait."""
+    """Infer the cause of a pod's binding to a node, which is the pod's creation unless the pod had to wait."""
     if step.previous is None or at(step.before, "spec", "nodeName") or not at(step.after, "spec", "nodeName"):
         return None
     came = newest(past.story(step.resource, step.key, until=step.revision), _is_new)
@@ -56,7 +56,7 @@ def infer_binding(step: Step, past: Past) -> Inference | None:
 
 
 def infer_pod_status(step: Step, past: Past) -> Inference | None:
-    """Infer the cause of a write of controllers or kubelets to a pod's status or finalizers."""
+    """Infer the cause of a write that a controller or kubelet made to a pod's status or finalizers."""
     if step.previous is None:
         return None
     had, has = (at(each, "metadata", "finalizers") or () for each in (step.before, step.after))
@@ -80,7 +80,7 @@ def infer_pod_status(step: Step, past: Past) -> Inference | None:
 
 
 def _of_kubelet(step: Step) -> Inference | None:
-    """Infer the cause of a kubelet's first status of a pod."""
+    """Infer the cause of the first status that a kubelet writes to a pod."""
     bound = step.previous
     if bound is None or step.actor != "kubelet" or at(bound.before, "spec", "nodeName"):
         return None

@@ -1,6 +1,7 @@
 """Infers causes of deletions: a deleted namespace or owner, fewer replicas, or a lost node.
 
-A deletion has no recorded author. So one is inferred only if the earlier state explains it unambiguously.
+In a recording, a deletion has no author. So an author is inferred only if the earlier state explains the deletion
+unambiguously.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def is_terminating(fields: Mapping[str, Any]) -> bool:
 
 
 def infer_deletion(step: Step, past: Past) -> Inference | None:
-    """Infer the cause of an object's deletion, or deletion request."""
+    """Infer the cause of an object's deletion, or of its deletion request."""
     before = step.before if step.previous is not None else step.fields
     if step.type is EventType.DELETED and is_terminating(before):
         return _infer_removal(step, past)
@@ -64,7 +65,8 @@ def _infer_removal(step: Step, past: Past) -> Inference | None:
     machine_steps = past.story(NODES, Key("", node), until=step.revision)
     machine = newest(machine_steps)
     if mark is not None and at(mark.after, "metadata", "deletionGracePeriodSeconds") == 0:
-        return infer_deletion(mark, past)  # with no grace period, both have the same cause
+        # without a grace period, the deletion request and the removal have the same cause
+        return infer_deletion(mark, past)
     if machine is not None and machine.type is EventType.DELETED:
         return inferred(
             "pod-garbage-collector-controller", f"its node {node} was deleted", [(machine, "the node was deleted")]
@@ -78,7 +80,7 @@ def _infer_removal(step: Step, past: Past) -> Inference | None:
 
 
 def _namespace_deletion(step: Step, past: Past) -> Step | None:
-    """Return the step that made an object's namespace terminating, None if it is not."""
+    """Return the step that made an object's namespace terminating, None if it is not terminating."""
     if not step.key.namespace:
         return None
     steps = past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision)
@@ -92,7 +94,7 @@ def _is_gone_or_terminating(owner: Owner) -> bool:
 
 
 def _infer_disruption(step: Step, past: Past) -> Inference | None:
-    """Infer the cause from a pod's condition DisruptionTarget."""
+    """Infer the cause of a pod's deletion from its condition DisruptionTarget."""
     reason = disruption(step.fields)
     node = node_meant(step.fields)
     steps = past.story(NODES, Key("", node), until=step.revision)
@@ -107,7 +109,7 @@ def _infer_disruption(step: Step, past: Past) -> Inference | None:
 
 
 def disruption(pod: Mapping[str, Any]) -> str:
-    """Return the reason of a pod's condition DisruptionTarget; empty if it has none."""
+    """Return the reason of a pod's condition DisruptionTarget; empty without this condition."""
     conditions = at(pod, "status", "conditions") or ()
     return next((str(each.get("reason", "")) for each in conditions if each.get("type") == "DisruptionTarget"), "")
 
@@ -134,7 +136,7 @@ def _evicting(node: Mapping[str, Any]) -> set[str]:
 
 
 def _infer_scale_down(step: Step, owner: Owner, past: Past) -> Inference | None:
-    """Infer that an owner's controller deleted a pod, because it had too many, or of another revision."""
+    """Infer that an owner's controller deleted a pod, because of too many pods or the pod's outdated revision."""
     edit = owner.edit
     if edit is None or owner.controller not in _SCALED:
         return None

@@ -2,7 +2,7 @@
 
 An endpoint represents a pod. Its state follows from the pod and the service: whether the pod is selected, its
 addresses, and whether it is ready or terminating. The cause of a difference is the newest step of the pod or service
-after which the endpoint has the new state, and before which it did not.
+after which the endpoint has the new state, and before which it has another state.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _MIRROR: Final = "endpointslicemirroring-controller.k8s.io"
 _KEEPER: Final = "endpointslice-controller.k8s.io"
 
 Meaning = tuple[bool, bool, bool]
-"""The state of a pod's endpoint: ready, serving, terminating. Endpoints only contain the first."""
+"""The state of a pod's endpoint: ready, serving, terminating. Endpoints objects contain only `ready`."""
 
 
 def infer_endpoints(step: Step, past: Past) -> Inference | None:
-    """Infer the cause of a change to Endpoints."""
+    """Infer the cause of a change to an Endpoints object."""
     services = past.story(SERVICES, step.key, until=step.revision)
     service = newest(services)
     if step.type is EventType.DELETED:
@@ -73,7 +73,7 @@ def infer_slices(step: Step, past: Past) -> Inference | None:
 
 
 def _of_deleted(step: Step, service: Step | None, controller: str) -> Inference | None:
-    """Infer the cause of a deletion if it is the deletion of the service."""
+    """Infer the cause of the deletion of endpoints if the cause is the deletion of the service."""
     if service is None or service.type is not EventType.DELETED:
         return None
     return inferred(controller, "it is deleted with its Service", [(service, "the Service was deleted")])
@@ -82,7 +82,7 @@ def _of_deleted(step: Step, service: Step | None, controller: str) -> Inference 
 def _flips(
     step: Step, services: Sequence[Step], was: Mapping[str, Meaning], now: Mapping[str, Meaning], past: Past
 ) -> Iterator[tuple[Step | None, str]]:
-    """Yield the cause of each difference of a pod's endpoint."""
+    """Yield the cause of each difference in the endpoint of a pod."""
     is_short = step.resource == ENDPOINTS
     for name in sorted(was.keys() | now.keys()):
         before, after = was.get(name), now.get(name)
@@ -95,7 +95,7 @@ def _flips(
 
 
 def _flip(pods: Sequence[Step], services: Sequence[Step], after: Meaning | None, *, is_short: bool) -> Step | None:
-    """Return the newest step after which a pod's endpoint has the new state, and before which it did not."""
+    """Return the newest step after which a pod's endpoint has the new state, and before which it has another one."""
     pod: Mapping[str, Any] = {}
     service: Mapping[str, Any] = {}
     meaning: Meaning | None = None
@@ -113,7 +113,7 @@ def _flip(pods: Sequence[Step], services: Sequence[Step], after: Meaning | None,
 
 
 def _meaning(pod: Mapping[str, Any], service: Mapping[str, Any], *, is_short: bool) -> Meaning | None:
-    """Return the state of a pod's endpoint for a service; None if it has none."""
+    """Return the state of a pod's endpoint for a service; None if the service has no endpoint for the pod."""
     spec = at(service, "spec") or {}
     selector = spec.get("selector")
     labels = at(pod, "metadata", "labels") or {}
@@ -166,7 +166,7 @@ def _shown_elsewhere(step: Step, service: Key, past: Past) -> dict[str, Meaning]
 def _service_or_own(
     step: Step, services: Sequence[Step], own: Sequence[Step], *, moved: bool = False
 ) -> Iterator[tuple[Step | None, str]]:
-    """Yield the cause of a change without a difference of an endpoint."""
+    """Yield the cause of a change in which no endpoint differs."""
     last = newest(own)
     changed = newest(services, _concerns)
     if last is not None and last.type is EventType.DELETED and (changed is None or last.revision > changed.revision):
@@ -177,7 +177,7 @@ def _service_or_own(
 
 
 def _concerns(service: Step) -> bool:
-    """Return whether a step of a service changes fields that endpoints depend on."""
+    """Return whether a step of a service changes fields on which endpoints depend."""
     return any(service.changes(*path) for path in (("spec",), ("metadata", "labels"), ("metadata", "annotations")))
 
 
@@ -189,7 +189,7 @@ def _is_unanswered(changed: Step, own: Sequence[Step]) -> bool:
 def _triggering(
     step: Step, found: Sequence[tuple[Step | None, str]], services: Sequence[Step], past: Past
 ) -> Iterator[tuple[Step | None, str]]:
-    """Yield the pod whose time Endpoints contain as their trigger, if there is no other cause."""
+    """Yield the pod whose timestamp the Endpoints object has as its trigger time, if no other cause was found."""
     moment = at(step.after, "metadata", "annotations", _TRIGGERED)
     if found or not moment or moment == at(step.before, "metadata", "annotations", _TRIGGERED):
         return
@@ -205,7 +205,7 @@ def _triggering(
 
 
 def _said(flip: Step, pod: str, before: Meaning | None, after: Meaning | None) -> str:
-    """Return a text about how a step explains the difference of an endpoint."""
+    """Return a description of how a step explains the difference in an endpoint."""
     shown = f"{pod}: {_word(before)} → {_word(after)}"
     if flip.resource == SERVICES:
         return (

@@ -1,7 +1,7 @@
-"""The inferred controller and causes of a change without a recorded reconcile.
+"""Defines inferences: the probable controller and causes of a change without a recorded reconcile.
 
-Guarantees: nothing is inferred for clients' writes, as far as managedFields contain their author. An inference is
-marked as such and contains its reason.
+Guarantees: no causes are inferred for a client's write if managedFields show that a client is the author. Every
+inference is marked as an inference and contains its reason.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from ctrlmgr.inspection.inferring.object_history import Past, Step
 
 
 class Cause(NamedTuple):
-    """The event that probably caused a change, and the reason."""
+    """An event that probably caused a change, and the reason for the inference."""
 
     revision: Revision
     reason: str
 
 
 class Inference(NamedTuple):
-    """The probable author of a change, and why."""
+    """The probable author of a change, and the reason."""
 
     controller: str
-    """Its name in `--controllers`; "kubelet" for a kubelet."""
+    """The controller's name in `--controllers`; "kubelet" for a kubelet."""
     reason: str
     """The reason why this is the author."""
     causes: tuple[Cause, ...] = ()
-    """By revision; none if it was a time, or nothing is known."""
+    """The causes, by revision; empty if the change was due to a timer or if no cause is known."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
+        """Return the inference as plain JSON values."""
         return {**self._asdict(), "causes": [each._asdict() for each in self.causes]}
 
 
 Rule = Callable[[Step, Past], Inference | None]
-"""Returns the inference for a change, None if there is none."""
+"""Returns the inference for a change, None if the rule has no result."""
 
 _CONTROL_PLANE = frozenset({"", "recording", "kube-controller-manager", "kube-scheduler", "kubelet"})
-"""The field managers of the cluster's components, and the two names of an unknown writer."""
+"""The field managers of the cluster's components, and two names that stand for an unknown writer."""
 
 
 def is_cluster(step: Step) -> bool:
-    """Return whether a change may be made by the cluster itself: its author is not a client."""
+    """Return whether the author of a change may be a component of the cluster and not a client."""
     return step.actor in _CONTROL_PLANE
 
 
 def inferred(controller: str, reason: str, causes: Iterable[tuple[Step | None, str]]) -> Inference:
-    """Return an inference from steps and the reasons why each is a cause; None instead of a step is ignored."""
+    """Return an inference with the given steps as causes, each with its reason; ignore None in place of a step."""
     told: dict[Revision, str] = {}
     for step, why in causes:
         if step is not None:

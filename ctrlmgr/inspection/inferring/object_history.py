@@ -1,6 +1,6 @@
-"""The log as the rules read it: the history of each object in steps.
+"""Gives the rules access to the log: the history of each object in steps.
 
-Guarantees: a history contains every step in the log up to `until`, oldest first, and is read once.
+Guarantees: a history contains every step in the log up to `until`, oldest first. Each history is read only once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ctrlmgr.inspection.database import Database
 
 _decode: Final[Callable[[str], Any]] = msgspec.json.Decoder().decode
 _UNHEARD: Final = 3_000
-"""Minimum microseconds for a watch, a reconcile and a write: a younger event cannot be the cause."""
+"""The minimum microseconds of a watch event, a reconcile and a write together; a younger event is not the cause."""
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 
@@ -40,7 +40,7 @@ class Step:
         actor: str = "",
         recorded_at: int = 0,
     ) -> None:
-        """Keep its fields; `previous` is the step before it, None if it is ADDED or that is unknown."""
+        """Create a step with its fields; `previous` is the step before it, None for ADDED or if it is unknown."""
         self.revision = revision
         self.type = type
         self.resource = resource
@@ -53,32 +53,32 @@ class Step:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The object after it; for DELETED, its last state."""
+        """The object after the step; for DELETED, the object's last state."""
         if self._fields is None:
             self._fields = _decode(self._body)
         return self._fields
 
     @property
     def before(self) -> Mapping[str, Any]:
-        """The object before it; empty if it was created, or its previous state is unknown."""
+        """The object before the step; empty if the step created it or the previous state is unknown."""
         return self.previous.fields if self.previous is not None else _NOTHING
 
     @property
     def after(self) -> Mapping[str, Any]:
-        """The object after it; empty if it was deleted."""
+        """The object after the step; empty if the step deleted it."""
         return _NOTHING if self.type is EventType.DELETED else self.fields
 
     def mentions(self, text: str) -> bool:
-        """Return whether the object's JSON contains a text: faster than decoding it."""
+        """Return whether the object's JSON contains a string, which is faster than decoding the JSON."""
         return text in self._body
 
     def changes(self, *path: str) -> bool:
-        """Return whether the value at a path changed."""
+        """Return whether the step changed the value at a path."""
         return bool(at(self.before, *path) != at(self.after, *path))
 
 
 class Past(Protocol):
-    """The steps before a moment."""
+    """The steps of objects before a moment."""
 
     def story(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
         """Return every step of one object before a revision, oldest first."""
@@ -88,14 +88,15 @@ class Past(Protocol):
 
 
 def newest(steps: Sequence[Step], is_it: Callable[[Step], bool] = lambda step: True) -> Step | None:
-    """Return the newest matching step, None if there is none."""
+    """Return the newest matching step, None if no step matches."""
     return next((step for step in reversed(steps) if is_it(step)), None)
 
 
 def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *, since: Revision = 0) -> Step | None:
     """Return the newest matching step after `since` that the writer of `effect` can have seen.
 
-    If all are too young for that, return the oldest of them: then times do not help. Return None if there is none.
+    If all matching steps are too young for that, timestamps do not help, so return the oldest matching step. Return
+    None if no step matches.
     """
     found = [step for step in steps if step.revision > since and is_it(step)]
     in_time = [step for step in found if step.recorded_at <= effect.recorded_at - _UNHEARD]
@@ -103,15 +104,15 @@ def heard(steps: Sequence[Step], is_it: Callable[[Step], bool], effect: Step, *,
 
 
 class StepsOf:
-    """The steps of some objects: a list that can be cut by revision."""
+    """The steps of some objects: a list that can be truncated at a revision."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        """Keep steps, oldest first."""
+        """Create a history of steps, which must be sorted, oldest first."""
         self._steps = steps
         self._revisions = [step.revision for step in steps]
 
     def until(self, revision: Revision) -> Sequence[Step]:
-        """Return those before a revision."""
+        """Return the steps before a revision."""
         return self._steps[: bisect_left(self._revisions, revision)]
 
 
@@ -123,10 +124,10 @@ ORDER BY e.revision"""
 
 
 class LoggedPast:
-    """The past according to a log; for one thread and one query."""
+    """The past as recorded in a log; an instance serves one thread and one query."""
 
     def __init__(self, database: Database) -> None:
-        """Read from `database`."""
+        """Create a past that is read from `database`."""
         self._database = database
         self._read: dict[tuple[Resource, str, str | None], StepsOf] = {}
 

@@ -1,6 +1,6 @@
-"""Infers causes of owned objects' creations and changes: the owner's edit, a lost object, or one that became ready.
+"""Infers causes of owned objects' creations and changes: an edit of the owner, or a lost or newly ready object.
 
-The cause is the newest of the events that let the owner's controller act.
+The cause is the newest of the events after which the owner's controller could act.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ CONTROLLERS: Final[Mapping[tuple[str, str], tuple[Resource, str]]] = {
     ("batch", "Job"): (Resource("batch", "jobs"), "job-controller"),
     ("batch", "CronJob"): (Resource("batch", "cronjobs"), "cronjob-controller"),
 }
-"""By group and kind of an owner: its resource, and its controller."""
+"""The resource and the controller of an owner, by its group and kind."""
 
 _Told = tuple[Step | None, str]
 
 
 class Owner(NamedTuple):
-    """The controlling owner of an object, with its steps before the moment in question."""
+    """The controlling owner of an object, with the owner's steps before the moment of the change."""
 
     controller: str
     resource: Resource
@@ -44,12 +44,12 @@ class Owner(NamedTuple):
 
     @property
     def edit(self) -> Step | None:
-        """Return the newest edit of its spec, or its creation."""
+        """Return the newest edit of the owner's spec, or the owner's creation."""
         return newest(self.steps, lambda each: each.previous is None or each.changes("metadata", "generation"))
 
 
 def owner_of(step: Step, past: Past) -> Owner | None:
-    """Return the controlling owner of an object; None if it is not of a known kind."""
+    """Return the controlling owner of an object; None if the owner's kind is unknown."""
     for each in at(step.fields, "metadata", "ownerReferences") or ():
         group = str(each.get("apiVersion", "")).rpartition("/")[0]
         known = CONTROLLERS.get((group, str(each.get("kind"))))
@@ -108,13 +108,13 @@ def _for_pod(step: Step, owner: Owner, past: Past) -> Iterator[_Told]:
 
 
 def owned_pods(uid: str, step: Step, past: Past) -> Sequence[Step]:
-    """Return the steps before a step of the pods that the owner with this uid controls."""
+    """Return the steps of the pods that the owner with this uid controls, as far as they precede `step`."""
     steps = past.stories(PODS, step.key.namespace, until=step.revision)
     return [each for each in steps if each.mentions(uid) and is_owned(each.fields, uid)]
 
 
 def node_meant(pod: Mapping[str, Any]) -> str:
-    """Return a pod's node, or the one that a DaemonSet's pod is for."""
+    """Return the node of a pod, or the node for which a DaemonSet created it."""
     if name := at(pod, "spec", "nodeName"):
         return str(name)
     terms = at(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
@@ -164,7 +164,7 @@ def infer_replica_set(step: Step, past: Past) -> Inference | None:
 
 
 def _lets_go_on(status: Step, step: Step) -> bool:
-    """Return whether a ReplicaSet's status lets a Deployment scale down (others are ready), or up."""
+    """Return whether a new status of a ReplicaSet allows a Deployment to continue to scale down or up."""
     if status.previous is None:
         return False
     (was, ready), (now, ready_now) = (
@@ -184,7 +184,7 @@ def _progress(replica_set: Step) -> str:
 
 
 def infer_deployment(step: Step, past: Past) -> Inference | None:
-    """Infer the cause of the revision that the controller wrote to a Deployment."""
+    """Infer the cause of the revision annotation that the controller wrote to a Deployment."""
     if step.type is not EventType.MODIFIED or not step.changes("metadata", "annotations", _REVISION):
         return None
     own = past.story(step.resource, step.key, until=step.revision)

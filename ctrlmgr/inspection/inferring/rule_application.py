@@ -1,7 +1,7 @@
-"""Applies the rules to a log's events.
+"""Applies the rules of inference to a log's events.
 
-Guarantees: causes are inferred only for imported events, because for others the log contains whether a reconcile wrote
-them. An event without a rule costs one query.
+Guarantees: causes are inferred only for imported events, because for all other events the log records whether a
+reconcile wrote them. An event without a rule costs one query.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ WHERE e.revision = :revision AND e.reconcile_id = 0"""
 
 
 class Inferring:
-    """Infers causes in one log; for one thread and one query."""
+    """Infers causes in one log; an instance serves one thread and one query."""
 
     def __init__(self, database: Database) -> None:
-        """Read from `database`."""
+        """Create an instance that reads from `database`."""
         self._database = database
         self._past = LoggedPast(database)
         self._stretches: Sequence[tuple[Revision, Revision]] | None = None
 
     def of(self, revision: Revision) -> Inference | None:
-        """Return the inference for an event; None if it was not imported, or there is none."""
+        """Return the inference for an event; None if the event was not imported or no rule has a result."""
         if not self._is_imported(revision):
             return None
         rows = self._database.query(_PLACE, {"revision": revision}).rows

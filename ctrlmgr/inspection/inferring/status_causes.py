@@ -1,7 +1,8 @@
 """Infers causes of statuses that count other objects, mostly pods; and of observed generations.
 
-A status was correct at some moment. Searching backwards, the first moment at which the counts equal the new status is
-when it was computed. The steps from there back to where the counts equal the old status are the causes.
+A controller computed a status from the objects that existed at some moment. This is the last moment at which the counts
+equal the new status. The causes are the steps between that moment and the last earlier moment at which the counts equal
+the old status.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ Counts = tuple[int, ...]
 
 
 class Counting(NamedTuple):
-    """The counts in a kind's status, in its `fields`: the sum of what each owned or selected object `adds`."""
+    """The counts in the status of a kind: `fields` contains the sums of the values that `adds` returns for the objects.
+
+    The counted objects are those that the object owns or selects.
+    """
 
     controller: str
     counted: Resource
     fields: tuple[str, ...]
     adds: Callable[[Mapping[str, Any]], Counts]
-    """Returns what one object adds to each of the fields."""
+    """Returns the numbers that one object adds to the fields."""
     selects: bool = False
 
 
@@ -87,7 +91,7 @@ COUNTINGS: Final[Mapping[str, Counting]] = {
 
 
 def infer_status(step: Step, past: Past) -> Inference | None:
-    """Infer the cause of a status that counts other objects."""
+    """Infer the causes of a status that counts other objects."""
     counting = COUNTINGS[str(step.resource)]
     if step.previous is None or not step.changes("status") or step.changes("spec"):
         return None
@@ -97,7 +101,7 @@ def infer_status(step: Step, past: Past) -> Inference | None:
 
 
 def _observed(step: Step, past: Past) -> Iterator[tuple[Step | None, str]]:
-    """Yield the edit whose generation a status observed."""
+    """Yield the edit that set the generation which the status has observed."""
     generation = at(step.after, "status", "observedGeneration")
     if generation is None or not step.changes("status", "observedGeneration"):
         return
@@ -117,7 +121,10 @@ def _counted(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step 
 
 
 def _finished(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step | None, str]]:
-    """Yield the pods that became ready, or ended, since a Job's status was written; it counts created ones at once."""
+    """Yield the steps in which pods became ready or terminated since a Job's status was written.
+
+    The job controller counts a pod in the reconcile that creates it, so creations are not causes.
+    """
     was, now = (_stated(each, counting) for each in (step.before, step.after))
     own = past.story(step.resource, step.key, until=step.revision)
     since = newest(own)
@@ -140,7 +147,7 @@ def _difference(fields: Sequence[str], was: Counts, now: Counts) -> str:
 
 
 def _counter(step: Step, counting: Counting) -> Callable[[Mapping[str, Any]], Counts]:
-    """Return a function for what an object adds: nothing, unless it is owned or selected."""
+    """Return a function that returns the numbers that an object adds: zeros, unless it is owned or selected."""
     uid = at(step.fields, "metadata", "uid") or ""
     selector = at(step.fields, "spec", "selector") or {}
     labels = selector.get("matchLabels", {} if counting.selects or "matchExpressions" in selector else selector)
@@ -154,7 +161,7 @@ def _counter(step: Step, counting: Counting) -> Callable[[Mapping[str, Any]], Co
 
 
 def _subjects(step: Step, counting: Counting, past: Past) -> Sequence[Step]:
-    """Return the steps of all objects that may be counted, or were once."""
+    """Return the steps of all objects that may be counted now or were counted earlier."""
     steps = past.stories(counting.counted, step.key.namespace, until=step.revision)
     if counting.selects:
         return steps
@@ -164,7 +171,7 @@ def _subjects(step: Step, counting: Counting, past: Past) -> Sequence[Step]:
 
 
 def is_owned(fields: Mapping[str, Any], uid: str) -> bool:
-    """Return whether an object is controlled by the one with this uid."""
+    """Return whether the object with this uid is the controlling owner of an object."""
     owners = at(fields, "metadata", "ownerReferences") or ()
     return any(each.get("uid") == uid and each.get("controller") for each in owners)
 
@@ -172,7 +179,7 @@ def is_owned(fields: Mapping[str, Any], uid: str) -> bool:
 def _between(
     steps: Sequence[Step], count: Callable[[Mapping[str, Any]], Counts], was: Counts, now: Counts
 ) -> Sequence[Step]:
-    """Return the latest steps from where `was` is counted to where `now` is; none if there are none."""
+    """Return the latest steps between the moments at which the counts are `was` and `now`; empty if not found."""
     totals, flips = _totals(steps, count, len(now))
     end = next((index for index in range(len(totals) - 1, -1, -1) if totals[index] == now), None)
     if end is None:
@@ -184,7 +191,7 @@ def _between(
 def _totals(
     steps: Sequence[Step], count: Callable[[Mapping[str, Any]], Counts], width: int
 ) -> tuple[list[Counts], list[Step]]:
-    """Return the total counts, initially and after each step that changes them; and those steps."""
+    """Return the total counts, initially and after each step that changes a count; and these steps."""
     each: dict[Key, Counts] = {}
     nothing = (0,) * width
     total = nothing
@@ -201,7 +208,7 @@ def _totals(
 
 
 def _told(step: Step) -> str:
-    """Return a text about the change of a counted object."""
+    """Return a description of the change of a counted object."""
     name = step.key.name
     if step.type is not EventType.MODIFIED:
         return f"{name} {'was created' if step.type is EventType.ADDED else 'was deleted'}"

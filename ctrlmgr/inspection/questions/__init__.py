@@ -1,8 +1,8 @@
 """Predefined queries: one SQL file each, which contains its description and parameters.
 
-A file begins with comments. The first is the description. Each further one declares a parameter with its type, default
-and description: `-- :limit int = 20  how many`. A parameter's type is `int`, `text` (`-` means the empty text) or
-`revision`, which may also be given as a time.
+A file begins with comments. The first comment is the description. Each further comment declares a parameter with its
+type, default and description: `-- :limit int = 20 how many`. A parameter's type is `int`, `text` (`-` stands for the
+empty string) or `revision`, which may also be given as a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Parameter(NamedTuple):
     name: str
     type: str
     default: str | None
-    """None: it is required."""
+    """The default value; None if the parameter is required."""
     description: str
 
 
@@ -38,14 +38,14 @@ class Question(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """Its command line: `history resource=TEXT namespace=- name=TEXT`."""
+        """The query's usage on the command line: `history resource=TEXT namespace=- name=TEXT`."""
         given = (f"{each.name}={each.default or each.type.upper()}" for each in self.parameters)
         return " ".join((self.name, *given))
 
     def bind(self, given: Mapping[str, str], resolve: Callable[[str], Revision]) -> dict[str, int | str]:
-        """Return the parameters' values; `resolve` converts a moment to a revision.
+        """Return the values of the parameters; `resolve` converts a moment to a revision.
 
-        Raises ValueError if one is missing, unknown, or not a number.
+        Raises ValueError if a parameter is missing, unknown, or not a number.
         """
         if unknown := given.keys() - {each.name for each in self.parameters}:
             raise ValueError(f"{self.name} takes no {min(unknown)}; ask: {self.usage}")
@@ -71,7 +71,7 @@ def questions() -> Mapping[str, Question]:
 
 @cache
 def audit_questions() -> Mapping[str, Question]:
-    """Return those about audited requests (`inspection.audited_requests`), by name."""
+    """Return the predefined queries about audited requests (`inspection.audited_requests`), by name."""
     return _questions(Path(__file__).parent / "audit")
 
 
