@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
@@ -51,6 +52,9 @@ class AppWebhooks:
         self._log = event_log
         self._id = run
         self._address = decide_address(options, cluster, functions=called)
+        # A proxy in front of this process may remove the path of --webhook-url, or keep it.
+        prefix = urlsplit(self._address.url).path
+        functions |= {prefix + path: each for path, each in functions.items()}
         self._certificates = WebhookCertificates(self._address.names, clock=clock)
         self._authority = ""
         self.server = WebhookServer(

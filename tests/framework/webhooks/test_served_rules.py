@@ -12,9 +12,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from ctrlmgr.serve.front import default_route_address
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import Served, wait_until
-from tests.framework.test_run import FAST, run
+from tests.framework.test_run import FAST, free_port, run
 
 RULES = """
 from ctrlmgr import App, Kind, Model, Refused
@@ -219,3 +220,35 @@ def test_only_writes_in_the_followed_namespace_are_decided(rules: Path, server: 
         assert ask(server, "POST", SITES, site("elsewhere", replicas=7))[0] == 201
         mine = SITES.replace("default", "mine")
         wait_until(lambda: ask(server, "POST", mine, site("full", replicas=7))[0] == 403)
+
+
+def decides(server: ServerProcess, name: str) -> bool:
+    """Return whether the rules refuse a site that is too large."""
+    return ask(server, "POST", SITES, site(name, replicas=7))[0] == 403
+
+
+def test_the_given_url_is_called_with_its_path(rules: Path, server: ServerProcess) -> None:
+    cluster, url = Served(server), f"https://localhost:{free_port()}/hooks/"
+    with run(server, "url", str(rules), "--webhook-url", url, *FAST):
+        wait_until(lambda: are_registered(cluster))
+        hooks = cluster.ask("GET", f"{VALIDATING}/limits.apps.ctrlmgr.io")["webhooks"]
+        assert {each["clientConfig"]["url"].startswith(url) for each in hooks} == {True}
+        assert decides(server, "by-url")
+
+
+def test_the_given_service_leads_to_the_process(rules: Path, server: ServerProcess) -> None:
+    cluster, address, port = Served(server), default_route_address(4), free_port()
+    assert address != "127.0.0.1", "an endpoint may not be a loopback address, and the machine has no other one"
+    spec = {"ports": [{"name": "hooks", "port": 443, "protocol": "TCP"}]}
+    cluster.ask("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": "hooks"}, "spec": spec})
+    slice_ = {
+        "metadata": {"name": "hooks", "labels": {"kubernetes.io/service-name": "hooks"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": [{"name": "hooks", "port": port, "protocol": "TCP"}],
+    }
+    cluster.ask("POST", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", slice_)
+    place = ("--webhook-service", "default/hooks", "--webhook-listen", f"{address}:{port}")
+    with run(server, "service", str(rules), *place, *FAST):
+        wait_until(lambda: are_registered(cluster))
+        assert decides(server, "by-service")
