@@ -83,7 +83,7 @@ def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[Servi
             process.kill()
 
 
-def test_it_writes_a_kubeconfig_for_its_owner_only(tmp_path: Path) -> None:
+def test_it_writes_a_kubeconfig_for_its_owner_only_which_stays_and_goes_on(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         served.become_ready()
         path = tmp_path / "kubeconfig"
@@ -91,6 +91,7 @@ def test_it_writes_a_kubeconfig_for_its_owner_only(tmp_path: Path) -> None:
         assert yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"] == served.url
         token = path.read_text()
         assert served.end(signal.SIGTERM)[0] == 0
+    assert path.stat().st_mode & 0o777 == 0o600
     with serving(tmp_path) as served:
         served.become_ready()
         assert path.read_text().replace(served.url, "") == re.sub(r"https://\S+", "", token)

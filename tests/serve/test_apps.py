@@ -7,9 +7,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from ctrlmgr.api.resource import Key, Resource
+from ctrlmgr.clock import SystemClock
+from ctrlmgr.eventlog import open_log
 from ctrlmgr.testing.served import ServerProcess
 from tests.framework.served import Served, wait_until
 from tests.framework.shops import SHOP, check_scenario
@@ -24,13 +28,29 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_example_operator_in_serve(folder: Path) -> None:
-    with ServerProcess(folder, "--database", "memory:", "--app", "shop:app") as server:
+    database = f"sqlite:///{folder}/shop.db"
+    with ServerProcess(folder, "--database", database, "--app", "shop:app") as server:
         cluster = Served(server)
         check_scenario(cluster)
         events = server.output
         assert "definition installed" in events
         cluster.delete("example.com/v1/Shop", "corner")
         wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)  # the garbage collector's
+    users = {"system:admin"}  # of the scenario
+    assert authors(database, Resource("", "configmaps"), "corner-prices") - users == {
+        "system:serviceaccount:kube-system:shop-controller",
+        "system:serviceaccount:kube-system:generic-garbage-collector",
+    }
+
+
+def authors(database: str, resource: Resource, name: str) -> set[str]:
+    """Return the users who wrote an object in the namespace default."""
+    log = open_log(database, clock=SystemClock(), random=Random(1))
+    try:
+        events = log.events_after(0, resource=resource, limit=10_000)
+        return {event.actor for event in events if event.key == Key("default", name)}
+    finally:
+        log.close()
 
 
 def serve(folder: Path, *flags: str) -> str:
