@@ -1,4 +1,4 @@
-"""Indexes pods by node; shared by the controllers of nodes."""
+"""Indexes pods by node; the controllers of nodes share this index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INDEX: Final = "node"
 
 
 def index_by_node(pods: Informer) -> None:
-    """Add the index that `pods_of_node` reads; call it before the informer syncs, repeatedly if needed."""
+    """Add the index that `pods_of_node` reads; call it before the informer syncs. Repeated calls are allowed."""
     pods.add_index(_INDEX, _node_of)
 
 
@@ -24,5 +24,5 @@ def _node_of(pod: Object) -> Iterator[str]:
 
 
 def pods_of_node(pods: Lister, name: str) -> list[Object]:
-    """Return the pods that are bound to a node, by key."""
+    """Return the pods that are bound to the node that `key` names."""
     return pods.by_index(_INDEX, name)

@@ -1,7 +1,8 @@
 """Protects claims and volumes from deletion while they are in use, with a finalizer.
 
 Guarantees, Kubernetes' (`pkg/util/slice`, `pkg/controller/volume/protectionutil`): an object that is not being deleted
-gets the finalizer if it lacks it. An object that is being deleted loses the finalizer when it is no longer used.
+gets the finalizer if it lacks the finalizer. The finalizer of an object that is being deleted is removed when the
+object is no longer used.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from ctrlmgr.informer import Change, Lister
 
 
 def is_concerned(obj: Object, finalizer: str) -> bool:
-    """Return whether the finalizer may have to be added or removed."""
+    """Return whether the finalizer of an object may have to be added or removed."""
     return obj.is_terminating == (finalizer in (obj.metadata.finalizers or ()))
 
 
 class Protector:
-    """Reconciles the finalizer of objects of one kind."""
+    """Reconciles the finalizer of the objects of one kind."""
 
     def __init__(self, objects: Lister, finalizer: str, is_used: Callable[[Object], bool]) -> None:
         """Call `is_used` to check whether an object that is being deleted is still in use."""
@@ -40,7 +41,7 @@ class Protector:
         body = obj.to_dict()
         try:
             client.update(Object.from_dict({**body, "metadata": {**body["metadata"], "finalizers": finalizers}}))
-        except NotFound:  # removing the last finalizer deletes it
+        except NotFound:  # If this was the last finalizer, its removal deletes the object.
             return
 
     def concerned(self, change: Change) -> Iterable[Key]:

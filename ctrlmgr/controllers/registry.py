@@ -1,6 +1,6 @@
 """The registry of all controllers, with one line for each.
 
-Importing this module declares the controllers' options as settings; it loads no controller.
+An import of this module declares the controllers' options as settings, but does not load any controller.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ ALL: list[ControllerDescriptor[Any]] = [
     persistentvolume_protection.DESCRIPTOR,
     volumeattributesclass_protection.DESCRIPTOR,
 ]
-"""In start order, after those with `starts_first`."""
+"""The controllers in the order in which they start, after those with `starts_first`."""
 
 ELSEWHERE: Mapping[str, str] = {
     "service-lb-controller": "service",
     "node-route-controller": "route",
     "cloud-node-lifecycle-controller": "cloud-node-lifecycle",
 }
-"""Names and aliases of controllers that need a cloud; known but skipped, as in kube-controller-manager."""
+"""Names and aliases of controllers that need a cloud; they are valid but skipped, as in kube-controller-manager."""
 
 ABSENT: Mapping[str, str] = {
     "device-taint-eviction-controller": "",
@@ -128,7 +128,7 @@ ABSENT: Mapping[str, str] = {
 }
 """Names and aliases of kube-controller-manager's controllers that ctrlmgr does not have.
 
-A command line that enables one works, with a warning.
+If a command line enables one of these controllers, a warning is printed.
 """
 
 
@@ -138,7 +138,7 @@ _ABSENT = {
 
 
 class Enabled(NamedTuple):
-    """The controllers that run, and warnings about the setting."""
+    """The controllers that run, and warnings about the setting `controllers`."""
 
     descriptors: tuple[ControllerDescriptor[Any], ...]
     warnings: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ def add(descriptor: ControllerDescriptor[Any]) -> None:
 
 
 def by_name(descriptors: Iterable[ControllerDescriptor[Any]] = ALL) -> dict[str, ControllerDescriptor[Any]]:
-    """Return controllers by name, in start order; raises ValueError for a duplicate name."""
+    """Return the controllers by name, in start order; raises ValueError for a duplicate name."""
     found: dict[str, ControllerDescriptor[Any]] = {}
     for each in sorted(descriptors, key=lambda each: not each.starts_first):
         if each.name in found:
@@ -165,8 +165,8 @@ def enabled(wanted: Iterable[str], descriptors: Iterable[ControllerDescriptor[An
     """Return the controllers that run; raises `SettingsError` for an unknown name.
 
     Each entry is `name`, `-name` or `*`. A name may be an alias or a former name, and may omit `-controller`. An
-    explicit name overrides the star, and the first entry for a controller counts. The star excludes controllers that
-    are off by default (kube-controller-manager's `IsControllerEnabled`).
+    explicit name overrides the star. If several entries name a controller, the first one counts. The star excludes
+    controllers that are off by default (kube-controller-manager's `IsControllerEnabled`).
     """
     known = by_name(descriptors)
     aliases = {alias: name for name, each in known.items() for alias in (*each.aliases, *each.former_names)}

@@ -1,8 +1,8 @@
-"""Finds the volume for a claim: pure functions.
+"""Finds the volume for a claim. All functions are pure.
 
 Guarantees, Kubernetes' (`component-helpers/storage/volume`, `pkg/controller/volume/persistentvolume/index.go`): a
-volume that is reserved for the claim is preferred. Otherwise it is the smallest that is large enough, of those with the
-fewest access modes that include the claim's.
+volume that is reserved for the claim is preferred. Otherwise the candidates are the volumes with the fewest access
+modes that include the claim's access modes. Of these, the smallest one that is large enough is chosen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Fields = Mapping[str, Any]
 
 
 def is_bound_to(volume: Fields, claim: Fields) -> bool:
-    """Return whether a volume references a claim, by its uid if it has one."""
+    """Return whether a volume refers to a claim; if the reference has a uid, it must be that of the claim."""
     reference = volume["spec"].get("claimRef")
     if reference is None:
         return False
@@ -29,7 +29,7 @@ def is_bound_to(volume: Fields, claim: Fields) -> bool:
 
 
 def mismatch(volume: Fields, claim: Fields) -> str:
-    """Return why a volume that a claim names is unsuitable; "" if it is suitable."""
+    """Return why the volume that a claim requests by name is unsuitable; "" if it is suitable."""
     if size(volume) < asked(claim):
         return "requested PV is too small"
     if class_of(volume) != class_of(claim):
@@ -50,8 +50,8 @@ def modes_differ(volume: Fields, claim: Fields) -> bool:
 def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields | None:
     """Return the volume for a claim, None if there is none.
 
-    If the claim's class waits for a pod (`delayed`), only a reserved volume is returned: otherwise the scheduler
-    chooses.
+    If the claim's storage class waits for a pod (`delayed`), only a reserved volume is returned. Without one, the
+    scheduler chooses the volume.
     """
     wanted = _modes(claim)
     by_modes: dict[tuple[str, ...], list[Fields]] = {}
@@ -66,7 +66,10 @@ def best(claim: Fields, volumes: Iterable[Fields], *, delayed: bool) -> Fields |
 
 
 def candidates(claim: Fields, volumes: Iterable[Fields]) -> list[Fields]:
-    """Return the volumes that the scheduler may choose for a claim, smallest first; a reserved one alone."""
+    """Return the volumes that the scheduler may choose for a claim, smallest first.
+
+    If a volume is reserved for the claim, return only that volume.
+    """
     least, wanted_class, wanted = asked(claim), class_of(claim), _modes(claim)
     fields = claim["spec"].get("selector")
     selector = selector_of(fields) if fields is not None else None

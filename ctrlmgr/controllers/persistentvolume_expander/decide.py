@@ -1,7 +1,8 @@
-"""Decides whether a claim waits for the expansion of its volume, and by which component: a pure function.
+"""Decides whether a claim waits for the expansion of its volume, and which component must expand it.
 
 Source: Kubernetes' `pkg/controller/volume/expand/expand_controller.go`. No volume is expanded here, because all in-tree
-plugins were removed. An external resizer expands volumes; an annotation names it if it replaced a plugin.
+plugins were removed. External resizers expand volumes. If a resizer replaced an in-tree plugin, an annotation contains
+its name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _OUTSIDE: Final = "waiting for an external controller to expand this PVC"
 
 
 class Expansion(NamedTuple):
-    """The message about a waiting claim, and the resizer, if it is known."""
+    """The message about a claim that waits, and the name of the resizer if it is known."""
 
     message: str
     resizer: str = ""
@@ -35,7 +36,7 @@ def held(claim: Mapping[str, Any]) -> int:
 
 
 def expansion(claim: Mapping[str, Any], volume: Mapping[str, Any] | None) -> Expansion | None:
-    """Return the expansion that a claim waits for; None: none."""
+    """Return the expansion that a claim waits for, None if it waits for none."""
     if (claim.get("status") or {}).get("phase") != BOUND or volume is None:
         return None
     reference = volume["spec"].get("claimRef") or {}

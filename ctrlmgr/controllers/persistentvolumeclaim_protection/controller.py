@@ -1,12 +1,14 @@
 """The PersistentVolumeClaim protection controller: delays the deletion of a claim while a pod uses it.
 
 Guarantees, Kubernetes' (`pkg/controller/volume/pvcprotection/pvc_protection_controller.go`):
-- A pod uses a claim if it is bound to a node, even after it has ended: until it is deleted its volumes may be mounted.
-  A claim of a pod's ephemeral volume is no longer used when that pod is being deleted with grace period 0.
+- A pod that is bound to a node uses its claims until it is deleted, even after it has ended, because its volumes may
+  still be mounted. The claim of a pod's ephemeral volume is no longer used when that pod is being deleted with grace
+  period 0.
 - A pod without a node does not use a terminating claim, because no kubelet will start it.
 
-Kubernetes reads all pods from the API server before it releases a claim, because its cache of pods may be older than
-that of claims. Here all caches are at one revision: if they contain the deletion, they contain all earlier bindings.
+Before Kubernetes releases a claim, it reads all pods from the API server, because its cache of pods may be older than
+its cache of claims. Here all caches are at one revision: if they contain the deletion of a claim, they contain all
+earlier bindings of pods.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ FINALIZER: Final = "kubernetes.io/pvc-protection"
 
 
 def uses(pod: Object, claim: Object) -> bool:
-    """Return whether a pod uses a claim, so that it must be deleted first."""
+    """Return whether a pod uses a claim, so that the pod must be deleted before the claim."""
     if not pod.view(Pod).spec.node_name:
         return False
     for each in claims_of(pod):
@@ -49,7 +51,7 @@ def _is_shut_down(pod: Object) -> bool:
 
 
 def released_by(change: Change) -> Iterator[Key]:
-    """Yield the claims that a pod's change may release: it was deleted, has ended, or has no node."""
+    """Yield the claims that may no longer be used after a pod's change: it was deleted, has ended, or has no node."""
     pods = [change.object]
     if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
         pods.append(change.old)

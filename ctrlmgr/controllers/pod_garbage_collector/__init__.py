@@ -1,4 +1,4 @@
-"""The pod garbage collector: deletes terminated pods and pods without their node."""
+"""The pod garbage collector: deletes terminated pods, and pods whose node no longer exists."""
 
 from __future__ import annotations
 

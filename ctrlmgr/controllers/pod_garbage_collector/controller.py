@@ -1,12 +1,14 @@
 """The pod garbage collector: deletes pods that no other component deletes.
 
-Guarantees, all of them Kubernetes' (`pkg/controller/podgc/gc_controller.go`). Every twenty seconds it deletes
+Guarantees, all of them Kubernetes' (`pkg/controller/podgc/gc_controller.go`). Every twenty seconds the controller
+deletes
 - terminated pods beyond a threshold, evicted ones first, then the oldest;
 - terminating pods on a node that is not ready and has the out-of-service taint;
 - pods whose node has not existed for forty seconds, after setting a condition that says so;
 - terminating pods that were never bound to a node.
 
-A pod that has not ended is marked as failed before its deletion. The grace period is 0. Finalizers still hold the pod.
+A pod that has not ended is marked as failed before its deletion. The grace period of the deletion is 0. If the pod has
+finalizers, it exists until they are removed.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from ctrlmgr.metrics import POD_DELETIONS
 log = structlog.get_logger(__name__)
 
 PERIOD: Final = 20.0
-"""Seconds between rounds (`gcCheckPeriod`)."""
+"""Seconds between two rounds over all pods (`gcCheckPeriod`)."""
 QUARANTINE: Final = 40.0
 """Seconds for which a node must be missing before its pods are deleted (`quarantineTime`)."""
 
@@ -44,8 +46,9 @@ ORPHANED: Final = "orphaned"
 UNSCHEDULED: Final = "unscheduled"
 
 _AT_ONCE: Final = 100
-"""Maximum number of pods that one reconcile deletes, so that a stopping server does not wait long; the next continues
-at once."""
+"""The maximum number of pods that one reconcile deletes, so that a stopping server does not wait long. The next
+reconcile continues immediately.
+"""
 
 _ALL: Final = Key("", "pods")
 _OUT_OF_SERVICE_TAINT: Final = "node.kubernetes.io/out-of-service"
@@ -117,9 +120,9 @@ class Removal(NamedTuple):
 def desired_removals(
     pods: Sequence[Looked], nodes: Mapping[str, Object], gone: Iterable[str], threshold: int
 ) -> list[Removal]:
-    """Return the `pods` to delete, each once; `gone` are the names of nodes that do not exist.
+    """Return the pods to delete, each once; `gone` are the names of nodes that no longer exist.
 
-    `threshold` is how many terminated pods may stay; 0: all.
+    `threshold` is the number of terminated pods that may stay; 0 keeps all.
     """
     missing = frozenset(gone)
     found = {pod.key: Removal(pod, TERMINATED) for pod in _beyond(threshold, pods)}
@@ -131,7 +134,7 @@ def desired_removals(
 
 
 def _beyond(threshold: int, pods: Iterable[Looked]) -> list[Object]:
-    """Return the terminated pods except the `threshold` newest."""
+    """Return the terminated pods that exceed the threshold: evicted pods first, then the oldest."""
     if threshold <= 0:
         return []
     ended = [each for each in pods if each.view.status.phase not in _NOT_ENDED]
@@ -145,7 +148,7 @@ def _order(pod: _Pod) -> tuple[bool, str, str]:
 
 
 def _reason(pod: _Pod, nodes: Mapping[str, Object], gone: frozenset[str]) -> str:
-    """Return why a pod is to be deleted, "" if it is not; the threshold is checked elsewhere."""
+    """Return the reason to delete a pod, "" if there is none; the threshold is checked elsewhere."""
     place = pod.spec.node_name
     if place in gone:
         return ORPHANED
@@ -163,21 +166,21 @@ def _is_out_of_service(node: Object) -> bool:
 
 
 class Quarantine:
-    """The nodes of pods that are missing, and since when."""
+    """The nodes that are named in pods but do not exist, and since when they are missing."""
 
     def __init__(self, exists: Callable[[str], bool], *, clock: Clock) -> None:
-        """Call `exists` before a node counts as deleted, because the cache may be outdated."""
+        """Call `exists` before a node counts as deleted, because the cache of nodes may be outdated."""
         self._exists = exists
         self._clock = clock
-        # When each node was first missed, in monotonic seconds.
+        # The time when each node was first missing, in monotonic seconds.
         self._missed: dict[str, float] = {}
 
     def clear(self) -> None:
-        """Reset the state, which is outdated after a pause."""
+        """Forget all missing nodes, because the times are outdated after a pause."""
         self._missed.clear()
 
     def gone(self, missing: Iterable[str]) -> list[str]:
-        """Return those of the `missing` nodes that have been missing for long enough."""
+        """Return those `missing` nodes that have been missing for at least the quarantine time."""
         now = self._clock.monotonic()
         self._missed = {name: self._missed.get(name, now) for name in missing}
         over = [name for name, since in self._missed.items() if now - since >= QUARANTINE]
@@ -185,16 +188,16 @@ class Quarantine:
 
 
 class PodGarbageCollector:
-    """Reconciles a single key: all pods."""
+    """Reconciles a single key, which represents all pods."""
 
     def __init__(self, pods: Lister, nodes: Lister, quarantine: Quarantine, threshold: int, *, clock: Clock) -> None:
-        """Read from these caches; keep `threshold` terminated pods (0: all)."""
+        """Read from these caches; keep `threshold` terminated pods (0: all of them)."""
         self._pods = pods
         self._nodes = nodes
         self._quarantine = quarantine
         self._threshold = threshold
         self._clock = clock
-        self._left: deque[Removal] = deque()  # in this round
+        self._left: deque[Removal] = deque()  # The pods that are still to be deleted in this round.
 
     def on_start(self) -> Iterator[Key]:
         """Yield the key for the first round, after which `reconcile` requeues it."""
@@ -233,9 +236,9 @@ class PodGarbageCollector:
 
 
 def failure(pod: Object, reason: str, now: str) -> dict[str, Any]:
-    """Return the patch that sets the phase of `pod` to Failed; if its node is gone, with a condition.
+    """Return the patch that sets the phase of `pod` to Failed.
 
-    `now` is RFC 3339.
+    If its node does not exist, the patch also sets a condition. `now` is RFC 3339.
     """
     generation = pod.to_dict()["metadata"].get("generation", 0)
     status: dict[str, Any] = {"phase": "Failed", "observedGeneration": generation}

@@ -2,10 +2,10 @@
 
 Guarantees: reasons and messages are those of Kubernetes 1.36's `ipallocator/controller/repairip.go` (ServiceCIDRFull:
 of its predecessor `repair.go`). An IPAddress that the allocator did not create is ignored unless a Service has its
-address. Every address that a Service names counts as used, valid or not.
+address. Every address in a Service's spec counts as used, whether it is valid or not.
 
-In Kubernetes, ServiceCIDRFull cannot occur (an allocation by value never finds a range full). Here it is reported if a
-Service needs another address and none is free.
+In Kubernetes, ServiceCIDRFull cannot occur, because an allocation of a specific address never reports a full range.
+Here it is reported if a Service needs another address and no address is free.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class _Service(msgspec.Struct, gc=False):
 
 
 class _Checked(NamedTuple):
-    """The addresses of the Services."""
+    """The ClusterIPs of the Services."""
 
     held: list[Use]
-    """Valid addresses in the ranges."""
+    """The valid addresses within the ranges, with their Services."""
     used: set[str]
-    """All addresses, in canonical form."""
+    """All addresses in Services, in canonical form."""
     holders: set[ParentReference]
     """All existing Services."""
     findings: list[Finding]
-    """The findings for other addresses."""
+    """The findings about addresses that are invalid or outside of the ranges."""
 
 
 def find_address_findings(
@@ -101,7 +101,7 @@ def _check(services: Iterable[Object], ranges: _Ranges) -> _Checked:
 
 
 def _use(text: str, service: Object, ranges: _Ranges) -> Use | None:
-    """Return a Service's use of an address in canonical form, None if the address is invalid."""
+    """Return a Service's use of an address, in canonical form; None if the address is invalid."""
     if _is_in_range(text, ranges):
         return Use(text, service)
     address = parse_ip(text)
@@ -109,7 +109,7 @@ def _use(text: str, service: Object, ranges: _Ranges) -> Use | None:
 
 
 def _is_in_range(text: str, ranges: _Ranges) -> bool:
-    """Return whether `text` is an address in a range, in the canonical form of IPAddress names."""
+    """Return whether `text` is an address within a range, in the canonical form that names of IPAddresses have."""
     return any((index := each.index(text)) is not None and each[index] == text for each in ranges)
 
 
@@ -122,7 +122,7 @@ def _addresses(service: Object) -> Sequence[str]:
 
 
 def address_claim(use: Use) -> Object:
-    """Return an IPAddress for a Service as the allocator creates it, without the server-set fields."""
+    """Return an IPAddress for a Service as the allocator creates it, without the fields that the server sets."""
     labels = {LABEL_FAMILY: _family(use.value), LABEL_MANAGED_BY: ALLOCATOR}
     head = {
         "kind": "IPAddress",
@@ -172,7 +172,7 @@ def _misclaimed(use: Use, claim: Object) -> Finding:
 
 
 def _blemished(use: Use, claim: Object) -> Finding | None:
-    """Return the finding for wrong labels, which Kubernetes corrects without an Event."""
+    """Return the finding about wrong labels, which Kubernetes corrects without an Event."""
     if _is_ours(claim) and claim.labels.get(LABEL_FAMILY) == _family(use.value):
         return None
     message = f"the labels of IPAddress {use.value} are not the allocator's; repairing"
@@ -193,7 +193,7 @@ _WORDS = Words(_unclaimed, _misclaimed, _blemished, _duplicate)
 
 
 def _full(findings: Sequence[Finding], taken: set[str], ranges: _Ranges) -> list[Finding]:
-    """Return a finding for each Service that needs another address if all ranges of its IP family are full."""
+    """If all ranges of an IP family are full, return a finding for each Service that needs another address."""
     needing = [each for each in findings if each.problem in ("duplicate", "outOfRange")]
     of_family = {family: [each for each in ranges if each.family == family] for family in (IPV4, IPV6)}
     families = {_family(each.value) for each in needing}

@@ -2,14 +2,16 @@
 
 Guarantees:
 
-- It decides from one revision of the log, so a concurrent change of a Service is seen completely or not at all. It
-  reads the log and not a cache, so it also finds manual changes in the database.
-- A missing claim is created. A claim with the wrong holder is replaced in one append (the value is free at no
-  revision). Both only if the claim has not changed since; after a conflict the round starts again.
-- IPAddresses are written through the API, node port claims directly to the log, because no API has them.
+- A round reads one revision of the log, so it sees a concurrent change of a Service completely or not at all. It reads
+  the log, not a cache, so it also finds manual changes in the database.
+- A missing claim is created. A claim with the wrong Service is replaced in one append, so that the value is free at no
+  revision. Both writes succeed only if the claim has not changed since it was read; after a conflict the round starts
+  again.
+- IPAddresses are written through the API. Claims on node ports are written directly to the log, because no API contains
+  them.
 - An unused claim is released after it was found unused three times in a row.
-- A value of two Services, a value out of range and an invalid address are reported by an Event; Services are not
-  changed.
+- A value that two Services have, a value out of range, and an invalid address are reported with an Event. Services are
+  not changed.
 
 Source: Kubernetes' `pkg/registry/core/service/{ipallocator,portallocator}/controller`.
 """
@@ -45,9 +47,9 @@ PORTS_NAME: Final = "portallocator-repair-controller"
 INTERVAL: Final = 180.0
 """Seconds between rounds (`--service-allocator-repair-interval` of Kubernetes' control plane: 3 min)."""
 SIGHTINGS: Final = 3
-"""How often a leaked claim must be found before it is released (`numRepairsBeforeLeakCleanup`)."""
+"""The number of rounds that must find a leaked claim before it is released (`numRepairsBeforeLeakCleanup`)."""
 ATTEMPTS: Final = 5
-"""Maximum attempts of a round that conflicts with other writers."""
+"""The maximum number of attempts of a round that conflicts with other writers."""
 
 CLUSTER_IPS: Final = "cluster-ips"
 NODE_PORT: Final = "node-ports"
@@ -62,7 +64,7 @@ class Outcome(enum.Enum):
     REPAIRED = "repaired"
     RELEASED = "released"
     FLAGGED = "flagged"
-    """A leaked claim that has not been found often enough yet."""
+    """A leaked claim that has not been found in enough rounds yet."""
 
 
 _OUTCOMES: Final = {
@@ -73,7 +75,7 @@ _OUTCOMES: Final = {
 
 
 class Handled(NamedTuple):
-    """A finding and its outcome."""
+    """A finding, and its outcome in this round."""
 
     finding: Finding
     outcome: Outcome
@@ -84,7 +86,7 @@ C = TypeVar("C", EngineClient, LogClient)
 
 
 def _identity(claim: Object) -> _Identity:
-    """Return a claim's name and uid, which separate it from another claim of the same name."""
+    """Return a claim's name and uid, which distinguish it from another claim of the same name."""
     return claim.name, claim.uid
 
 
@@ -97,7 +99,10 @@ class Listings(NamedTuple):
 
 
 def read_listings(event_log: EventLog, claims: Resource) -> Listings:
-    """Return the listings of one revision; starts again if compaction passes that revision meanwhile."""
+    """Return the listings of one revision.
+
+    If a compaction removes that revision meanwhile, read a newer one.
+    """
     while True:
         at = event_log.head().revision
         try:
@@ -120,7 +125,7 @@ class Claims(Protocol):
 
 
 class AddressClaims:
-    """Writes IPAddresses through the API; their parent is immutable, so a wrong one is recreated."""
+    """Writes IPAddresses through the API. The parent of an IPAddress is immutable, so a wrong one is recreated."""
 
     def __init__(self, client: EngineClient) -> None:
         """Write through `client`."""
@@ -135,12 +140,12 @@ class AddressClaims:
         self._client.recreate(wrong, claim)
 
     def release(self, claim: Object) -> None:
-        """Delete a claim, unless it has changed."""
+        """Delete a claim, unless it has changed since it was read."""
         self._client.delete(claim, "Background")
 
 
 class PortClaims:
-    """Writes claims on node ports, which are in the log and in no API."""
+    """Writes claims on node ports, which are in the log but in no API."""
 
     def __init__(self, client: LogClient) -> None:
         """Write through `client`."""
@@ -151,16 +156,16 @@ class PortClaims:
         self._client.create(claim)
 
     def correct(self, wrong: Object, claim: Object) -> None:
-        """Update `wrong`, which has the same name, to `claim`."""
+        """Update the claim `wrong` to `claim`, which has the same name."""
         self._client.update(claim)
 
     def release(self, claim: Object) -> None:
-        """Delete a claim, unless it has changed."""
+        """Delete a claim, unless it has changed since it was read."""
         self._client.delete(claim)
 
 
 class Repair(Generic[C]):
-    """One of the two repairs; it remembers the leaks that it has found."""
+    """One of the two repairs; it stores how often it has found each leak."""
 
     def __init__(
         self,
@@ -186,11 +191,11 @@ class Repair(Generic[C]):
         self._log = event_log
         self._recorder = recorder
         self._metrics = metrics
-        # How often in a row each claim was found unused.
+        # The number of consecutive rounds in which each claim was found unused.
         self._sightings: dict[_Identity, int] = {}
 
     def findings(self) -> Sequence[Finding]:
-        """Return the current findings."""
+        """Return the findings in the current state of the log."""
         return self._find(read_listings(self._log, self._claims))
 
     def run(self, client: C) -> list[Handled]:
@@ -209,7 +214,7 @@ class Repair(Generic[C]):
         raise lost
 
     def _round(self, claims: Claims, done: list[Handled]) -> list[Handled]:
-        """Handle all findings; add the repaired ones to `done`, which has those of earlier attempts."""
+        """Handle all findings; return `done`, the findings repaired by earlier attempts, and those of this attempt."""
         findings = self.findings()
         seen = self._seen(findings)
         left = []
@@ -223,7 +228,7 @@ class Repair(Generic[C]):
         return done + [self._leave(finding) for finding in left]
 
     def _seen(self, findings: Iterable[Finding]) -> dict[_Identity, int]:
-        """Return how often in a row each leak has been found, including now."""
+        """Return the number of consecutive rounds, including this one, in which each leak was found."""
         leaks = [_identity(each.claim) for each in findings if each.action is Action.RELEASE and each.claim is not None]
         return {leak: self._sightings.get(leak, 0) + 1 for leak in leaks}
 
@@ -241,14 +246,14 @@ class Repair(Generic[C]):
         except CtrlmgrError as error:
             self._metrics.found.labels("unknown").inc()
             self._metrics.failed.inc()
-            if isinstance(error, ApiError):  # if the log itself failed, it would not accept an Event either
+            if isinstance(error, ApiError):  # If the log itself failed, it would not accept an Event either.
                 message = f"Unable to allocate {self._describe(finding.value)} due to an unknown error"
                 action = event_action(finding)
                 self._recorder.event(finding.subject, WARNING, "UnknownError", message, action=action)
             raise
 
     def _leave(self, finding: Finding) -> Handled:
-        """Handle a finding that cannot be corrected, or not yet."""
+        """Handle a finding that cannot be corrected, or cannot be corrected yet."""
         if finding.action is Action.REPORT:
             return self._tell(finding, Outcome.REPORTED)
         log.info("possible leak, checking again later", repair=self.name, value=finding.value)
@@ -264,7 +269,7 @@ class Repair(Generic[C]):
 
 
 def event_action(finding: Finding) -> str:
-    """Return the action in Kubernetes' Events for a finding."""
+    """Return the action that Kubernetes' Event about a finding contains."""
     if finding.reason.startswith("Port"):
         return "PortAllocation"
     if finding.reason == "ClusterIPNotValid":
@@ -275,7 +280,7 @@ def event_action(finding: Finding) -> str:
 def cluster_ip_repair(
     event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: EngineClient
 ) -> Repair[EngineClient]:
-    """Return the repair of ClusterIPs in `ranges` and the ServiceCIDRs; it writes Events through `client`."""
+    """Return the repair of ClusterIPs in `ranges` and in the ServiceCIDRs; Events are written through `client`."""
 
     def find(listings: Listings) -> Sequence[Finding]:
         return find_address_findings(listings.services, listings.claims, ranges, listings.service_cidrs)
@@ -288,7 +293,7 @@ def cluster_ip_repair(
 def node_port_repair(
     event_log: EventLog, ranges: Ranges, broadcaster: EventBroadcaster, client: EngineClient
 ) -> Repair[LogClient]:
-    """Return the repair of node ports in `ranges`; it writes Events through `client`."""
+    """Return the repair of node ports in `ranges`; Events are written through `client`."""
 
     def find(listings: Listings) -> Sequence[Finding]:
         return find_port_findings(listings.services, listings.claims, ranges.ports)
@@ -298,7 +303,7 @@ def node_port_repair(
 
 
 class _Reconciler(Generic[C]):
-    """Runs a repair, whose name is the only key; a timer enqueues it."""
+    """Runs a repair. Its only key is the name of the repair, which a timer enqueues."""
 
     def __init__(self, repair: Repair[C]) -> None:
         self._repair: Repair[C] = repair
@@ -310,7 +315,7 @@ class _Reconciler(Generic[C]):
 def new_repair_controller(
     name: str, repair: Repair[C], client: C, event_log: EventLog, *, clock: Clock, random: Random
 ) -> Controller:
-    """Build the controller of one repair; the caller enqueues `Repair.key` every `INTERVAL` seconds."""
+    """Build the controller of one repair; the caller must enqueue `Repair.key` every `INTERVAL` seconds."""
     return Controller(
         name,
         _Reconciler(repair),

@@ -1,11 +1,12 @@
 """Finds inconsistencies between Services' node ports and the claims on ports.
 
-Guarantees: reasons and messages are those of Kubernetes' `portallocator/controller/repair.go`. A Service's ports are
-those of its spec and its health check, whatever its type. Every port that a Service names counts as used.
+Guarantees: reasons and messages are those of Kubernetes' `portallocator/controller/repair.go`. A Service's node ports
+are those of its spec and its health check, independently of its type. Every node port in a Service's spec counts as
+used.
 
-A claim on a port is in the log but not in the API. So a leaked one is logged and not recorded as an Event, as in
-Kubernetes, where it is a bit in a bitmap. In Kubernetes, PortRangeFull cannot occur; here it is reported if a Service
-needs another port and none is free.
+A claim on a port is in the log but not in the API. So a leaked claim is logged and not recorded as an Event. This is as
+in Kubernetes, where a claim is a bit in a bitmap. In Kubernetes, PortRangeFull cannot occur; here it is reported if a
+Service needs another port and no port is free.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class _Service(msgspec.Struct, gc=False):
 
 
 def find_port_findings(services: Iterable[Object], claims: Sequence[Object], ports: PortRange) -> list[Finding]:
-    """Return the findings; `claims` are those on node ports, `ports` is the allowed range."""
+    """Return the findings; `claims` are the claims on node ports, `ports` is the allowed range."""
     held, used, findings = list[Use](), set[str](), list[Finding]()
     for service in services:
         for port in collect_ports(service):
@@ -64,7 +65,8 @@ def describe_port(port: str) -> str:
 def collect_ports(service: Object) -> list[int]:
     """Return the node ports of a Service (`collectServiceNodePorts`).
 
-    A port that it uses for two protocols counts once; a port that it uses twice for the same protocol counts twice.
+    A port that a Service uses for two protocols counts once. A port that it uses twice for the same protocol counts
+    twice.
     """
     spec = service.view(_Service).spec
     protocols: dict[int, set[str]] = {}
@@ -82,7 +84,7 @@ def collect_ports(service: Object) -> list[int]:
 
 
 def port_claim(use: Use) -> Object:
-    """Return a claim on a port as the allocator creates it, without the server-set fields."""
+    """Return a claim on a port as the allocator creates it, without the fields that the server sets."""
     head = {"kind": "NodePort", "apiVersion": INTERNAL_API_VERSION, "metadata": {"name": use.value}}
     return Object(NODE_PORTS, msgspec.json.encode({**head, "spec": {"parentRef": parent_of(use.service)}}))
 
@@ -106,7 +108,7 @@ def _misclaimed(use: Use, claim: Object) -> Finding:
 
 
 def _blemished(use: Use, claim: Object) -> None:
-    """Return no finding: a claim on a port has no other fields."""
+    """Return None: a claim on a port has no other fields that could be wrong."""
 
 
 def _duplicate(use: Use) -> Finding:
@@ -118,7 +120,7 @@ _WORDS = Words(_unclaimed, _misclaimed, _blemished, _duplicate)
 
 
 def _full(findings: Sequence[Finding], taken: set[str], ports: PortRange) -> list[Finding]:
-    """Return a finding for each Service that needs another port if none is free."""
+    """Return a finding for each Service that needs another port, if no port is free."""
     if len(taken) < ports.count or sum(ports.index(name) is not None for name in taken) < ports.count:
         return []
     message = f"Port range {ports} is full; you must widen the port range in order to create new services"

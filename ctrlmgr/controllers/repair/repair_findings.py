@@ -1,10 +1,11 @@
 """Compares the values in Services with the claims in the log, and returns findings.
 
 Guarantees:
-- Pure functions: the same listings give the same findings in the same order.
-- A value of several Services belongs to the one that its claim names; without such a claim, to the first Service of the
-  listing. There is never a finding against that one.
-- An unused claim is a finding each time; `controllers.repair` counts how often it was found.
+- All functions are pure: the same listings give the same findings in the same order.
+- If several Services have a value, it belongs to the Service that the claim on the value refers to. If there is no such
+  claim, it belongs to the first Service of the listing. There is never a finding against the Service to which a value
+  belongs.
+- An unused claim is a finding in every round; `controllers.repair` counts how often it was found.
 
 `address_findings` and `port_findings` read the values of a Service, and format findings with Kubernetes' messages.
 """
@@ -23,54 +24,57 @@ class Action(enum.Enum):
     """The action of a repair for a finding."""
 
     REPORT = "report"
-    """No action: an administrator must decide."""
+    """No action, because an administrator must decide."""
     CLAIM = "claim"
     """Create the missing claim."""
     CORRECT = "correct"
-    """Replace the existing claim with one of the Service."""
+    """Replace the existing claim with a claim of the Service."""
     RELEASE = "release"
-    """Delete the claim, after it was found often enough."""
+    """Delete the claim, after it was found in enough rounds."""
 
 
 class Finding(NamedTuple):
     """One inconsistency."""
 
     problem: str
-    """The category in Kubernetes' metrics: `repair`, `duplicate`, `outOfRange` …"""
+    """The category of the finding in Kubernetes' metrics: `repair`, `duplicate`, `outOfRange` …"""
     reason: str
     """The reason of the Event."""
     subject: Object
-    """The Service or claim of the finding."""
+    """The Service or claim that the finding is about."""
     value: str
-    """The address or port."""
+    """The address or port that the finding is about."""
     message: str
     action: Action = Action.REPORT
     claim: Object | None = None
-    """The claim to create, the corrected one, or the one to release."""
+    """The claim to create, the corrected claim, or the claim to release."""
     wrong: Object | None = None
-    """The claim to replace."""
+    """The wrong claim that must be replaced."""
     silent: bool = False
-    """Whether there is no Event, as in Kubernetes."""
+    """Whether no Event is recorded, as in Kubernetes."""
 
 
 class Use(NamedTuple):
-    """A Service and its value."""
+    """A value, and a Service that uses it."""
 
     value: str
     service: Object
 
 
 class Words(NamedTuple):
-    """Returns the findings about one kind of value."""
+    """The functions that return the findings about one kind of value.
+
+    Each attribute says when its function is called.
+    """
 
     unclaimed: Callable[[Use], Finding]
-    """The claim is missing."""
+    """Called if the claim is missing."""
     misclaimed: Callable[[Use, Object], Finding]
-    """The claim names a Service that does not use the value."""
+    """Called if the claim refers to a Service that does not use the value."""
     blemished: Callable[[Use, Object], Finding | None]
-    """The claim names the right Service; None if it is otherwise correct too."""
+    """Called if the claim refers to the right Service; it returns None if the claim is correct otherwise too."""
     duplicate: Callable[[Use], Finding]
-    """The value belongs to another Service."""
+    """Called for each other Service, if the value belongs to another Service."""
 
 
 def parent_of(service: Object) -> ParentReference:
@@ -79,7 +83,7 @@ def parent_of(service: Object) -> ParentReference:
 
 
 def find_misheld(uses: Sequence[Use], claims: Mapping[str, Object], words: Words) -> Iterator[Finding]:
-    """Yield the findings about used values; `claims` are by value."""
+    """Yield the findings about used values; `claims` are the claims by value."""
     users: dict[str, list[Object]] = {}
     for use in uses:
         users.setdefault(use.value, []).append(use.service)

@@ -1,11 +1,11 @@
-"""The controllers of ReplicaSets and ReplicationControllers, which share their code.
+"""The controllers of ReplicaSets and ReplicationControllers; both kinds use the same code.
 
 Guarantees, Kubernetes' (`pkg/controller/replicaset`, `pkg/controller/replication`):
-- The number of active pods (not ended and not being deleted) becomes the desired one. Surplus pods are deleted in
-  `deletion_order`; missing pods are created with slow start, up to `BURST` at a time.
+- The controller changes the number of active pods (not ended and not being deleted) to the desired number. Surplus pods
+  are deleted in `deletion_order`; missing pods are created with slow start, up to `BURST` at a time.
 - Matching orphans are adopted, and pods that no longer match are released. A set that is being deleted creates no pods.
-- The status is written if it or the generation has changed, also after a failure. Then the condition ReplicaFailure has
-  the reason, and the reconcile is retried with backoff.
+- The status is written if the status or the generation has changed. After a failure the status is written too, with the
+  reason in the condition ReplicaFailure, and the reconcile is retried with backoff.
 - A set is reconciled only after the caches contain its last writes, so it never creates too many pods.
 """
 
@@ -51,7 +51,7 @@ from ctrlmgr.manager import Controller, Result, Watch, own_key
 
 
 class Flavour(NamedTuple):
-    """One of the two kinds, and its differences."""
+    """One of the two kinds, and its differences from the other."""
 
     descriptor: ControllerDescriptor[Any]
     resource: Resource
@@ -114,7 +114,7 @@ class ReplicaSetReconciler:
         return None if due is None else Result(requeue_after=due)
 
     def _manage(self, owner: Owner, pods: list[Object], client: EngineClient) -> CtrlmgrError | None:
-        """Take the next step; return its error."""
+        """Take the next step of a set; return the error of that step."""
         view = owner.object.view(ReplicaSet)
         related = self._related(owner.object) if len(pods) > view.replicas > 0 else ()
         step = next_step(view.replicas, pods, related, self._clock.now())
@@ -129,12 +129,12 @@ class ReplicaSetReconciler:
         return control.delete_each(step.delete)
 
     def _ready_ages(self, pods: Iterable[Object]) -> list[int]:
-        """Return the ages of the ready pods, in milliseconds."""
+        """Return the ages of the ready pods: the milliseconds since each was created."""
         created = (pod.metadata.creation_timestamp for pod in pods if is_ready(pod))
         return [(self._clock.now() - parse_time(each)) // 1000 for each in created if each]
 
     def _related(self, obj: Object) -> list[Object]:
-        """Return the pods that any set of the same controller selects."""
+        """Return the pods that any set of the same controlling owner selects."""
         reference = controller_of(obj)
         if reference is None:
             return []

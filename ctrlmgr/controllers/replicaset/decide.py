@@ -16,7 +16,7 @@ from ctrlmgr.controllers.workloads.replica_sets import ReplicaSet
 from ctrlmgr.controllers.workloads.status_conditions import condition_of, with_condition, without
 
 BURST: Final = 500
-"""Maximum number of pods created or deleted at a time (`BurstReplicas`)."""
+"""The maximum number of pods that are created or deleted at a time (`BurstReplicas`)."""
 REPLICA_FAILURE: Final = "ReplicaFailure"
 
 
@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 def next_step(replicas: int, pods: Sequence[Object], related: Iterable[Object], now: int) -> Step:
-    """Return the step towards the desired number of pods; `related` and `now` are for `deletion_order`."""
+    """Return the step towards the desired number of pods; `deletion_order` uses `related` and `now`."""
     surplus = len(pods) - replicas
     if surplus < 0:
         return Step(create=min(-surplus, BURST))
@@ -63,7 +63,7 @@ def desired_status(
 
 
 def desired_conditions(view: ReplicaSet, pods: int, failure: str | None, now: int) -> list[dict[str, Any]]:
-    """Return the conditions; a failure condition is set once and stays unchanged until there is no failure."""
+    """Return the conditions; a failure condition is set once and stays unchanged until the failure ends."""
     conditions = view.status.conditions
     if failure is None:
         return without(conditions, REPLICA_FAILURE)
@@ -81,7 +81,7 @@ def desired_conditions(view: ReplicaSet, pods: int, failure: str | None, now: in
 
 
 def with_status(owner: Object, status: Mapping[str, Any]) -> Object | None:
-    """Return the owner with a status and its observed generation; None if it has them already."""
+    """Return the owner with a status and its observed generation; None if the owner has both already."""
     fields = owner.to_dict()
     current = dict(fields.get("status") or {})
     observed = current.pop("observedGeneration", 0)

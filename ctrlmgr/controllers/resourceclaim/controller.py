@@ -1,18 +1,19 @@
-"""The resource claim controller: a claim for each template of a pod, and claims without users are deallocated.
+"""The resource claim controller: creates claims from pods' templates, and deallocates claims that no pod uses.
 
-Guarantees, Kubernetes' (`pkg/controller/resourceclaim/controller.go`) without PodGroups, whose gate is off:
-- A pod's entry with a template gets a claim that the pod controls. The pod's status names it. A claim that was deleted
-  is created again. Problems are Events of the pod, and the pod's later entries wait.
-- An allocated claim of a pod that has a node is reserved for the pod, if the scheduler did not do that.
-- A pod that has ended, was replaced, or was deleted is removed from the claim's users. With the last user, the claim
-  loses its allocation and the finalizer.
+Guarantees, Kubernetes' (`pkg/controller/resourceclaim/controller.go`) without PodGroups, whose feature gate is off:
+- For each entry of a pod with a template, a claim that the pod controls is created. The pod's status contains the name
+  of the claim. A claim that was deleted is created again. Problems are recorded as Events of the pod, and the pod's
+  later entries wait.
+- An allocated claim of a pod that has a node is reserved for the pod, if the scheduler did not reserve it.
+- A pod that has ended, was replaced, or was deleted is removed from the claim's users. When the last user is removed,
+  the claim's allocation and finalizer are removed too.
 - A claim from a template is deleted when its pod has ended, even if the pod still exists.
 
-There are two differences. Each write of the pod's status has all its claims from templates; Kubernetes writes the new
-ones only, and server-side apply then drops the others. A pod that has ended gets no claims; in Kubernetes they are not
-created again either, because its controller remembers its own claims for an hour.
+There are two differences. Each write of the pod's status contains all its claims from templates. Kubernetes writes only
+the new claims, and server-side apply then drops the others. No claims are created for a pod that has ended. In
+Kubernetes they are not created again either, because its controller caches its own claims for an hour.
 
-Its keys: a namespace and `claim/NAME` or `pod/NAME`.
+A key is a namespace and the name `claim/NAME` or `pod/NAME`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from ctrlmgr.metrics import RESOURCE_CLAIM_CREATES
 CLAIMS: Final = Resource("resource.k8s.io", "resourceclaims")
 TEMPLATES: Final = Resource("resource.k8s.io", "resourceclaimtemplates")
 MANAGER: Final = "ResourceClaimController"
-"""The field manager of the pods' statuses."""
+"""The field manager that writes the statuses of pods."""
 _POD, _CLAIM = "pod", "claim"
 _BY_CLAIM: Final = "resourceClaim"
 _BY_TEMPLATE: Final = "resourceClaimTemplate"
@@ -97,7 +98,7 @@ class ResourceClaims:
             self._reserve(pod, client)
 
     def _claim_of(self, pod: ClaimingPod, entry: PodClaim, client: EngineClient) -> tuple[str | None, bool]:
-        """Return the name of the claim of an entry with a template, and whether the pod's status lacks it."""
+        """Return the name of the claim for an entry with a template, and whether the pod's status lacks the name."""
         try:
             name = pod.name_of(entry)
         except NotCreatedError:
@@ -125,7 +126,8 @@ class ResourceClaims:
             created = client.create(Object.from_dict(wanted))
         except ApiError as error:
             RESOURCE_CLAIM_CREATES.labels("failure", is_admin).inc()
-            # The name between the words is that of the claim, which is not generated yet.
+            # Kubernetes prints the name of the claim between these words; it is empty, because it was not generated
+            # yet.
             raise CtrlmgrError(f"create ResourceClaim : {error}") from error
         RESOURCE_CLAIM_CREATES.labels("success", is_admin).inc()
         return created
@@ -135,7 +137,7 @@ class ResourceClaims:
             try:
                 name = pod.name_of(entry)
             except NotCreatedError:
-                return  # the next change of the pod names it
+                return  # When the pod's status contains the name, this change of the pod triggers a reconcile.
             claim = None if name is None else self._claims.get(Key(pod.pod.namespace, name))
             if claim is None:
                 if name is None:
@@ -158,18 +160,21 @@ class ResourceClaims:
             self._delete_unused(claim, client)
 
     def _is_gone(self, namespace: str, consumer: Consumer) -> bool:
-        """Return whether a pod no longer uses a claim; users of other kinds are unknown here and remain."""
+        """Return whether a pod no longer uses a claim.
+
+        Users of other kinds are unknown to this controller and remain.
+        """
         if not consumer.is_pod:
             return False
         key = Key(namespace, consumer.name)
-        pod = self._pods.get(key) or self._log.get(PODS, key)  # the cache may be behind the scheduler's
+        pod = self._pods.get(key) or self._log.get(PODS, key)  # The cache may lack a recent write of the scheduler.
         if pod is None or pod.uid != consumer.uid:
             return True
         found = ClaimingPod.of(pod)
         return found is not None and found.is_done
 
     def _release(self, claim: Object, remaining: list[Consumer], client: EngineClient) -> None:
-        """Write the remaining users; without any, remove the allocation and then the finalizer of the scheduler."""
+        """Write the remaining users; if there are none, remove the allocation and then the scheduler's finalizer."""
         finalizers = claim.metadata.finalizers or []
         status = {**claim.to_dict().get("status", {})}
         status.pop("reservedFor", None)
@@ -183,11 +188,11 @@ class ResourceClaims:
             claim = client.update(claim.with_field("status", status), "status")
         if FINALIZER in finalizers and "allocation" not in status:
             left = [each for each in claim.metadata.finalizers or () if each != FINALIZER]
-            with suppress(NotFound):  # removing the last finalizer of a terminating claim deletes it
+            with suppress(NotFound):  # If the claim is terminating, the removal of its last finalizer deletes it.
                 client.update(claim.with_metadata(finalizers=left or None))
 
     def _delete_unused(self, claim: Object, client: EngineClient) -> None:
-        """Delete an unused claim from a template if its pod exists and will not run."""
+        """Delete an unused claim that was created from a template, if its pod exists and will not run any more."""
         owner = owning_pod(claim)
         pod = None if owner is None else self._pods.get(Key(claim.namespace, owner[0]))
         if owner is None or pod is None:
@@ -214,14 +219,14 @@ class ResourceClaims:
             yield _key(_POD, namespace, pod.pod.name)
 
     def of_claim(self, change: Change) -> Iterator[Key]:
-        """Yield the key of a changed claim, and those of pods that use it."""
+        """Yield the key of a changed claim, and the keys of the pods that use it."""
         claim = change.object
         if change.new is not None:
             yield _key(_CLAIM, claim.namespace, claim.name)
         yield from self._of_index(_BY_CLAIM, claim)
 
     def of_template(self, change: Change) -> Iterator[Key]:
-        """Yield the keys of pods that wait for a new or changed template."""
+        """Yield the keys of pods that wait for a template that was created or changed."""
         if change.new is not None:
             yield from self._of_index(_BY_TEMPLATE, change.new)
 
@@ -237,7 +242,7 @@ def _key(kind: str, namespace: str, name: str) -> Key:
 
 
 def _status_of(pod: Object, names: dict[str, str]) -> Object:
-    """Return the pod to apply: the names of its claims by entry."""
+    """Return the pod to apply: for each entry, its status contains the name of the claim."""
     statuses = [{"name": entry, "resourceClaimName": name} for entry, name in names.items()]
     metadata = {"name": pod.name, "namespace": pod.namespace}
     body: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}

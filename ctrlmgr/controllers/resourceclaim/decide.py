@@ -1,4 +1,4 @@
-"""Decisions about the resource claims of pods: their names, the claims to create, and the consumers that remain.
+"""Decides about the resource claims of pods: their names, the claims to create, and the consumers that remain.
 
 Source: Kubernetes' `pkg/controller/resourceclaim/controller.go`, and `resourceclaim` of `dynamic-resource-allocation`.
 """
@@ -17,16 +17,16 @@ from ctrlmgr.errors import CtrlmgrError
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """The finalizer of claims that the scheduler has allocated."""
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a claim from a template with the name of the pod's entry."""
+"""The annotation of a claim from a template that contains the name of the pod's entry."""
 _LONGEST_BASE: Final = 57
-"""Maximum length of a generated claim's base name, which leaves space for a hyphen and five random characters."""
+"""The maximum length of the base of a generated name, which leaves room for a hyphen and five random characters."""
 _ENDED: Final = ("Succeeded", "Failed")
 _MENTIONS: Final = (b'"resourceClaims"', b'"extendedResourceClaimStatus"')
-"""The body of every pod with resource claims contains one of these."""
+"""The body of every pod with resource claims contains one of these byte strings."""
 
 
 class PodClaim(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A pod's entry for a claim (v1 PodResourceClaim)."""
+    """An entry for a claim in a pod's spec (v1 PodResourceClaim)."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -58,11 +58,11 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
     status: _PodStatus = _PodStatus()
 
 
-_decode = msgspec.json.Decoder(_Pod).decode  # not cached: other controllers decode other fields
+_decode = msgspec.json.Decoder(_Pod).decode  # The view is not cached, because other controllers decode other fields.
 
 
 class NotCreatedError(CtrlmgrError):
-    """The claim of a template has not been created yet."""
+    """The claim for a template has not been created yet."""
 
 
 class ClaimingPod(NamedTuple):
@@ -73,7 +73,7 @@ class ClaimingPod(NamedTuple):
 
     @classmethod
     def of(cls, pod: Object) -> ClaimingPod | None:
-        """Decode a pod; None if it has no resource claims."""
+        """Decode a pod; return None if the pod has no resource claims."""
         if not any(map(pod.mentions, _MENTIONS)):
             return None
         view = _decode(pod.body)
@@ -82,26 +82,29 @@ class ClaimingPod(NamedTuple):
 
     @property
     def claims(self) -> list[PodClaim]:
-        """Its entries for claims."""
+        """The pod's entries for claims."""
         return self.view.spec.resource_claims
 
     @property
     def is_bound(self) -> bool:
-        """Return whether it has a node."""
+        """Return whether the pod is bound to a node."""
         return bool(self.view.spec.node_name)
 
     @property
     def is_done(self) -> bool:
-        """Return whether none of its containers runs or ever will (`isPodDone`)."""
+        """Return whether none of the pod's containers runs or will ever run (`isPodDone`)."""
         return self.view.status.phase in _ENDED or (self.pod.is_terminating and not self.is_bound)
 
     @property
     def may_get_claims(self) -> bool:
-        """Return whether claims are created for it: it has neither ended nor been deleted."""
+        """Return whether claims are created for the pod: it has neither ended nor been deleted."""
         return not self.pod.is_terminating and self.view.status.phase not in _ENDED
 
     def name_of(self, claim: PodClaim) -> str | None:
-        """Return the name of an entry's claim, None if it needs none; raises `NotCreatedError`, and `CtrlmgrError`."""
+        """Return the name of an entry's claim, None if it needs none.
+
+        Raises `NotCreatedError`, and `CtrlmgrError` for an entry of an unknown form.
+        """
         if claim.resource_claim_name is not None:
             return claim.resource_claim_name
         where = f'pod "{self.pod.namespace}/{self.pod.name}"'
@@ -113,7 +116,7 @@ class ClaimingPod(NamedTuple):
         raise NotCreatedError(f"{where}: ResourceClaim not created yet")
 
     def names(self) -> Iterator[str]:
-        """Yield the names of its existing claims, without that for extended resources."""
+        """Yield the names of the pod's existing claims, except the claim for extended resources."""
         for each in self.claims:
             try:
                 name = self.name_of(each)
@@ -124,7 +127,7 @@ class ClaimingPod(NamedTuple):
 
     @property
     def extended(self) -> str:
-        """The name of the claim for its extended resources, "" if it has none."""
+        """The name of the claim for the pod's extended resources, "" if there is none."""
         status = self.view.status.extended_resource_claim_status
         return status.resource_claim_name if status is not None else ""
 
@@ -157,7 +160,7 @@ class Consumer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename
 
     @property
     def is_pod(self) -> bool:
-        """Return whether it is a pod."""
+        """Return whether the user is a pod."""
         return not self.api_group and self.resource == "pods"
 
 
@@ -167,7 +170,7 @@ class _ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """The decoded fields of a claim."""
+    """The fields of a claim that are decoded."""
 
     status: _ClaimStatus = _ClaimStatus()
 
@@ -184,7 +187,7 @@ def needs_reservation(claim: Object, pod: Object) -> bool:
 
 
 def reserved(claim: Object, pod: Object) -> dict[str, Any]:
-    """Return a claim that is also reserved for a pod."""
+    """Return a claim that is reserved for a pod too."""
     fields = claim.to_dict()
     consumer = {"resource": "pods", "name": pod.name, "uid": pod.uid}
     status = fields["status"]
@@ -192,7 +195,7 @@ def reserved(claim: Object, pod: Object) -> dict[str, Any]:
 
 
 def owning_pod(claim: Object) -> tuple[str, str] | None:
-    """Return the name and the uid of the pod that a claim was created for, None if there is none."""
+    """Return the name and the uid of the pod for which a claim was created, None if there is none."""
     for each in claim.metadata.owner_references or ():
         if each.controller and each.api_version == "v1" and each.kind == "Pod":
             return each.name, each.uid
@@ -200,7 +203,7 @@ def owning_pod(claim: Object) -> tuple[str, str] | None:
 
 
 def claim_for(pod: Object, entry: str, template: Object) -> dict[str, Any]:
-    """Return the claim to create from a template for an entry of a pod."""
+    """Return the claim to create from a template, for an entry of a pod."""
     spec = template.to_dict()["spec"]
     given: Mapping[str, Any] = spec.get("metadata") or {}
     metadata = {
@@ -215,7 +218,10 @@ def claim_for(pod: Object, entry: str, template: Object) -> dict[str, Any]:
 
 
 def _base_name(pod: str, entry: str) -> str:
-    """Return `POD-ENTRY-`; names that are too long are cut in proportion to their lengths."""
+    """Return the base of a claim's name, `POD-ENTRY-`.
+
+    If it is too long, both names are cut in proportion to their lengths.
+    """
     base = f"{pod}-{entry}-"
     if len(base) <= _LONGEST_BASE:
         return base
@@ -224,6 +230,6 @@ def _base_name(pod: str, entry: str) -> str:
 
 
 def needs_admin_access(claim: Mapping[str, Any]) -> bool:
-    """Return whether a claim's spec requests admin access; alternatives of a request cannot."""
+    """Return whether a claim's spec requests admin access; the alternatives within a request cannot request it."""
     requests = (claim.get("devices") or {}).get("requests") or ()
     return any((each.get("exactly") or {}).get("adminAccess") for each in requests)

@@ -1,12 +1,13 @@
 """The ResourceQuota controller: keeps the usage of each namespace in the status of its ResourceQuotas.
 
 Guarantees:
-- Admission charges a created object in the same append. This controller corrects the usage when objects were deleted,
-  have ended, shrunk or left a scope, when a quota is created or changed, and periodically.
-- It never overwrites a charge that it has not counted: it writes at the revision of the quota that it has read, and
-  every charge changes that revision.
-- Writes that were decided before a quota existed may still be in progress. So a new quota is counted again a few times.
-- It counts all kinds, including custom kinds.
+- Admission adds a created object to the usage in the same append. This controller corrects the usage when objects were
+  deleted, have ended, shrunk or left a scope, when a quota is created or changed, and periodically.
+- The controller never overwrites an addition of admission that it has not counted. Each addition changes the revision
+  of the quota, and the controller writes only if the quota still has the revision that was read.
+- Writes that were admitted before a quota existed may still be in progress. So a new quota is counted again a few
+  times.
+- Objects of all kinds are counted, including custom kinds.
 """
 
 from __future__ import annotations
@@ -32,30 +33,33 @@ from ctrlmgr.informer import Change, Informer, Lister
 from ctrlmgr.manager import Controller, Result, Watch
 
 _AGAIN: Final = (1.0, 5.0, 30.0)
-"""Seconds until each recount of a quota with new limits."""
+"""Seconds until each recount of a quota whose limits are new or have changed."""
 
 
 class QuotaCounter:
     """Reconciles ResourceQuotas."""
 
     def __init__(self, quotas: Lister, *, clock: Clock, period: float) -> None:
-        """Read `quotas`, and count each at least every `period` seconds."""
+        """Read the quotas from `quotas`, and count the usage of each at least every `period` seconds."""
         self._quotas = quotas
         self._clock = clock
         self._period = period
         self._evaluators = Evaluators()
         self._counted: dict[Resource, tuple[Evaluator, Lister]] = {}
         self._left: dict[Key, list[float]] = {}
-        """The remaining recounts of new quotas; only one worker uses a key at a time."""
+        """The delays of the remaining recounts of new quotas, in seconds; only one worker uses a key at a time."""
 
     def count(self, resource: Resource, objects: Lister) -> Evaluator | None:
-        """Start counting the objects of a resource; return its evaluator, None if no quota counts it."""
+        """Start counting the objects of a resource.
+
+        Return the evaluator of the resource, None if no quota counts it.
+        """
         evaluator = self._evaluators.of(resource)
         if evaluator is not None:
             self._counted = {
                 **self._counted,
                 resource: (evaluator, objects),
-            }  # replaced, because workers read it
+            }  # The dictionary is replaced and not changed, because workers read it concurrently.
         return evaluator
 
     def forget(self, resource: Resource) -> None:
@@ -63,7 +67,7 @@ class QuotaCounter:
         self._counted = {each: found for each, found in self._counted.items() if each != resource}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Write the usage if it differs from the status; raises the errors of `client`."""
+        """Write the usage if it differs from the quota's status; raises the errors of `client`."""
         obj = self._quotas.get(key)
         if obj is None:
             self._left.pop(key, None)
@@ -86,11 +90,11 @@ class QuotaCounter:
         return Result(requeue_after=self._period)
 
     def now(self) -> str:
-        """Return the time as RFC 3339."""
+        """Return the current time as RFC 3339."""
         return format_time_seconds(self._clock.now())
 
     def quota_changed(self, change: Change) -> Iterable[Key]:
-        """Return the key of a quota that is new or has other limits."""
+        """Return the key of a quota that is new or whose limits have changed."""
         new, old = change.new, change.old
         if new is None:
             return ()
@@ -99,7 +103,10 @@ class QuotaCounter:
         return (new.key,)
 
     def freed(self, evaluator: Evaluator, change: Change) -> Iterable[Key]:
-        """Return the keys of the quotas that an object's change affects; new objects were charged already."""
+        """Return the keys of the quotas that an object's change affects.
+
+        A new object affects none, because admission has counted it.
+        """
         if change.old is None:
             return ()
         quotas = [Quota(each) for each in self._quotas.list(change.old.namespace)]

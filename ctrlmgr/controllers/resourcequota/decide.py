@@ -1,6 +1,6 @@
 """Computes a quota's status from the objects of its namespace.
 
-Guarantees: pure functions. A resource without an evaluator has no usage in the status.
+Guarantees: all functions are pure. If a resource has no evaluator, the status does not contain its usage.
 
 Source: apiserver's `pkg/quota/v1/resources.go` (`CalculateUsage`) and Kubernetes'
 `pkg/controller/resourcequota/resource_quota_controller.go`.
@@ -27,7 +27,7 @@ class Status(NamedTuple):
 def counted(
     quota: Quota, evaluators: Iterable[Evaluator], objects: Callable[[Evaluator], Sequence[Object]], now: str
 ) -> Status:
-    """Return the usage of the `objects` in a quota's namespace; `now` is RFC 3339."""
+    """Return the usage of a quota by the `objects` in its namespace; `now` is the current time (RFC 3339)."""
     names: set[str] = set()
     used: dict[str, str] = {}
     for evaluator in evaluators:
@@ -44,14 +44,14 @@ def counted(
 
 
 def differs(quota: Quota, status: Status) -> bool:
-    """Return whether a quota's status differs; amounts are compared by value."""
+    """Return whether a quota's status differs from the desired one; amounts are compared by value."""
     return not quota.is_counted or not (are_equal(quota.hard, status.hard) and are_equal(quota.used, status.used))
 
 
 def changes_use(
     quotas: Iterable[Quota], evaluator: Evaluator, old: Object, new: Object | None, now: str
 ) -> list[Quota]:
-    """Return the quotas that are affected by an object's change, or (None) its deletion."""
+    """Return the quotas that an object's change affects; if the new state is None, the object was deleted."""
     concerned = [quota for quota in quotas if evaluator.names(quota.hard)]
     if not concerned or new is None:
         return concerned

@@ -1,8 +1,8 @@
 """The root CA certificate publisher: every active namespace has a ConfigMap with this server's CA certificate.
 
 Guarantees, all of them Kubernetes' (`pkg/controller/certificates/rootcacertpublisher`): a deleted ConfigMap is created
-again, and changed data is corrected. A missing description is added. In a namespace that is being deleted nothing is
-created.
+again, and changed data is corrected. A missing description is added. In a namespace that is being deleted, no ConfigMap
+is created.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def desired_config_map(namespace: str, authority: str, current: Object | None) -
 
 
 class RootCAPublisher:
-    """Reconciles the ConfigMap of a namespace, which is the key."""
+    """Reconciles the ConfigMap `kube-root-ca.crt` of a namespace, whose name is the key."""
 
     def __init__(self, namespaces: Lister, config_maps: Lister, authority: str) -> None:
-        """Publish `authority` (PEM)."""
+        """Publish the CA certificate `authority` (PEM)."""
         self._namespaces = namespaces
         self._config_maps = config_maps
         self._authority = authority
@@ -76,12 +76,12 @@ class RootCAPublisher:
                 client.create(wanted)
             else:
                 client.update(wanted)
-        except (NamespaceTerminating, NotFound) as error:  # the namespace or the ConfigMap was deleted meanwhile
+        except (NamespaceTerminating, NotFound) as error:  # The namespace or the ConfigMap was deleted meanwhile.
             log.debug("root CA not published", namespace=key.name, error=str(error))
 
 
 def _namespace_of_changed(change: Change) -> Iterable[Key]:
-    """Return the namespace whose ConfigMap was changed or deleted; only this controller creates it."""
+    """Return the key of the namespace whose ConfigMap was changed or deleted; only this controller creates it."""
     old = change.old
     return (
         (Key("", old.namespace),) if change.type is not EventType.ADDED and old is not None and old.name == NAME else ()

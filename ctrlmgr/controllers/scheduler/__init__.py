@@ -1,4 +1,4 @@
-"""The scheduler: binds each pod without a node to the most suitable one."""
+"""The scheduler: binds each pod without a node to the most suitable node."""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
 """The scheduler: takes unscheduled pods one by one, decides with `ctrlmgr.scheduling`, and writes the decision.
 
 Guarantees:
-- It decides about one pod at a time, each after all earlier decisions. The pod with the highest priority is first.
-  Bindings are written concurrently with later decisions, which already count the bound pods on their nodes.
-- A pod with a node is bound through `pods/NAME/binding`. For a pod without one, the condition PodScheduled and an Event
-  have the reason, with kube-scheduler's messages. Preemption deletes less important pods, after setting a condition.
+- The scheduler decides about one pod at a time; each decision includes all earlier ones. The pod with the highest
+  priority is first. Bindings are written concurrently with later decisions, which already count the bound pods on their
+  nodes.
+- If a node is found, the pod is bound through `pods/NAME/binding`. Otherwise the condition PodScheduled and an Event
+  contain the reason, with kube-scheduler's messages. Preemption deletes less important pods, after setting a condition.
 - Pods of other schedulers, pods with scheduling gates, and pods whose resource claims do not exist yet are ignored.
 
-Its keys: `*` processes pending changes; a namespace and a name is a pod to schedule.
+The key `*` stands for the processing of pending changes. A key with a namespace and a name stands for a pod to
+schedule.
 """
 
 from __future__ import annotations
@@ -47,19 +49,19 @@ from ctrlmgr.scheduling.volume_binding import allotted
 log = structlog.get_logger(__name__)
 
 Wake = Callable[[Key, float, tuple[Revision, ...]], None]
-"""Adds a key to the controller's queue after a number of seconds; the revisions are its triggers."""
+"""A function that adds a key to the controller's queue after a number of seconds; the revisions are its triggers."""
 
 _CHANGES: Final = Key("", "*")
 _WORKERS: Final = 8
-"""Maximum number of concurrent bindings."""
+"""The maximum number of concurrent bindings."""
 
 
 _CUT: Final = " ..."
-"""The end of a truncated message."""
+"""The last characters of a message that was truncated."""
 
 
 class _Chosen(NamedTuple):
-    """A pod to bind, and its node, which already counts it."""
+    """A pod to bind and its node; the model of the cluster already counts the pod on that node."""
 
     entry: Entry
     pod: Object
@@ -82,7 +84,7 @@ class Scheduler:
     ) -> None:
         """Read from the caches; `random` chooses among equally good nodes.
 
-        `watched` are the caches whose changes call `keys`.
+        `watched` are the caches whose changes are passed to `keys`.
         """
         self._watched = watched
         self.world = World(options.scheduler_name)
@@ -95,7 +97,7 @@ class Scheduler:
         self._clock = clock
         self._random = random
         self._start = 0
-        # Held during a decision; guards the world, the waiting pods and the random source.
+        # Held during a decision; guards the model of the cluster, the waiting pods and the random source.
         self._deciding = Lock()
 
     def on_start(self) -> Iterator[Key]:
@@ -109,12 +111,12 @@ class Scheduler:
         yield _CHANGES
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Queue a change and yield the key that processes it; on the informers' thread."""
+        """Queue a change and yield the key that processes it; called on the informers' thread."""
         self.world.note(change)
         yield _CHANGES
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Process pending changes; then schedule a pod, unless a more important one is waiting."""
+        """Process pending changes. Then schedule a pod, unless a more important pod is waiting."""
         with self._deciding:
             self._catch_up()
             if key == _CHANGES:
@@ -156,7 +158,10 @@ class Scheduler:
             log.debug("pod not queued", pod=str(pod.key), reason=lacks)
 
     def _decide(self, entry: Entry, client: EngineClient) -> _Chosen | float | None:
-        """Decide about a pod; return its node, or the seconds until the retry (None: no retry)."""
+        """Decide about a pod.
+
+        Return its node, or the seconds until the retry (None: no retry).
+        """
         pod = self._pods.get(entry.pod.key)
         if pod is None or pod.uid != entry.pod.uid:
             self.waiting.forget(entry.pod.key)
@@ -180,7 +185,7 @@ class Scheduler:
         return self.waiting.failed(entry, decision.plugins, self._clock.monotonic())
 
     def decision(self, pod: PodInfo) -> Decision:
-        """Return the decision about a pod in the current state."""
+        """Return the decision about a pod in the current state of the cluster."""
         around = self._surroundings
         nodes = len(self.world.cluster.nodes)
         return decide(
@@ -195,7 +200,7 @@ class Scheduler:
         )
 
     def _claim_volumes(self, entry: Entry, node: str, client: EngineClient) -> bool:
-        """Bind or provision the pod's delayed claims for its node; return whether any are not bound yet."""
+        """Bind or provision the pod's delayed claims for its node; return whether a claim is not bound yet."""
         delayed = self._surroundings.volumes(entry.pod).delayed
         if not delayed:
             return False
@@ -209,7 +214,7 @@ class Scheduler:
         return True
 
     def _reserve_devices(self, entry: Entry, node: str, client: EngineClient) -> None:
-        """Allocate the pod's resource claims for its node, and reserve them for it."""
+        """Allocate the pod's resource claims for its node, and reserve them for the pod."""
         devices, place = self._surroundings.devices, self.world.cluster.nodes[node]
         now = format_time_seconds(self._clock.now())
         try:
@@ -235,7 +240,7 @@ class Scheduler:
         message = f"Successfully assigned {pod.key} to {node}"
         self._recorder.event(pod, NORMAL, "Scheduled", message, action="Binding")
 
-    # A pod without a suitable node
+    # This part handles a pod for which no node is suitable.
 
     def _refuse(self, pod: Object, decision: Decision, client: EngineClient) -> None:
         candidate = decision.preemption.candidate if decision.preemption is not None else None

@@ -1,4 +1,4 @@
-"""Additional input of scheduling decisions: disruption budgets, volumes, and default selectors.
+"""Reads additional input of scheduling decisions: disruption budgets, volumes, and default selectors.
 
 Guarantees: each call reads the current state of the caches.
 """
@@ -100,7 +100,7 @@ class _Volume(msgspec.Struct, frozen=True, gc=False):
 
 
 class Listing(Protocol):
-    """A lister of one resource: a cache, or a snapshot of the past."""
+    """A lister of one resource: a cache, or a snapshot of an earlier revision."""
 
     def get(self, key: Key) -> Object | None:
         """Return one object, None if it does not exist."""
@@ -113,7 +113,7 @@ class DecisionInputs:
     """Reads the additional input of a decision."""
 
     def __init__(self, listing: Callable[[Resource], Listing]) -> None:
-        """Read the listers that `listing` returns for each resource."""
+        """Read the listers that the function `listing` returns for each resource."""
         self._services = listing(SERVICES)
         self._budgets = listing(BUDGETS)
         self._claims = listing(CLAIMS)
@@ -132,7 +132,7 @@ class DecisionInputs:
         return found
 
     def default_selector(self, pod: PodInfo) -> Selector | None:
-        """Return the combined selector of a pod's Services and controller, None if there is none."""
+        """Return the combined selector of a pod's Services and controller; None if the pod has neither."""
         labels: dict[str, str] = {}
         for service in self._services.list(pod.namespace):
             selector = service.view(_Service).spec.selector
@@ -197,7 +197,10 @@ class DecisionInputs:
         return ""
 
     def claim(self, key: Key, volume: str, node: str, client: EngineClient) -> None:
-        """Reserve a volume for a claim, or ("") request provisioning for a node; raises the errors of `client`."""
+        """Reserve a volume for a claim, or request provisioning for a node if the volume is "".
+
+        Raises the errors of `client`.
+        """
         claim, found = self._claims.get(key), self._volumes.get(Key("", volume)) if volume else None
         if claim is None:
             return
@@ -210,7 +213,7 @@ class DecisionInputs:
             client.patch(claim, {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}})
 
     def _delayed(self, claim: Object) -> Delayed | None:
-        """Return the possible volumes of a claim that waits for its first pod; None if it does not wait."""
+        """Return the possible volumes of a claim that waits for its first pod; None if the claim does not wait."""
         fields = claim.to_dict()
         name = class_of(fields)
         found = self._classes.get(Key("", name)) if name else None

@@ -1,4 +1,4 @@
-"""The resource claims of pods: whether they exist, their node requirements, and their allocation and reservation.
+"""Handles the resource claims of pods: their existence, node requirements, allocation and reservation.
 
 Guarantees, Kubernetes' (`pkg/scheduler/framework/plugins/dynamicresources`, and `resourceclaim` of
 `dynamic-resource-allocation`):
@@ -35,9 +35,9 @@ RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "resourceclaims")
 DEVICE_CLASSES: Final = Resource("resource.k8s.io", "deviceclasses")
 RESOURCE_SLICES: Final = Resource("resource.k8s.io", "resourceslices")
 MOST_CONSUMERS: Final = 256
-"""Maximum number of pods that share a claim (`ResourceClaimReservedForMaxSize`)."""
+"""The maximum number of pods that share a claim (`ResourceClaimReservedForMaxSize`)."""
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-"""The finalizer of allocated claims."""
+"""The finalizer of claims that are allocated."""
 
 
 class _Exactly(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -100,14 +100,14 @@ class _Claim(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def results(self) -> Sequence[_Result]:
-        """The allocated devices, without those with admin access, which take nothing."""
+        """The allocated devices, except those with admin access, which do not make a device unavailable."""
         allocation = self.status.allocation
         found = (allocation.devices.results or ()) if allocation is not None else ()
         return [each for each in found if not each.admin_access]
 
 
 class _MissingError(Exception):
-    """A claim of a pod cannot be used; the text says why."""
+    """A claim of a pod cannot be used; the message contains the reason."""
 
 
 class Listed(Protocol):
@@ -121,21 +121,21 @@ class Listed(Protocol):
 
 
 class AllocatedDevices:
-    """The devices that claims have, kept up to date claim by claim."""
+    """The devices that are allocated to claims; it is updated with each change of a claim."""
 
     def __init__(self) -> None:
-        """Begin without claims."""
+        """Start without any claims."""
         self.taken = Taken()
-        # The last state of each claim.
+        # The last known state of each claim.
         self._known: dict[Key, Object] = {}
 
     def newest(self, claim: Object) -> Object:
-        """Return the newest known state of a claim that a cache has."""
+        """Return the newest known state of a claim, given its state in a cache."""
         known = self._known.get(claim.key)
         return known if known is not None and known.uid == claim.uid and known.revision > claim.revision else claim
 
     def put(self, claim: Object) -> None:
-        """Replace a claim's state, unless a newer one is known."""
+        """Replace a claim's state, unless a newer state is known."""
         known = self._known.get(claim.key)
         if known is not None and known.uid == claim.uid and known.revision >= claim.revision:
             return
@@ -145,7 +145,7 @@ class AllocatedDevices:
             self.taken.add(each.id, _portions(each), 1)
 
     def drop(self, key: Key) -> None:
-        """Remove a claim."""
+        """Remove a claim and its devices."""
         known = self._known.pop(key, None)
         for each in known.view(_Claim).results if known is not None else ():
             self.taken.add(each.id, _portions(each), -1)
@@ -161,7 +161,7 @@ class DeviceClaims:
     """Finds, allocates and reserves the resource claims of pods."""
 
     def __init__(self, listing: Callable[[Resource], Listed]) -> None:
-        """Read the listers that `listing` returns for each resource."""
+        """Read the listers that the function `listing` returns for each resource."""
         self._claims = listing(RESOURCE_CLAIMS)
         self._classes = listing(DEVICE_CLASSES)
         self._slices = listing(RESOURCE_SLICES)
@@ -169,7 +169,10 @@ class DeviceClaims:
         self._index: SliceIndex | None = None
 
     def follow(self) -> None:
-        """Keep the state of claims and slices from now on: the caller calls `note` for each of their changes."""
+        """Keep the state of claims and slices from now on.
+
+        The caller must call `note` for each change of a claim or slice.
+        """
         self._allocated, self._index = AllocatedDevices(), None
 
     def note(self, obj: Object, *, is_deleted: bool) -> None:
@@ -184,7 +187,7 @@ class DeviceClaims:
             self._allocated.put(obj)
 
     def missing(self, pod: PodInfo) -> str:
-        """Return why a pod cannot be queued yet, "" if all its claims exist and belong to it."""
+        """Return why a pod cannot be queued yet; "" if all its claims exist and belong to it."""
         try:
             for _ in self._of(pod):
                 pass
@@ -210,7 +213,7 @@ class DeviceClaims:
     def reserve(
         self, pod: PodInfo, node: NodePlace, devices: Devices, client: EngineClient, now: str, new_id: Callable[[], str]
     ) -> None:
-        """Allocate the pod's claims for a node as `devices` decided, and reserve them; `now` is RFC 3339.
+        """Allocate the pod's claims for a node with the devices that were chosen, and reserve them; `now` is RFC 3339.
 
         Raises `Conflict` for an unusable claim, and the errors of `client`.
         """
@@ -278,11 +281,14 @@ class DeviceClaims:
         return ""
 
     def _of(self, pod: PodInfo) -> Iterator[Object]:
-        """Yield the claims of a pod; raises `_MissingError` for a missing one, or one of another pod."""
+        """Yield the claims of a pod.
+
+        Raises `_MissingError` if a claim does not exist or belongs to another pod.
+        """
         for each in pod.view.spec.resource_claims or ():
             name = _name(pod, each)
             if name is None:
-                continue  # its template created no claim, which is allowed
+                continue  # No claim was created from the template, which is allowed.
             claim = self._newest(self._claims.get(Key(pod.namespace, name)))
             if claim is None:
                 raise _MissingError(f'could not find claim "{pod.namespace}/{name}"')
@@ -305,7 +311,7 @@ def _allocated(claim: Object, pod: PodInfo) -> Allocated:
 
 
 def _reserve(claim: Object, pod: PodInfo, result: dict[str, Any] | None, client: EngineClient, now: str) -> Object:
-    """Write a claim's allocation, if there is a new one, and the pod as its user; return it as stored."""
+    """Write a claim with its new allocation, if there is one, and with the pod as a user; return the stored claim."""
     if result is not None and FINALIZER not in (claim.metadata.finalizers or ()):
         claim = client.update(claim.with_metadata(finalizers=[*(claim.metadata.finalizers or ()), FINALIZER]))
     status = {**(claim.to_dict().get("status") or {})}
@@ -319,7 +325,7 @@ def _reserve(claim: Object, pod: PodInfo, result: dict[str, Any] | None, client:
 
 
 def _name(pod: PodInfo, reference: PodClaimView) -> str | None:
-    """Return the name of a claim, None if none was needed (`Name` of `resourceclaim`)."""
+    """Return the name of a pod's claim, None if no claim was needed (`Name` of `resourceclaim`)."""
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name
     for each in pod.view.status.resource_claim_statuses or ():
@@ -337,7 +343,7 @@ def _is_reserved(claim: _Claim, pod: PodInfo) -> bool:
 
 
 def _classes_of(claim: _Claim) -> Iterator[tuple[str, str]]:
-    """Yield the requests of a claim, each with its device class."""
+    """Yield the requests of a claim, each with the name of its device class."""
     for request in claim.spec.devices.requests or ():
         if request.exactly is not None:
             yield request.name, request.exactly.device_class_name

@@ -1,6 +1,6 @@
 """The scheduler's model of the cluster, updated from the caches' changes.
 
-Guarantees: the informers' thread queues changes. The scheduler processes them in log order before a decision
+Guarantees: the informers' thread queues changes. The scheduler processes queued changes in log order before a decision
 (`catch_up`), so the model does not change during a decision. A pod counts on its node as soon as it is assigned, before
 the caches contain its binding, unless the binding fails.
 """
@@ -21,7 +21,7 @@ from ctrlmgr.scheduling.scheduling_view import decode_node
 
 
 class Place(NamedTuple):
-    """A pod's node, and whether the binding is only assumed."""
+    """The node of a pod, and whether its binding is only assumed."""
 
     node: str
     pod: PodInfo
@@ -29,14 +29,14 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The effect of a change: what happened, and the unscheduled pod that it concerns, if any."""
+    """The effect of a change: the kind of event, and the unscheduled pod that it affects, if any."""
 
     happening: ClusterEvent | None = None
     waiting: PodInfo | None = None
     gone: Key | None = None
-    """A pod that no longer waits."""
+    """The key of a pod that no longer waits."""
     claim: Change | None = None
-    """A change of a kind of devices."""
+    """A change of a resource claim or of an object that describes devices."""
     revision: int = 0
 
 
@@ -44,26 +44,26 @@ _NOTHING: Final = Seen()
 
 
 class World:
-    """The model of the cluster; all methods except `note` are for the scheduling thread."""
+    """The model of the cluster; all methods except `note` must be called on the scheduling thread."""
 
     def __init__(self, scheduler_name: str) -> None:
-        """Schedule the pods of this scheduler."""
+        """Model a cluster in which the scheduler has the name `scheduler_name`."""
         self._name = scheduler_name
         self._changes: deque[Change] = deque()
         self._places: dict[Key, Place] = {}
-        # Pods on nodes that do not exist, or not yet.
+        # Pods on nodes that do not exist (yet), by the node's name.
         self._elsewhere: dict[str, dict[Key, PodInfo]] = {}
         self.cluster = Cluster()
 
     def restart(self) -> None:
-        """Reset the model; the caller notes all existing objects again."""
+        """Reset the model; after that, the caller passes all existing objects to `note` again."""
         self._changes.clear()
         self._places.clear()
         self._elsewhere.clear()
         self.cluster = Cluster()
 
     def note(self, change: Change) -> None:
-        """Queue a change; on the informers' thread."""
+        """Queue a change; called on the informers' thread."""
         self._changes.append(change)
 
     def catch_up(self) -> Iterator[Seen]:
@@ -71,7 +71,7 @@ class World:
         pending = []
         while self._changes:
             pending.append(self._changes.popleft())
-        pending.sort(key=_revision)  # after a restart, existing objects are queued beside new changes
+        pending.sort(key=_revision)  # After a restart, the queue contains existing objects and new changes.
         for change in pending:
             resource = change.object.resource
             if resource == PODS:
@@ -87,7 +87,7 @@ class World:
                 yield seen._replace(revision=change.revision)
 
     def assume(self, pod: PodInfo, node: str) -> None:
-        """Count a pod on a node whose binding is in progress."""
+        """Count a pod on a node to which it is being bound."""
         self._put(Place(node, pod, assumed=True))
         self.cluster.drop_nomination(pod.key)
 
@@ -108,7 +108,7 @@ class World:
             return self._placed(pod)
         place = self._places.get(key)
         if place is not None and place.assumed and place.pod.uid == pod.uid:
-            return _NOTHING  # the state before its binding
+            return _NOTHING  # This is the state of the pod before its binding.
         if place is not None:
             self._take(key)
         return self._unplaced(pod)
@@ -129,7 +129,7 @@ class World:
         if before is None or before.pod.labels != pod.labels:
             return Seen(ClusterEvent.POD_PLACED, gone=pod.key)
         if before.pod.requests != pod.requests:
-            return Seen(ClusterEvent.POD_GONE, gone=pod.key)  # it may need less now
+            return Seen(ClusterEvent.POD_GONE, gone=pod.key)  # After a resize, the pod may need less.
         return Seen(gone=pod.key)
 
     def _put(self, place: Place) -> None:
@@ -184,5 +184,5 @@ def _revision(change: Change) -> int:
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Return whether nothing relevant changed, as in a heartbeat."""
+    """Return whether no relevant field of a node changed, as in a heartbeat."""
     return decode_node(old.body) == decode_node(new.body)

@@ -1,14 +1,15 @@
-"""The ServiceCIDR controller: keeps the condition Ready, and delays deletion while Services use addresses of the range.
+"""The ServiceCIDR controller: keeps the condition Ready, and delays deletion while Services use addresses of a range.
 
 Guarantees:
 - A ServiceCIDR that is not being deleted has the finalizer and the condition Ready.
-- A ServiceCIDR that is being deleted loses the finalizer when no address depends on it alone, at the earliest `GRACE`
-  seconds after the deletion: by then no process allocates from it. Until then the condition Ready has the reason.
-- An address does not depend on it if another ServiceCIDR contains the address too, unless that one is being deleted as
-  well and is not larger.
+- The finalizer of a ServiceCIDR that is being deleted is removed when no address depends on that ServiceCIDR alone. It
+  is removed at the earliest `GRACE` seconds after the deletion, because by then no process allocates addresses from the
+  range. Until then the condition Ready contains the reason.
+- An address does not depend on a ServiceCIDR alone if another one contains the address too. The other one does not
+  count if it is being deleted as well and its range is not larger.
 
-Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go` (where two equal ranges that are deleted at
-the same time both lose the finalizer).
+Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go` (with a difference: if two equal ranges are
+deleted at the same time there, both finalizers are removed).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE: Final = 10.0
-"""Seconds until every process has seen a deletion (`deletionGracePeriod`)."""
+"""Seconds until every process has read the deletion (`deletionGracePeriod`)."""
 MAX_RETRIES: Final = 15
 
 IS_READY: Final = Condition(READY, "True", "", "Kubernetes Service CIDR is ready")
@@ -50,7 +51,7 @@ TERMINATING: Final = Condition(
 
 
 def is_needed(service_cidr: Object, others: Iterable[Object], addresses: Iterable[Object]) -> bool:
-    """Return whether an allocated address is in `service_cidr` and in none of the `others`."""
+    """Return whether an allocated address is in `service_cidr` and in no range of the `others`."""
     own = networks(service_cidr)
     remaining = [network for other in others for network in networks(other) if _stays(other, network, own)]
     if all(any(_contains(each, network) for each in remaining) for network in own):
@@ -63,7 +64,7 @@ def is_needed(service_cidr: Object, others: Iterable[Object], addresses: Iterabl
 
 
 def _stays(other: Object, network: Network, own: Iterable[Network]) -> bool:
-    """Return whether another range remains: it is not being deleted, or is larger than one of `own`."""
+    """Return whether another range will remain: it is not being deleted, or it is larger than a range of `own`."""
     return not other.is_terminating or any(_contains(network, each) and network != each for each in own)
 
 
@@ -76,7 +77,7 @@ def _is_of(address: str, ranges: Sequence[AddressRange]) -> bool:
 
 
 class ServiceCIDRReconciler:
-    """Reconciles a ServiceCIDR, which is the key."""
+    """Reconciles a ServiceCIDR, whose name is the key."""
 
     def __init__(self, service_cidrs: Lister, addresses: Lister, recorder: Recorder, *, clock: Clock) -> None:
         """Read from these caches; `recorder` records failures as Events."""
@@ -86,7 +87,7 @@ class ServiceCIDRReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Take the next step; raises the errors of `client`."""
+        """Take the next step for the ServiceCIDR; raises the errors of `client`."""
         service_cidr = self._service_cidrs.get(key)
         if service_cidr is None:
             return None
@@ -119,7 +120,7 @@ class ServiceCIDRReconciler:
         return None
 
     def _say(self, service_cidr: Object, condition: Condition, client: Client) -> None:
-        """Set the condition, unless it is unchanged."""
+        """Set the condition Ready, unless it is unchanged."""
         known = service_cidr.view(ServiceCIDR).ready
         if known == condition:
             return
@@ -142,12 +143,12 @@ def _with_finalizers(service_cidr: Object, finalizers: Sequence[str]) -> Object:
 
 
 def _keys(service_cidrs: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a change to the changed ServiceCIDR and all terminating ones."""
+    """Return a function from a change to the keys of the changed ServiceCIDR and of all terminating ones."""
     return lambda change: {change.object.key, *_terminating(service_cidrs)}
 
 
 def _keys_of_address(service_cidrs: Lister) -> Callable[[Change], Iterable[Key]]:
-    """Return a function from a created or deleted address to all terminating ServiceCIDRs."""
+    """Return a function from a created or deleted address to the keys of all terminating ServiceCIDRs."""
     return lambda change: () if change.type is EventType.MODIFIED else _terminating(service_cidrs)
 
 

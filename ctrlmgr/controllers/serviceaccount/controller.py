@@ -1,7 +1,8 @@
 """The ServiceAccount controller: every active namespace has a ServiceAccount `default`.
 
-Guarantees, all of them Kubernetes' (`pkg/controller/serviceaccount/serviceaccounts_controller.go`): a deleted one is
-created again; an existing one is not changed. In a namespace that is being deleted nothing is created.
+Guarantees, all of them Kubernetes' (`pkg/controller/serviceaccount/serviceaccounts_controller.go`): a deleted
+ServiceAccount is created again, and an existing one is not changed. In a namespace that is being deleted, no
+ServiceAccount is created.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 NAME: Final = "default"
 
 _NOT_NOW: Final = (AlreadyExists, NamespaceTerminating, NotFound)
-"""It exists already, or the namespace is terminating or deleted."""
+"""These errors mean that the ServiceAccount exists already, or that the namespace is terminating or deleted."""
 
 
 def namespace_is_active(namespace: Object | None) -> bool:
@@ -43,13 +44,13 @@ def active_namespace(change: Change) -> Iterable[Key]:
 
 
 def desired_service_account(namespace: str) -> Object:
-    """Return the ServiceAccount for `namespace`."""
+    """Return the ServiceAccount `default` for `namespace`."""
     head = {"kind": "ServiceAccount", "apiVersion": "v1"}
     return Object.from_dict({**head, "metadata": {"name": NAME, "namespace": namespace}})
 
 
 class ServiceAccountReconciler:
-    """Reconciles the ServiceAccount of a namespace, which is the key."""
+    """Reconciles the ServiceAccount of a namespace, whose name is the key."""
 
     def __init__(self, namespaces: Lister, service_accounts: Lister) -> None:
         """Read from these caches."""
@@ -57,7 +58,7 @@ class ServiceAccountReconciler:
         self._service_accounts = service_accounts
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Create it if it is missing; raises the errors of `client`."""
+        """Create the ServiceAccount `default` if it is missing; raises the errors of `client`."""
         if not namespace_is_active(self._namespaces.get(key)):
             return
         if self._service_accounts.get(Key(key.name, NAME)) is not None:

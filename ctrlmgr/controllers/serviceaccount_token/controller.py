@@ -1,10 +1,11 @@
 """The ServiceAccount token controller: fills token Secrets, and deletes those of deleted ServiceAccounts.
 
 Guarantees:
-- A Secret of type `kubernetes.io/service-account-token` whose annotation names a ServiceAccount gets its token, the CA
-  certificate and the namespace. No such Secret is created automatically.
-- A Secret whose ServiceAccount was deleted, or replaced by another of the same name, is deleted. A ServiceAccount's
-  list does not contain deleted Secrets.
+- If the annotation of a Secret of type `kubernetes.io/service-account-token` names a ServiceAccount, the
+  ServiceAccount's token, the CA certificate and the namespace are written to the Secret. No such Secret is created
+  automatically.
+- A Secret whose ServiceAccount was deleted, or replaced by another of the same name, is deleted. Deleted Secrets are
+  removed from the list of their ServiceAccount.
 
 Source: `pkg/controller/serviceaccount/tokens_controller.go`.
 """
@@ -43,7 +44,7 @@ class _Typed(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Gone(NamedTuple):
-    """A deleted token Secret, from the fields in its key."""
+    """A token Secret that was deleted, with the fields that the key contains."""
 
     secret: str
     account: str
@@ -51,17 +52,17 @@ class _Gone(NamedTuple):
 
 
 class TokenReconciler:
-    """Reconciles a ServiceAccount's Secrets, a Secret, or the reference to a deleted Secret, by the key."""
+    """Reconciles what the key names: a ServiceAccount's Secrets, a Secret, or the reference to a deleted Secret."""
 
     def __init__(self, accounts: Lister, secrets: Lister, root_ca: bytes, new_token: NewToken) -> None:
-        """Write `root_ca` (PEM) into Secrets, and the tokens that `new_token` returns."""
+        """Write the CA certificate `root_ca` (PEM), and tokens that `new_token` returns, into Secrets."""
         self._accounts = accounts
         self._secrets = secrets
         self._root_ca = root_ca
         self._new_token = new_token
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Reconcile the object of the key; raises the errors of `client`."""
+        """Reconcile the object that the key names; raises the errors of `client`."""
         what, _, rest = key.name.partition("/")
         try:
             if what == _ACCOUNT:
@@ -74,7 +75,7 @@ class TokenReconciler:
             else:
                 self._forget(key.namespace, _Gone(*rest.split("/")), client)
         except (NotFound, NamespaceTerminating):
-            return  # it was deleted meanwhile
+            return  # The object was deleted meanwhile.
 
     def _see_to(self, secret: Object, client: Client) -> None:
         name = secret.annotations.get(ACCOUNT_NAME, "")
@@ -97,12 +98,12 @@ class TokenReconciler:
 
 
 def is_token_secret(secret: Object) -> bool:
-    """Return whether a Secret is a token Secret with a ServiceAccount's name."""
+    """Return whether a Secret is a token Secret with the name of a ServiceAccount."""
     return secret.view(_Typed).type == TYPE and bool(secret.annotations.get(ACCOUNT_NAME))
 
 
 def _account_key(change: Change) -> Iterable[Key]:
-    """Return the key of a created or deleted ServiceAccount, whose Secrets are then reconciled."""
+    """Return the key of a created or deleted ServiceAccount, so that its Secrets are reconciled."""
     if change.type is EventType.MODIFIED:
         return ()
     account = change.object

@@ -20,7 +20,7 @@ from ctrlmgr.authentication.legacy_claims import ACCOUNT_NAME, ACCOUNT_UID, lega
 from ctrlmgr.authentication.token_keys import key_id
 
 NewToken: TypeAlias = Callable[[Object, str], str]
-"""Returns a token of a ServiceAccount for the Secret with this name."""
+"""A function that returns a token of a ServiceAccount for the Secret with this name."""
 
 
 def token_maker(key: PrivateKey) -> NewToken:
@@ -30,7 +30,7 @@ def token_maker(key: PrivateKey) -> NewToken:
 
 
 def desired_secret(secret: Object, account: Object, root_ca: bytes, new_token: NewToken) -> Object | None:
-    """Return `secret` with the token of `account` and other missing data, None if it is complete."""
+    """Return `secret` with the token of `account` and other missing data, None if no data is missing."""
     data = secret_data(secret)
     added: dict[str, bytes] = {}
     if root_ca and data.get("ca.crt") != root_ca:

@@ -1,6 +1,6 @@
 """The simulated load balancer: assigns addresses of a pool to Services of type LoadBalancer.
 
-No program listens there.
+No program listens at these addresses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The simulated load balancer: writes `status.loadBalancer.ingress` of Services of type LoadBalancer.
 
-Guarantees: each Service of that type has one unique address of the pool, of its first IP family. A Service with a load
-balancer class is ignored. There is one worker, so no lock is needed.
+Guarantees: each Service of that type gets one unique address of the pool, in the Service's first IP family. A Service
+with a load balancer class is ignored. There is one worker, so no lock is needed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _AGAIN = 30.0
 
 
 def wants_address(service: Mapping[str, Any]) -> bool:
-    """Return whether a Service gets an address from this controller."""
+    """Return whether this controller assigns an address to the Service."""
     spec = service.get("spec") or {}
     return spec.get("type") == "LoadBalancer" and not spec.get("loadBalancerClass")
 
 
 class LoadBalancer:
-    """Reconciles a Service."""
+    """Reconciles the address of a Service."""
 
     def __init__(self, services: Lister, ranges: str, recorder: Recorder) -> None:
         """Assign addresses of `ranges`, one or two networks separated by a comma."""
@@ -42,7 +42,7 @@ class LoadBalancer:
         self._given: dict[Key, str] = {}
 
     def on_start(self) -> Iterator[Key]:
-        """Read the assigned addresses, and yield all Services."""
+        """Mark the existing addresses as assigned, and yield all Services."""
         self._given.clear()
         for service in self._services.list():
             fields = service.to_dict()

@@ -82,7 +82,7 @@ DESCRIPTOR = ControllerDescriptor(
     name="simulated-nodes-controller",
     aliases=("simulated-nodes",),
     component="kubelet",
-    # It writes nodes and pods as the nodes' own users.
+    # This controller writes nodes and pods as the users of the simulated nodes.
     rules=(PolicyRule(("create", "patch", "update"), ("", "events.k8s.io"), ("events",)),),
     does="runs simulated nodes and the pods on them, with `--nodes`",
     watches=(NODES, PODS, LEASES, SERVICES, ENDPOINT_SLICES, _SLICES),

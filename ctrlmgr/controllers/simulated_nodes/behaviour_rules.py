@@ -13,14 +13,14 @@ from ctrlmgr.simulation.python_behaviour import read_script
 
 
 class Rules(NamedTuple):
-    """The behaviour of containers."""
+    """The behaviour rules for containers."""
 
     says: Sequence[Says] = ()
     """Rules for particular containers, from a file."""
     tasks: Ending | None = None
-    """How unknown commands end in containers that should end; None: never."""
+    """How unknown commands end in containers that are expected to exit; None if they never do."""
     servers: Ending | None = None
-    """How unknown commands end in other containers."""
+    """How unknown commands end in all other containers."""
 
 
 def read_behaviour(options: Options) -> Rules:

@@ -1,8 +1,9 @@
 """The Services of the cluster as pods on simulated nodes see them, with their history.
 
-Guarantees: a change never alters an earlier result for a pod. Pods see a change from the second in which it was
-recorded, or after the last earlier result. Services that exist when the process starts count as having existed forever.
-The pods that used a Service are the dependents of its changes.
+Guarantees: a change never alters an earlier result for a pod. Pods see a change of a Service from the second in which
+it was recorded. If a pod has already read the Service at a later moment, pods see the change after that moment.
+Services that exist when the process starts count as having existed forever. A change of a Service affects the pods that
+used the Service.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from ctrlmgr.simulation.simulated_network import (
 _LABEL: Final = "kubernetes.io/service-name"
 _SECOND: Final = 1_000_000
 _MOST: Final = 64
-"""Maximum states of one Service."""
+"""The maximum number of states that are kept of one Service."""
 
 
 class _Version(NamedTuple):
     since: int
-    """In microseconds since 1970; 0: always."""
+    """The time from which the state applies, in microseconds since 1970; 0 stands for always."""
     state: ServiceState | None
-    """None: it does not exist."""
+    """The state of the Service, None if it does not exist."""
 
 
 class Services:
@@ -49,20 +50,20 @@ class Services:
     resources: Sequence[Resource] = (SERVICES, ENDPOINT_SLICES)
 
     def __init__(self, clock: Clock) -> None:
-        """Begin without any."""
+        """Start without any Services."""
         self._clock = clock
         self._lock = Lock()
         self._objects: dict[Key, Object] = {}
         self._slices: dict[Key, dict[Key, Slice]] = {}
-        # The Service of each EndpointSlice.
+        # The Service of each EndpointSlice, by the EndpointSlice's key.
         self._owners: dict[Key, Key] = {}
         self._versions: dict[Key, list[_Version]] = {}
-        # By Service, the latest past moment for which a pod has got a result.
+        # For each Service, the latest moment for which a pod has read its state.
         self._answered: dict[Key, int] = {}
-        # The pods that used each Service, and the reverse.
+        # The pods that used each Service, and the Services that each pod used.
         self._askers: dict[Key, set[Key]] = {}
         self._asked: dict[Key, set[Key]] = {}
-        # By pod, the number of changes of those Services.
+        # For each pod, the number of changes of the Services that it used.
         self._changes: dict[Key, int] = {}
 
     # Changes
@@ -77,7 +78,7 @@ class Services:
                 self._put(resource, obj.key, obj, is_listed=True)
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Record that a Service or an EndpointSlice has become `obj`, None if it was deleted."""
+        """Record that a Service or an EndpointSlice now has the state `obj`, None if it was deleted."""
         with self._lock:
             self._put(resource, key, obj, is_listed=False)
 
@@ -109,7 +110,7 @@ class Services:
             self._renew(owner, is_listed=is_listed)
 
     def _renew(self, key: Key, *, is_listed: bool) -> None:
-        """Record the state of a Service, if it differs from the last one."""
+        """Record the state of a Service, if it differs from the last recorded state."""
         obj, versions = self._objects.get(key), self._versions.setdefault(key, [])
         slices = self._slices.get(key, {})
         state = None if obj is None else ServiceState.of(obj.to_dict(), [slices[each] for each in sorted(slices)])
@@ -131,7 +132,7 @@ class Services:
         return self._askers_of(change.object.key)
 
     def askers_of_slice(self, change: Change) -> list[Key]:
-        """Return the pods that used the Service of a changed EndpointSlice."""
+        """Return the pods that used the Service to which a changed EndpointSlice belongs."""
         key = change.object.key
         return self._askers_of(Key(key.namespace, change.object.labels.get(_LABEL, "")))
 
@@ -154,16 +155,16 @@ class Services:
     # Results
 
     def seen_by(self, pod: Key, time: PodTime, own: Iterable[str] = (), *, is_told: bool = True) -> SeenServices:
-        """Return the network as seen by a pod with the addresses `own`.
+        """Return the network as a pod with the addresses `own` sees it.
 
-        If it `is_told`, it becomes a dependent of each Service that it uses.
+        If `is_told` is True, later changes of each Service that the pod uses affect the pod.
         """
         with self._lock:
             asked = set(self._asked.get(pod, ()))
         return SeenServices(self, pod, time, own, asked, is_told=is_told)
 
     def state(self, service: Key, moment: int, asker: Key | None) -> ServiceState | None:
-        """Return the state of a Service at a moment, and record the pod that used it."""
+        """Return the state of a Service at a moment (µs since 1970), and record that the pod `asker` used it."""
         with self._lock:
             if asker is not None:
                 self._askers.setdefault(service, set()).add(asker)
@@ -175,7 +176,7 @@ class Services:
             return versions[found - 1].state if found else None
 
     def named(self, address: str) -> Key | None:
-        """Return the Service that has a cluster IP."""
+        """Return the key of the Service with the cluster IP `address`, None if there is none."""
         with self._lock:
             return next((key for key, each in self._versions.items() if _has(each, address)), None)
 
@@ -185,7 +186,7 @@ class Services:
             return {key.namespace for key in self._objects}
 
     def moments(self, services: Iterable[Key]) -> Iterator[int]:
-        """Yield when some Services changed."""
+        """Yield the moments at which these Services changed."""
         with self._lock:
             yield from [each.since for key in services for each in self._versions.get(key, ())]
 
@@ -200,7 +201,7 @@ class SeenServices:
     def __init__(
         self, services: Services, pod: Key, time: PodTime, own: Iterable[str], asked: set[Key], *, is_told: bool
     ) -> None:
-        """Read from `services`, for a pod that used the Services `asked` before."""
+        """Read from `services`, for a pod that has used the Services in `asked` before."""
         self._services = services
         self._pod = pod
         self._time = time
@@ -224,7 +225,7 @@ class SeenServices:
         return Answer("", UNKNOWN_HOST) if is_unknown else Answer(ELSEWHERE)
 
     def next_change(self, after: float) -> float | None:
-        """Return when a Service that the pod used changes after a moment."""
+        """Return the first moment after `after` at which a Service that the pod used changes, None if there is none."""
         changes = (self._time.seconds(each) for each in self._services.moments(self._asked))
         return min((each for each in changes if each > after), default=None)
 

@@ -1,12 +1,13 @@
 """Simulated kubelets: register nodes, renew their leases and statuses, and report the state of their pods.
 
 Guarantees:
-- It changes only nodes with the simulation's label, and pods on those. It executes nothing.
+- The controller changes only nodes with the simulation's label, and pods on such nodes. It executes no commands.
 - Each write is made as the node's user, `system:node:NAME`.
-- `simulation.kubelet_status.desired_status` computes a pod's status. This controller writes it whenever it changes. All
-  state follows from the objects, so a new process continues where the last one stopped.
+- `simulation.kubelet_status.desired_status` computes a pod's status. This controller writes the status whenever it
+  changes. All state is derived from the objects, so a new process continues where the last one stopped.
 
-Its keys: a name alone is a node, a namespace and a name a pod; `*` is the renewal of the leases that are due.
+A key with only a name stands for a node, a key with a namespace and a name for a pod. The key `*` stands for the
+renewal of the leases that are due.
 """
 
 from __future__ import annotations
@@ -62,17 +63,17 @@ log = structlog.get_logger(__name__)
 _GROUPS: Final = ("system:nodes", "system:authenticated")
 _LEASES: Final = Key("", "*")
 _LOOK: Final = 10.0
-"""Seconds until a node status that another client changed is corrected."""
+"""Seconds until a node's status is corrected after another client has changed it."""
 _REPORT: Final = 300.0
-"""Seconds after which an unchanged status is reported again."""
+"""Seconds after which an unchanged status of a node is written again."""
 _MOMENT: Final = 0.25
 _SOON: Final = 0.01
-"""Minimum wait in seconds."""
+"""The minimum wait until the next reconcile, in seconds."""
 _REJECTS_AFTER: Final = 1.0
-"""Seconds from a pod's creation, by its timestamp, until its node rejects it."""
+"""Seconds between a pod's creation timestamp and its rejection by a node."""
 _SECOND: Final = 1_000_000
 _WORKERS: Final = 8
-"""How many nodes and pods are reconciled concurrently; most of the time they wait for the log."""
+"""The number of nodes and pods that are reconciled concurrently; most of the time they wait for the log."""
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -106,19 +107,20 @@ class SimulatedNodes:
         self._clock = clock
         self._reported: dict[str, float] = {}
         self._addresses: dict[str, str] = {}
-        # By node: the errors in its annotations that were reported.
+        # For each node, the errors in its annotations that were reported.
         self._misunderstood: dict[str, list[str]] = {}
-        # The addresses of accepted pods that the cache may not contain yet; empty for pods on the host's network.
+        # The addresses of accepted pods that the cache may not contain yet; no addresses for pods on the host's
+        # network.
         self._given: dict[Key, tuple[str, ...]] = {}
-        # By pod: its last reconciled revision with the number of Service changes, and until when (monotonic seconds) it
-        # needs no reconcile. Skips the changes that this controller wrote.
+        # For each pod, the revision at its last reconcile, the number of Service changes, and until when (monotonic
+        # seconds) it needs no reconcile. With these, changes that this controller wrote are skipped.
         self._looked_at: dict[Key, tuple[tuple[int, int], float]] = {}
         self._shared = SharedFiles()
         # Held while a worker assigns addresses or accepts a pod.
         self._giving = Lock()
 
     def on_start(self) -> Iterator[Key]:
-        """Reset all state; yield all wanted and simulated nodes, and their pods."""
+        """Reset all state; yield all wanted and all simulated nodes, and the pods on them."""
         self._reported.clear()
         self._renewals.restart()
         self._looked_at.clear()
@@ -132,7 +134,7 @@ class SimulatedNodes:
         yield _LEASES
 
     def _gather_files(self, nodes: Sequence[Object]) -> None:
-        """Compute the pods' changes of files in shared volumes, oldest pods first."""
+        """Compute which files the pods have changed in shared volumes, oldest pods first."""
         found = [(pod.to_dict(), node) for node in nodes for pod in pods_of_node(self._pods, node.name)]
         sharing = [each for each in found if taken_at(each[0]) and is_sharing(each[0])]
         now = self._clock.now()
@@ -145,7 +147,7 @@ class SimulatedNodes:
             self._shared.note(uid, time, now, life.told)
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Reconcile a node, a pod, or the leases."""
+        """Reconcile a node, a pod, or the leases, as the key says."""
         if key == _LEASES:
             return self._renew(client)
         return self._pod(key, client) if key.namespace else self._node(key, client)
@@ -172,14 +174,14 @@ class SimulatedNodes:
         return Result(requeue_after=self._renewals.renew(client, lambda name: _as_node(client, name)))
 
     def _register(self, name: str, client: EngineClient) -> Result | None:
-        """Create a wanted node that has never existed; a deleted node is not created again."""
+        """Create a wanted node that has not existed since the start; a deleted node is not created again."""
         if name not in self._wanted or name in self._addresses:
             return None
         try:
             client.create(Object.from_dict(new_node(self._wanted[name])))
         except AlreadyExists:
             log.debug("node already exists", node=name)
-        return None  # its creation triggers the next reconcile
+        return None  # The creation of the node triggers the next reconcile.
 
     def _report(self, node: Object, client: EngineClient) -> None:
         now = self._clock.monotonic()
@@ -194,7 +196,7 @@ class SimulatedNodes:
             self._reported[node.name] = now
 
     def _tell_problems(self, node: Object) -> None:
-        """Record Events for errors in a node's annotations, once each."""
+        """Record an Event for each error in a node's annotations, once."""
         found = problems(node.annotations)
         for problem in found if self._misunderstood.get(node.name) != found else ():
             subject = ObjectReference("Node", name=node.name, uid=node.uid, api_version="v1")
@@ -202,7 +204,7 @@ class SimulatedNodes:
         self._misunderstood[node.name] = found
 
     def _address(self, name: str, fields: Mapping[str, Any]) -> str:
-        """Return a node's address: its current one, or the lowest free one."""
+        """Return a node's address: its current address, or the lowest free address."""
         with self._giving:
             if name not in self._addresses:
                 own = [each["address"] for each in (fields.get("status") or {}).get("addresses") or ()]
@@ -245,7 +247,7 @@ class SimulatedNodes:
             refusal = self._refusal(pod, node) if is_new else None
             place = self._place(pod, fields, node) if refusal is None else None
         if refusal is not None:
-            # A rejection at once would let controllers that recreate failed pods loop without a delay.
+            # If pods were rejected at once, controllers that recreate failed pods would loop without a delay.
             wait = _REJECTS_AFTER - (now - parse_time(pod.metadata.creation_timestamp or "")) / _SECOND
             if wait > 0:
                 return Result(requeue_after=wait)
@@ -298,7 +300,7 @@ class SimulatedNodes:
         self._given.pop(pod.key, None)
 
     def _refusal(self, pod: Object, node: Object) -> tuple[str, str] | None:
-        """Return the reason and message if a node cannot accept a pod that names it, as the kubelet decides."""
+        """Return why a node cannot accept a pod that names it (reason and message), as the kubelet decides."""
         others = NodeInfo.of(node)
         for each in pods_of_node(self._pods, node.name):
             info = PodInfo.of(each)
@@ -328,7 +330,7 @@ class SimulatedNodes:
         self._recorder.event(pod, WARNING, reason, message)
 
     def _place(self, pod: Object, fields: Mapping[str, Any], node: Object) -> Place | None:
-        """Return the addresses of a pod and its node; None if they are not assigned yet."""
+        """Return the addresses of a pod and of its node; None if they are not assigned yet."""
         hosts = tuple(_addresses(node))
         if not hosts:
             return None
@@ -352,10 +354,13 @@ class SimulatedNodes:
         self._given[pod.key] = found
         return Place(hosts, found)
 
-    # Mapping changes to keys
+    # The mapping from changes to keys.
 
     def node_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a node that was created, deleted or has new annotations or labels; also its pods if it is back."""
+        """Yield a node that was created or deleted, or whose annotations or labels changed.
+
+        Also its pods if it was created again.
+        """
         new, old = change.new, change.old
         if not is_marked(change.object):
             return
@@ -367,7 +372,7 @@ class SimulatedNodes:
                 yield from (pod.key for pod in pods_of_node(self._pods, new.name))
 
     def status_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a node whose conditions changed, because another client may have written them."""
+        """Yield a node whose conditions changed, because another client may have changed them."""
         new, old = change.new, change.old
         if new is None or old is None or not is_marked(new):
             return
@@ -408,7 +413,8 @@ def build(context: ControllerContext, options: Options) -> Controller:
     devices = context.informers.informer(RESOURCE_SLICES)
     wanted = templates(options.nodes)
     network = Services(context.clock)
-    # Before the watches: these record what pods have seen, which a standby process must know too.
+    # Register these handlers before the watches. They record what pods have seen, which a standby process must know
+    # too.
     services.add_handler(network.note_service, name=DESCRIPTOR.name)
     endpoint_slices.add_handler(network.note_slice, name=DESCRIPTOR.name)
     reconciler = SimulatedNodes(

@@ -1,4 +1,4 @@
-"""The Events that a kubelet records when a pod's status changes: a pure function of both statuses."""
+"""Computes the Events that a kubelet records when a pod's status changes: a pure function of the old and new status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WARNING: Final = "Warning"
 
 
 class KubeletEvent(NamedTuple):
-    """An Event about a container of a pod, or about the pod."""
+    """An Event about a container of a pod, or about the pod itself."""
 
     type: str
     reason: str
@@ -64,7 +64,7 @@ def _start(status: Mapping[str, Any]) -> tuple[bool, int]:
 
 
 def unknown_commands(life: Life) -> Iterator[KubeletEvent]:
-    """Yield an Event for each container whose command the simulation does not know."""
+    """Yield an Event for each container whose command is unknown to the simulation."""
     for each in (*life.init, *life.main):
         if len(each.spans) == 1 and each.spans[0].run.unknown:
             run = each.spans[0].run

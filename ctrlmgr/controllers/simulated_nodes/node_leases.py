@@ -1,8 +1,8 @@
-"""Renews the leases of simulated nodes, all that are due together.
+"""Renews the leases of simulated nodes; all leases that are due are renewed together.
 
-Guarantees: each lease is renewed as its node's user every ten seconds, or up to a second later. The delay lets all
-leases that are due share one reconcile and one group of the log. Only one thread may renew; nodes may be added or
-dropped on any thread.
+Guarantees: each lease is renewed as its node's user every ten seconds, or up to a second later. Because of this delay,
+all leases that are due share one reconcile and one group commit of the log. Only one thread may renew leases; nodes may
+be added or dropped on any thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PERIOD: Final = 10.0
 """Seconds between two renewals of a lease."""
 _GATHER: Final = 1.0
 _MOST: Final = 256
-"""Maximum number of leases per renewal."""
+"""The maximum number of leases that one renewal renews."""
 
 
 class Renewals:
@@ -64,21 +64,24 @@ class Renewals:
         self._due[name] = self._clock.monotonic() + PERIOD
 
     def renew(self, client: EngineClient, acting: Callable[[str], EngineClient]) -> float:
-        """Renew the leases that are due, with `acting`'s clients; return the seconds until the next call."""
+        """Renew the leases that are due, with the clients that `acting` returns.
+
+        Return the seconds until the next call.
+        """
         now = self._clock.monotonic()
         due = [name for name, at in [*self._due.items()] if at <= now]
         there = [name for name in due[:_MOST] if self._is_there(name, acting)]
         found = [*self._renewed(there)]
         outcomes = client.update_each([(acting(name).of_canonical_objects(), obj) for name, obj in found])
         for (name, _), outcome in zip(found, outcomes, strict=True):
-            if isinstance(outcome, ApiError):  # the next call reads it again and retries
+            if isinstance(outcome, ApiError):  # The next call reads the lease again and retries.
                 log.info("lease not renewed", node=name, error=str(outcome))
             else:
                 self._due[name] = now + PERIOD
         return 0.0 if len(due) > _MOST else _GATHER
 
     def _is_there(self, name: str, acting: Callable[[str], EngineClient]) -> bool:
-        """Return whether a node has a lease; create a deleted one."""
+        """Return whether a node has a lease; if the lease was deleted, create it."""
         if self._leases.get(Key(NAMESPACE, name)) is not None:
             return True
         node = self._nodes.get(Key("", name))
@@ -92,7 +95,7 @@ class Renewals:
         now = format_time(self._clock.now())
         for name in names:
             current = self._leases.get(Key(NAMESPACE, name))
-            assert current is not None  # it exists, see `_is_there`
+            assert current is not None  # The lease exists, see `_is_there`.
             fields = current.to_dict()
             wanted = lease(name, "", now)["spec"]
             yield name, Object.from_dict({**fields, "spec": {**fields.get("spec", {}), **wanted}})

@@ -1,4 +1,4 @@
-"""The ResourceSlices of simulated nodes, which are restored when another client changes or deletes them."""
+"""Keeps the ResourceSlices of simulated nodes; a slice that another client changes or deletes is restored."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ RESOURCE_SLICES: Final = Resource("resource.k8s.io", "resourceslices")
 
 
 class ResourceSlices:
-    """Publishes the devices of nodes."""
+    """Publishes the devices of simulated nodes."""
 
     def __init__(self, slices: Lister, devices: Mapping[str, Devices]) -> None:
-        """Read existing slices from this cache; `devices` are those of each node by name."""
+        """Read existing slices from this cache; `devices` are the devices of each node, by the node's name."""
         self._slices, self._devices = slices, devices
 
     def publish(self, node: Object, client: EngineClient) -> None:
@@ -29,16 +29,17 @@ class ResourceSlices:
             wanted = Object.from_dict(each)
             found = self._slices.get(wanted.key)
             if found is None:
-                with suppress(AlreadyExists):  # the cache is behind; its change triggers the next reconcile
+                # The cache is outdated; the change that it lacks will trigger the next reconcile.
+                with suppress(AlreadyExists):
                     client.create(wanted)
             elif found.metadata.owner_references != wanted.metadata.owner_references:
-                client.delete(found)  # of an earlier node with this name
+                client.delete(found)  # The slice belongs to an earlier node with this name.
             elif _without_times(found.to_dict()["spec"]) != each["spec"]:
                 client.update(found.with_field("spec", each["spec"]))
 
 
 def _without_times(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the spec of a slice without the times of taints, which the API sets."""
+    """Return the spec of a slice without the timestamps of taints, which the API sets."""
     devices = [{**each, **_taints(each)} for each in spec.get("devices") or ()]
     return {**spec, "devices": devices}
 

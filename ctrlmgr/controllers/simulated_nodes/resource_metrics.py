@@ -1,7 +1,7 @@
-"""The usage of pods and nodes as `metrics.k8s.io` reports it: PodMetrics and NodeMetrics.
+"""Computes the usage of pods and nodes as `metrics.k8s.io` reports it: PodMetrics and NodeMetrics.
 
-Guarantees: only containers that run are reported, and only pods of which one runs. A node's usage is the sum of
-its pods and of the programs that a real node runs beside them.
+Guarantees: only containers that run are reported, and only pods with such a container. A node's usage is the sum of its
+pods' usage and of the usage of the programs that a real node runs in addition.
 
 The shapes are those of `k8s.io/metrics/pkg/apis/metrics/v1beta1`; metrics-server reports CPU in billionths and memory
 in Ki.
@@ -23,13 +23,13 @@ WINDOW: Final = "30s"
 _BILLION: Final = 1_000_000_000
 _KI: Final = 1024 * _BILLION
 _DEFAULT: Final = {"cpu": 1_000_000, "memory": 16 * 1024 * _KI}
-"""The usage of a container without a phrase, in billionths: 1m of CPU and 16Mi of memory."""
+"""The usage of a container whose rules do not state it, in billionths: 1m of CPU and 16Mi of memory."""
 _OF_NODE: Final = {"cpu": 50_000_000, "memory": 256 * 1024 * _KI}
-"""The usage of a node's own programs."""
+"""The usage of a node's own programs, in billionths."""
 
 
 def pod_metrics(pod: Mapping[str, Any], rules: Rules, now: int) -> Unstructured | None:
-    """Return the PodMetrics of a pod at `now` (microseconds), None if no container runs."""
+    """Return the PodMetrics of a pod at `now` (microseconds since 1970); None if no container runs."""
     used = _used(pod, rules, now)
     if not used:
         return None
@@ -40,7 +40,7 @@ def pod_metrics(pod: Mapping[str, Any], rules: Rules, now: int) -> Unstructured 
 
 
 def node_metrics(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], rules: Rules, now: int) -> Unstructured:
-    """Return the NodeMetrics of a node with these pods at `now` (microseconds)."""
+    """Return the NodeMetrics of a node with these pods at `now` (microseconds since 1970)."""
     usages = [_OF_NODE, *(usage for pod in pods for usage in _used(pod, rules, now).values())]
     total = {resource: sum(usage[resource] for usage in usages) for resource in _OF_NODE}
     meta = node["metadata"]

@@ -1,7 +1,7 @@
 """Logs of pods on simulated nodes, and commands in their containers.
 
-Guarantees: it answers only for pods on nodes with the simulation's label. The log and the pod's status follow from the
-same rules. A followed log ends when the container run ends that was current at the start.
+Guarantees: only pods on nodes with the simulation's label have logs here. The log and the status of a pod are computed
+from the same rules. With `follow`, a log ends with the container run that was current when the request began.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Piece(NamedTuple):
 
     data: bytes
     wait: float | None
-    """Seconds until there is more, or the end, if the pod does not change (infinite: never); None at the end."""
+    """Seconds until more output or the end, if the pod does not change (infinite: never); None at the end.
+    """
 
 
 class Reading:
@@ -61,7 +62,7 @@ class Reading:
             raise BadRequest(str(error.args[0])) from error
 
     def more(self, pod: Object | None, node: Object | None) -> Piece:
-        """Return the next part of the log, given the current state of the pod, which may be deleted."""
+        """Return the next part of the log; `pod` is the current state of the pod, None if it was deleted."""
         now = self._clock.now()
         is_over = pod is None or node is None or pod.uid != self._known[0].uid or not self._keep_up(pod, node, now)
         seconds = self._time.seconds(now)
@@ -82,7 +83,8 @@ class Reading:
         return run_to_read(
             fields,
             asked_of(fields, self._rules, node.annotations),
-            # A node may accept the pod late within this second, so nothing has been written in it yet.
+            # A node may accept the pod later within this second, so nothing has been written to the log in this second
+            # yet.
             self._time.seconds(self._clock.now()) if taken_at(fields) else 0.0,
             self._time.end(fields),
             self._container,
@@ -91,7 +93,7 @@ class Reading:
         )
 
     def _keep_up(self, pod: Object, node: Object, now: int) -> bool:
-        """Update the run if the pod or node has changed; return whether it still exists."""
+        """Update the container run if the pod or node has changed; return whether it still exists."""
         if (pod.revision, node.annotations) == (self._known[0].revision, self._known[1].annotations):
             return True
         self._known = pod, node
@@ -121,7 +123,7 @@ class SimulatedRuntime:
     """Serves logs of pods on simulated nodes, and runs commands in their containers."""
 
     def __init__(self, rules: Rules, speed: float, *, clock: Clock) -> None:
-        """Use the same rules and speed as the simulated kubelets."""
+        """Use the same behaviour rules and speed as the simulated kubelets."""
         self.rules = rules
         self.speed = speed
         self.services = Services(clock)
@@ -131,11 +133,11 @@ class SimulatedRuntime:
 
     @property
     def index(self) -> Services:
-        """The Services as pods see them, to be fed with every change."""
+        """The Services as pods see them; the caller must pass every change of a Service to this object."""
         return self.services
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
-        """Start reading a container's log, None if its node is not simulated; raises `BadRequest`."""
+        """Start reading a container's log; return None if its node is not simulated. Raises `BadRequest`."""
         if node is None or not is_marked(node):
             return None
         return Reading(pod, node, options, self, self._clock)

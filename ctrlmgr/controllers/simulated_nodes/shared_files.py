@@ -1,8 +1,8 @@
 """Files in volumes that several pods share: hostPath volumes of a node, and claims.
 
 Guarantees: a change that is found later never alters what another pod has already seen. Other pods see a change from
-its own time on. If one of them was evaluated after that time, they see it from that evaluation on. The state follows
-from the existing pods; changes of deleted pods are kept until the process ends.
+the time of the change. If another pod was evaluated after that time, they see the change from the time of that
+evaluation. The state is derived from the existing pods; changes of deleted pods are kept until the process ends.
 """
 
 from __future__ import annotations
@@ -17,31 +17,35 @@ from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime
 from ctrlmgr.simulation.simulated_files import Entry
 
 _MOST: Final = 64
-"""Maximum number of changes kept per file."""
+"""The maximum number of changes that are kept of one file."""
 
 
 class _Change(NamedTuple):
     seen_from: int
-    """From when other pods see it, in microseconds since 1970."""
+    """The time from which other pods see the change, in microseconds since 1970."""
     uid: str
-    """The pod that wrote it."""
+    """The uid of the pod that wrote the file."""
     moment: int
-    """When that pod wrote it, in microseconds since 1970."""
+    """The time when that pod wrote the file, in microseconds since 1970."""
     text: str | None
 
 
 class SharedFiles:
-    """The shared files by place: a node or a claim (`volumes.place_of`)."""
+    """The shared files, by place: a node or a claim (`volumes.place_of`)."""
 
     def __init__(self) -> None:
-        """Start without files."""
+        """Start without any files."""
         self._lock = Lock()
         self._changes: dict[str, dict[str, list[_Change]]] = {}
-        # By place and pod: the last time at which the pod was evaluated, which fixes what it has seen.
+        # By place and pod: the last time at which the pod was evaluated. Files as the pod saw them until that time must
+        # not change.
         self._looked: dict[str, dict[str, int]] = {}
 
     def seen_by(self, uid: str, time: PodTime, now: int | None) -> Seen:
-        """Return the view of a pod evaluated `now` (µs since 1970); None: do not record the evaluation."""
+        """Return the view of a pod that is evaluated at `now` (µs since 1970).
+
+        If None, the evaluation is not recorded.
+        """
         return Seen(self, uid, time, now)
 
     def note(self, uid: str, time: PodTime, now: int, told: Iterable[tuple[str, str, Entry]]) -> None:
@@ -53,13 +57,13 @@ class SharedFiles:
                     self._add(place, path, uid, moment, entry.text)
 
     def drop(self, place: str) -> None:
-        """Remove a place that no longer exists."""
+        """Remove the files of a place that no longer exists."""
         with self._lock:
             self._changes.pop(place, None)
             self._looked.pop(place, None)
 
     def of(self, place: str, uid: str, now: int | None) -> list[tuple[str, int, str | None]]:
-        """Return the changes by other pods at a place: path, from when on they are seen, and text."""
+        """Return the changes of other pods at a place: the path, the time from which they are seen, and the text."""
         with self._lock:
             if now is not None:
                 self._looked.setdefault(place, {})[uid] = now
@@ -81,7 +85,7 @@ class SharedFiles:
 
 
 class Seen:
-    """One pod's view of the files that others wrote; a `simulated_files.Shared`."""
+    """The files that other pods wrote, as one pod sees them; a `simulated_files.Shared`."""
 
     def __init__(self, files: SharedFiles, uid: str, time: PodTime, now: int | None) -> None:
         """View `files` as one pod."""
@@ -91,6 +95,6 @@ class Seen:
         self._now = now
 
     def of(self, place: str) -> Iterator[tuple[str, float, str | None]]:
-        """Yield the changes at a place, in the pod's time."""
+        """Yield the changes at a place; times are in seconds of the pod's time."""
         for path, moment, text in self._files.of(place, self._uid, self._now):
             yield path, self._time.seconds(moment), text

@@ -1,8 +1,8 @@
 """Commands in containers of simulated pods: `kubectl exec`, `attach` to a shell, and `cp`.
 
-Guarantees: a command sees the files of the container's current run, and what earlier commands have written there.
-These changes are kept in the memory of this process until the run ends; probes and the container itself do not see
-them.
+Guarantees: a command sees the files of the container's current run, with the changes of earlier commands. The changes
+of commands are kept in the memory of this process until the run ends. Probes and the container itself do not see these
+changes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ctrlmgr.simulation.shell.shell_interpreter import SHELLS
 from ctrlmgr.simulation.simulated_files import Files
 
 _RUNS: Final = 1024
-"""Maximum number of container runs whose changed files are kept."""
+"""The maximum number of container runs whose changed files are kept."""
 _BYTES: Final = 64 << 20
-"""Maximum total size of these files, in bytes."""
+"""The maximum total size of the changed files, in bytes."""
 
 Changes = dict[str, str | None]
 
@@ -41,10 +41,10 @@ class _Key(NamedTuple):
 
 
 class Executions:
-    """Starts commands in simulated containers. Used on the event loop only."""
+    """Starts commands in simulated containers. It must be used on the event loop only."""
 
     def __init__(self, rules: Rules, services: Services, speed: float, *, clock: Clock) -> None:
-        """Use the same rules and speed as the simulated kubelets."""
+        """Use the same behaviour rules and speed as the simulated kubelets."""
         self._rules = rules
         self._services = services
         self._speed = speed
@@ -57,7 +57,7 @@ class Executions:
         return self._start(pod, node, container, words, is_terminal=bool(options.get("tty")))
 
     def attach(self, pod: Object, node: Object, container: str, options: Unstructured) -> Execution | None:
-        """Start a shell if the container runs one that reads its input; None for any other container."""
+        """Start a shell if the container runs a shell that reads its input; return None for any other container."""
         fields = pod.to_dict()
         spec: dict[str, Any] = next((each for each in fields["spec"]["containers"] if each["name"] == container), {})
         words = words_of(spec) or ["sh"]
@@ -66,7 +66,7 @@ class Executions:
         return self._start(pod, node, container, words, is_terminal=bool(options.get("tty")))
 
     def listens(self, pod: Object, port: int) -> bool:
-        """Return whether a container has declared a port, or runs a known server that listens on it."""
+        """Return whether a container declares a port, or runs a known server that listens on it."""
         for each in pod.to_dict()["spec"]["containers"]:
             server = server_of(each.get("image", "").rsplit("/", 1)[-1].partition(":")[0], words_of(each))
             declared = {int(port["containerPort"]) for port in each.get("ports") or ()}
@@ -97,32 +97,32 @@ class Executions:
 
 
 class Execution:
-    """A command that runs; a client sends its input."""
+    """A running command to which a client sends input."""
 
     def __init__(self, running: Command | Terminal, key: _Key, changes: BoundedCache[Any, Changes]) -> None:
-        """Keep the files that the command changes under `key`."""
+        """Store the files that the command changes under `key`."""
         self._running = running
         self._key = key
         self._changes = changes
 
     @property
     def code(self) -> int | None:
-        """The exit code; None while the command runs."""
+        """The exit code of the command; None while it runs."""
         return self._running.code
 
     @property
     def ends_at(self) -> float:
-        """When it ends, in simulated seconds after its start, once the code is known."""
+        """When the command ends, in simulated seconds after its start; valid once the exit code is known."""
         return self._running.ends_at
 
     def receive(self, data: bytes, now: float) -> Sequence[Chunk]:
-        """Return the output that follows from another piece of input, `now` simulated seconds after the start."""
+        """Return the output that a piece of input causes; `now` is in simulated seconds after the start."""
         chunks = self._running.receive(data, now)
         self._keep()
         return chunks
 
     def end(self, now: float) -> Sequence[Chunk]:
-        """Return the output that follows from the end of the input."""
+        """Return the output that the end of the input causes."""
         chunks = self._running.end(now)
         self._keep()
         return chunks

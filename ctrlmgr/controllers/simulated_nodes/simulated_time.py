@@ -1,6 +1,6 @@
 """The time of a simulated pod: seconds since its node accepted it, at the speed of the simulation.
 
-Guarantees: a pure function of the pod, whose `status.startTime` is the time of acceptance.
+Guarantees: the time is a pure function of the pod; its `status.startTime` is the time when the node accepted it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ _SECOND: Final = 1_000_000
 
 
 class PodTime(NamedTuple):
-    """When a pod's node accepted it, in microseconds since 1970, and its speed."""
+    """The time when a pod's node accepted the pod (microseconds since 1970), and the speed of the pod's time."""
 
     taken: int
     speed: float
 
     @classmethod
     def of(cls, pod: Mapping[str, Any], now: int, speed: float) -> PodTime:
-        """Return a pod's time; a pod that is not accepted yet starts at the current second."""
+        """Return the time of a pod.
+
+        The time of a pod that is not accepted yet starts at the current second.
+        """
         start = taken_at(pod)
         return cls(parse_time(start) if start else now // _SECOND * _SECOND, speed)
 
     def seconds(self, moment: int) -> float:
-        """Return a moment as seconds of the pod's time, at least 0."""
+        """Convert a moment (microseconds since 1970) to seconds of the pod's time, at least 0."""
         return max(moment - self.taken, 0) / _SECOND * self.speed
 
     def moment(self, seconds: float) -> int:
@@ -44,7 +47,7 @@ class PodTime(NamedTuple):
         return format_time_seconds(self.moment(seconds))
 
     def end(self, pod: Mapping[str, Any]) -> End | None:
-        """Return when the pod's containers are told to end, None if it is not being deleted."""
+        """Return when the pod's containers are asked to end, None if the pod is not being deleted."""
         meta = pod["metadata"]
         if not meta.get("deletionTimestamp"):
             return None
@@ -54,17 +57,20 @@ class PodTime(NamedTuple):
 
 
 def taken_at(pod: Mapping[str, Any]) -> str:
-    """Return the time at which a pod's node accepted it (RFC 3339), "" if it has not."""
+    """Return the time when a pod's node accepted it (RFC 3339), "" if the node has not accepted it."""
     return (pod.get("status") or {}).get("startTime") or ""
 
 
 def ips_of(pod: Mapping[str, Any]) -> list[str]:
-    """Return the addresses of a pod, none before its node has taken it."""
+    """Return the addresses of a pod; a pod has none before its node has accepted it."""
     return [each["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()]
 
 
 def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Behaviour]:
-    """Return a function from each container of a pod to its configured behaviour; `node` are its node's annotations."""
+    """Return a function from each container of a pod to its configured behaviour.
+
+    `node` are the annotations of the pod's node.
+    """
     slow = slowness(node)
 
     def asked(container: Mapping[str, Any]) -> Behaviour:
@@ -76,7 +82,7 @@ def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> C
 
 
 def misunderstood(pod: Mapping[str, Any], rules: Rules) -> list[str]:
-    """Return the errors in a pod's behaviour annotations, and in the rules for it."""
+    """Return the errors in a pod's behaviour annotations, and in the rules that apply to the pod."""
     spec = pod["spec"]
     found: dict[str, None] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
@@ -85,7 +91,7 @@ def misunderstood(pod: Mapping[str, Any], rules: Rules) -> list[str]:
 
 
 def subject_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Subject:
-    """Return a container as rules of behaviour see it."""
+    """Return a container in the form that behaviour rules match."""
     meta = pod["metadata"]
     return Subject(
         meta.get("namespace", ""),

@@ -51,7 +51,7 @@ _HISTORY: Final = 10
 
 
 def selects(stateful_set: Object, obj: Object) -> bool:
-    """Return whether a StatefulSet selects a pod or a revision."""
+    """Return whether the selector of a StatefulSet matches a pod or a revision."""
     selector = stateful_set.view(StatefulSet).selector
     return selector is not None and not selector.is_empty and selector.matches(obj.labels)
 
@@ -80,7 +80,7 @@ class StatefulSetReconciler:
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Take the possible steps, and write the status; raises the errors of the API."""
+        """Take the steps that are possible now, and write the status; raises the errors of the API."""
         assert isinstance(client, EngineClient), "pods are made as the API makes them"
         obj = self._sets.get(key)
         if obj is None:
@@ -127,7 +127,10 @@ class StatefulSetReconciler:
         return self._history.create(wanted, lambda count: revision_hash(encoded, count), collisions, client)
 
     def _carry_out(self, obj: Object, found: Members, update: str, control: StatefulPodControl) -> CtrlmgrError | None:
-        """Perform the steps of each phase with slow start; stop after a phase with an error, and return it."""
+        """Perform the steps of each phase, with a slow start.
+
+        Stop after a phase with an error, and return that error.
+        """
         planner = Planner(
             obj, found, update, lambda name: self._claims.get(Key(obj.namespace, name)), self._clock.now()
         )
@@ -165,7 +168,7 @@ class StatefulSetReconciler:
 
 
 def _do_all(steps: Sequence[Step], control: StatefulPodControl, *, in_order: bool) -> CtrlmgrError | None:
-    """Perform the steps: if ordered, up to the first failure; otherwise with slow start."""
+    """Perform the steps: if the StatefulSet is ordered, up to the first failure; otherwise with a slow start."""
     if not in_order:
         return in_batches(len(steps), lambda number: control.do(steps[number]))[1]
     for step in steps:

@@ -1,12 +1,12 @@
 """Decides a StatefulSet's next steps and its status, without writing.
 
 Guarantees, Kubernetes' (`pkg/controller/statefulset/stateful_set_control.go`):
-- Ordered: pods are created one by one from the lowest ordinal, each when all before it are available. They are deleted
-  from the highest, when all remaining ones are available. A pod that has ended is deleted and created again. With the
-  policy Parallel, no pod waits for another.
-- A pod below the partition (or, without one, among the first pods that the current revision has) is created from the
-  current revision, any other from the update revision. Of the pods with an old revision, the highest is deleted when
-  all above it are available.
+- With the policy OrderedReady, pods are created one by one from the lowest ordinal; each is created when all pods
+  before it are available. Pods are deleted from the highest ordinal, when all remaining pods are available. With the
+  policy Parallel, no pod waits for another pod. A pod that has ended is deleted and created again.
+- A pod below the partition is created from the current revision, any other pod from the update revision. If there is no
+  partition, the number of pods with the current revision replaces it. Of the pods with an old revision, the one with
+  the highest ordinal is deleted when all pods above it are available.
 - Scaling has precedence over updating.
 """
 
@@ -31,22 +31,22 @@ from ctrlmgr.controllers.statefulset.view import StatefulSet
 from ctrlmgr.controllers.workloads.controlled_pods import is_available, is_ready
 
 GetClaim = Callable[[str], Object | None]
-"""Returns the claim of a name in the StatefulSet's namespace."""
+"""A function that returns the claim with a given name in the StatefulSet's namespace."""
 
 
 class Act(Enum):
-    """An action for a pod."""
+    """An action for one pod of a StatefulSet."""
 
     CREATE = "create"
     DELETE = "delete"
     CLAIM = "claim"
-    """Create its missing claims."""
+    """Create the pod's missing claims."""
     UPDATE = "update"
-    """Correct its identity, storage and claims."""
+    """Correct the pod's identity, storage and claims."""
     HAND_OVER = "hand over"
-    """Set the owners of its claims."""
+    """Set the owners of the pod's claims."""
     REPLACE = "replace"
-    """Delete it because of its revision."""
+    """Delete the pod because of its revision."""
 
 
 class Step(NamedTuple):
@@ -57,22 +57,22 @@ class Step(NamedTuple):
 
 
 Phases = Sequence[Sequence[Step]]
-"""Phases of independent steps; a phase starts only if none of the steps before it has failed."""
+"""Phases of independent steps; a phase starts only if all steps of earlier phases have succeeded."""
 
 _NOTHING: Final = ()
 
 
 class Members(NamedTuple):
-    """The pods of a StatefulSet: desired ones, and surplus ones."""
+    """The pods of a StatefulSet: desired pods and surplus pods."""
 
     replicas: Sequence[Object]
-    """By ordinal; a missing pod is present as it will be created."""
+    """The desired pods by ordinal; a missing pod is present in the form in which it will be created."""
     condemned: Sequence[Object]
-    """The highest ordinal first."""
+    """The surplus pods, sorted from the highest ordinal."""
 
 
 class Revisions(NamedTuple):
-    """The current revision and the update revision: names and templates."""
+    """The names and templates of the current revision and of the update revision."""
 
     current: str
     current_template: Mapping[str, Any]
@@ -100,7 +100,7 @@ def _missing(stateful_set: Object, ordinal: int, revisions: Revisions) -> Object
 
 
 def is_created(pod: Object) -> bool:
-    """Return whether a pod exists, and is not just planned."""
+    """Return whether a pod exists; a missing pod is only planned."""
     return pod.revision != 0
 
 
@@ -116,7 +116,7 @@ class Planner:
     """Plans the steps for one StatefulSet at one moment."""
 
     def __init__(self, stateful_set: Object, found: Members, update: str, claim: GetClaim, now: int) -> None:
-        """Plan at `now`, microseconds since 1970; `update` is the name of the update revision."""
+        """Plan at `now` (microseconds since 1970); `update` is the name of the update revision."""
         self._set = stateful_set
         self._view = stateful_set.view(StatefulSet)
         self._members = found
@@ -142,7 +142,10 @@ class Planner:
     def _of_all(
         self, pods: Sequence[Object], decide: Callable[[Object], tuple[tuple[Act, ...], bool]]
     ) -> tuple[list[Step], bool]:
-        """Return the steps of all pods, if ordered only up to one that blocks the others; and whether one blocks."""
+        """Return the steps of the pods, and whether a pod blocks the pods after it.
+
+        If the StatefulSet is ordered, the steps end at the first pod that blocks.
+        """
         steps = []
         for pod in pods:
             acts, blocks = decide(pod)
@@ -176,7 +179,7 @@ class Planner:
         return (Act.DELETE,), True
 
     def _of_update(self) -> list[Step]:
-        """Return the deletion of the highest pod with another revision, if all above it are available."""
+        """Return the deletion of the highest pod with another revision, if all pods above it are available."""
         replicas = self._members.replicas
         for number in range(len(replicas) - 1, (self._view.partition or 0) - 1, -1):
             pod = replicas[number]
@@ -218,9 +221,9 @@ def desired_status(
     now: int,
     replaced: int = 0,
 ) -> dict[str, Any]:
-    """Return the status from the pods; `replaced` pods of the current revision were just deleted.
+    """Return the status from the pods; `replaced` is the number of pods of the current revision that were just deleted.
 
-    If all pods have the update revision and are ready, it becomes the current one (`completeRollingUpdate`).
+    If all pods have the update revision and are ready, this revision becomes the current one (`completeRollingUpdate`).
     """
     view = stateful_set.view(StatefulSet)
     there = [pod for pod in pods if is_created(pod)]
@@ -244,7 +247,7 @@ def desired_status(
 
 
 def is_inconsistent(stateful_set: Object, status: Mapping[str, Any]) -> bool:
-    """Return whether to write a status: it has a newer generation, or differs in more than the collision count."""
+    """Return whether to write a status: its generation is newer, or it differs in more than the collision count."""
     now = stateful_set.view(StatefulSet).status
     if status["observedGeneration"] > now.observed_generation:
         return True

@@ -23,14 +23,14 @@ _LARGEST: Final = 2**31 - 1
 
 
 def ordinal_of(pod: Object) -> int:
-    """Return the ordinal in a pod's name; -1 if it has none."""
+    """Return the ordinal in a pod's name; -1 if the name has no ordinal."""
     match = _NAME.fullmatch(pod.name)
     ordinal = int(match[2]) if match else -1
     return ordinal if ordinal <= _LARGEST else -1
 
 
 def is_member(stateful_set: Object, pod: Object) -> bool:
-    """Return whether a pod's name is that of a member of a StatefulSet."""
+    """Return whether a pod's name is that of a pod of the StatefulSet."""
     match = _NAME.fullmatch(pod.name)
     return match is not None and match[1] == stateful_set.name
 
@@ -60,7 +60,7 @@ def new_pod(stateful_set: Object, template: Mapping[str, Any], ordinal: int, rev
 
 
 def volumes_of(stateful_set: Object, ordinal: int, volumes: Any) -> list[dict[str, Any]]:
-    """Return the volumes of a pod including its claims', which replace others of the same name."""
+    """Return the volumes of a pod; those of its claims replace other volumes of the same name."""
     templates = stateful_set.view(StatefulSet).claim_templates
     claimed = {
         each["metadata"]["name"]: {

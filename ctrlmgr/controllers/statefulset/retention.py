@@ -1,4 +1,4 @@
-"""The owner of a claim, which decides when it is deleted: none, the StatefulSet, or the pod that was scaled away.
+"""Decides the owner of a claim: none, the StatefulSet, or the pod that was scaled away. The claim is deleted with it.
 
 Source: Kubernetes' `pkg/controller/statefulset/stateful_set_utils.go`, `isClaimOwnerUpToDate` and around it (KEP 1847).
 """
@@ -38,7 +38,7 @@ def _is_stale_for_set(claim: Object, stateful_set: Object) -> bool:
 
 
 def has_unexpected_controller(claim: Object, stateful_set: Object, pod: Object) -> bool:
-    """Return whether another object controls a claim that the policy applies to."""
+    """Return whether another object controls a claim to which the policy applies."""
     policy = stateful_set.view(StatefulSet).retention
     if not policy.deletes_with_set and not policy.deletes_with_pod:
         return False
@@ -66,14 +66,14 @@ def is_up_to_date(claim: Object, stateful_set: Object, pod: Object) -> bool:
 
 
 def _wanted(stateful_set: Object, pod: Object) -> tuple[bool, bool]:
-    """Return whether the StatefulSet, and whether the pod, should own the pod's claims."""
+    """Return whether the StatefulSet should own the pod's claims, and whether the pod should."""
     view = stateful_set.view(StatefulSet)
     is_scaled_away = view.retention.deletes_with_pod and ordinal_of(pod) not in view.ordinals
     return view.retention.deletes_with_set and not is_scaled_away, is_scaled_away
 
 
 def with_owner(claim: Object, stateful_set: Object, pod: Object) -> Object:
-    """Return a claim with the owners that the policy requires; neither if another object controls it."""
+    """Return a claim with the owners that the policy requires; no owner is set if another object controls the claim."""
     fields: dict[str, Any] = claim.to_dict()
     current: list[Mapping[str, Any]] = fields["metadata"].get("ownerReferences") or []
     pairs = zip(current, _references(claim), strict=True)

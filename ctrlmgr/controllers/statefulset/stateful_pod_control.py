@@ -1,7 +1,7 @@
 """Performs steps on the pods and claims of a StatefulSet, and records Events.
 
-Guarantees, Kubernetes' (`pkg/controller/statefulset/stateful_pod_control.go`): a pod's claims are created before it.
-Each creation, change and deletion of a pod or claim, and each failure, is an Event on the StatefulSet.
+Guarantees, Kubernetes' (`pkg/controller/statefulset/stateful_pod_control.go`): a pod's claims are created before the
+pod. Each creation, change and deletion of a pod or claim, and each failure, is recorded as an Event on the StatefulSet.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.errors import AlreadyExists, ApiError, InternalError, NotFound
 
 
 class StatefulPodControl:
-    """Writes for one StatefulSet during one reconcile."""
+    """The writes for one StatefulSet during one reconcile."""
 
     def __init__(self, stateful_set: Object, claim: GetClaim, client: EngineClient, recorder: Recorder) -> None:
         """Write through `client`; `claim` looks up claims, `recorder` records Events."""
@@ -82,7 +82,10 @@ class StatefulPodControl:
         self._hand_over(pod)
 
     def _create_claims(self, pod: Object) -> None:
-        """Create a pod's missing claims; after all attempts, raises `InternalError` with all errors."""
+        """Create a pod's missing claims.
+
+        After all attempts, raises `InternalError` with the errors of all failed attempts.
+        """
         problems = []
         for wanted in new_claims(self._set, ordinal_of(pod)):
             current = self._claim(wanted.name)
@@ -94,7 +97,7 @@ class StatefulPodControl:
             raise InternalError(aggregate(problems))
 
     def _create_claim(self, pod: Object, wanted: Object) -> list[str]:
-        """Create a claim; return a list of its error, if any."""
+        """Create a claim; return a list with the error, empty if there was none."""
         try:
             self._client.create(wanted)
         except ApiError as error:
@@ -105,7 +108,7 @@ class StatefulPodControl:
         return []
 
     def _hand_over(self, pod: Object) -> None:
-        """Set the owners of a pod's known claims by the retention policy."""
+        """Set the owners of a pod's existing claims as the retention policy requires."""
         for template in self._set.view(StatefulSet).claim_templates:
             name = claim_name(template, self._set, ordinal_of(pod))
             claim = self._claim(name)

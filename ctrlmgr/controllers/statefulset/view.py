@@ -36,7 +36,7 @@ class UpdateStrategy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RetentionPolicy(msgspec.Struct, frozen=True, rename="camel"):
-    """The retention of claims: `Retain` or `Delete`."""
+    """The retention policies of claims; each is `Retain` or `Delete`."""
 
     when_deleted: str = _RETAIN
     when_scaled: str = _RETAIN
@@ -112,7 +112,7 @@ class StatefulSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def claim_templates(self) -> Sequence[Mapping[str, Any]]:
-        """The templates of each pod's claims."""
+        """The templates of the claims that each pod gets."""
         return self.spec.volume_claim_templates or ()
 
     @property
@@ -132,7 +132,7 @@ class StatefulSet(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def partition(self) -> int | None:
-        """The number of first pods that keep their revision; None if unset."""
+        """The number of pods that keep their revision, from the first one; None if unset."""
         rolling = self.spec.update_strategy.rolling_update
         return None if rolling is None else rolling.partition
 

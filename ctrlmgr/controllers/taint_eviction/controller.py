@@ -1,7 +1,7 @@
 """The taint eviction controller: stores the plans of `decide` and performs them.
 
-Guarantees: before a pod is deleted, an Event is recorded and then the condition DisruptionTarget is set. Only one
-worker uses a key at a time, so plans need no lock.
+Guarantees: before a pod is deleted, an Event is recorded, and then the condition DisruptionTarget is set. Only one
+worker uses a key at a time, so the plans need no lock.
 """
 
 from __future__ import annotations
@@ -59,12 +59,13 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
     spec: _PodSpec = _PodSpec()
 
 
-_decode_pod = msgspec.json.Decoder(_Pod).decode  # not cached: other controllers decode other fields
+# The view is not cached, because other controllers decode other fields.
+_decode_pod = msgspec.json.Decoder(_Pod).decode
 _decode_node = msgspec.json.Decoder(_Node).decode
 
 
 class TaintEviction:
-    """Reconciles a pod."""
+    """Reconciles a pod on a tainted node."""
 
     def __init__(self, nodes: Lister, pods: Lister, recorder: Recorder, *, clock: Clock) -> None:
         """Read from these caches."""
@@ -82,7 +83,7 @@ class TaintEviction:
                 yield from (pod.key for pod in pods_of_node(self._pods, node.name))
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Delete the pod if it is due, or requeue it."""
+        """Delete the pod if its eviction is due; otherwise requeue it."""
         pod = self._pods.get(key)
         plan = self._plans.get(key)
         if pod is None:
@@ -117,7 +118,7 @@ class TaintEviction:
         subject = ObjectReference("Pod", key.namespace, key.name, uid, "v1")
         self._recorder.event(subject, NORMAL, _REASON, message)
 
-    # Mapping changes to pods
+    # The mapping from changes to pods.
 
     def node_keys(self, change: Change) -> Iterator[Key]:
         """Yield the pods of a node whose NoExecute taints have changed."""
@@ -127,12 +128,12 @@ class TaintEviction:
             yield from (pod.key for pod in pods_of_node(self._pods, change.object.name))
 
     def pod_keys(self, change: Change) -> Iterator[Key]:
-        """Yield a pod that was bound to a node, has other tolerations, or was deleted.
+        """Yield a pod that was bound to a node or deleted, or whose tolerations changed.
 
-        Most pods are on nodes without such taints and are skipped. A later taint yields all pods of its node from the
-        cache.
+        Most pods are on nodes without such taints and are skipped. If a node gets a taint later, all cached pods on it
+        are yielded at that time.
         """
-        node = change.object.view(Pod).spec.node_name  # decoded already, for the index by node
+        node = change.object.view(Pod).spec.node_name  # The pod was decoded already, for the index by node.
         if not node or not (change.object.key in self._plans or self._is_tainted(node)):
             return
         old, new = change.old, change.new
@@ -145,7 +146,7 @@ class TaintEviction:
 
 
 def _no_execute(node: Object) -> list[Taint]:
-    """Return a node's NoExecute taints; a node without any is not decoded."""
+    """Return a node's NoExecute taints; a node without such taints is not decoded."""
     if not node.mentions(_NO_EXECUTE):
         return []
     return [each for each in _decode_node(node.body).spec.taints or () if each.effect == NO_EXECUTE]

@@ -1,9 +1,10 @@
-"""Decides when a pod must leave a node with NoExecute taints: a pure function.
+"""Decides when a pod must leave a node with NoExecute taints. The functions are pure.
 
 Guarantees, those of Kubernetes' `pkg/controller/tainteviction`:
 - A pod that does not tolerate one of the taints is evicted at once. A pod that tolerates all of them for a limited time
-  is evicted after the shortest of these times, counted from when the taints were first seen.
-- A change of taints or tolerations does not move a planned eviction; it is cancelled only if no taint applies any more.
+  is evicted after the shortest of these times, counted from the time when the taints were first seen.
+- A change of taints or tolerations does not change the time of a planned eviction. The eviction is cancelled only if no
+  taint applies any more.
 
 Times are microseconds since 1970.
 """
@@ -19,7 +20,7 @@ _SECOND: Final = 1_000_000
 
 
 class Plan(NamedTuple):
-    """A planned eviction: when it was planned, and when it is due; `done` after it was performed."""
+    """A planned eviction: when it was planned, and when it is due; `done` is True after it was performed."""
 
     uid: str
     since: int
@@ -28,7 +29,7 @@ class Plan(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The new plan, None without one; whether one was cancelled; whether to evict now."""
+    """The new plan (None: no eviction), whether a plan was cancelled, and whether to evict now."""
 
     plan: Plan | None
     called_off: bool = False
@@ -57,9 +58,10 @@ def decide(
 
 
 def shortest(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int | None:
-    """Return the seconds for which the tolerations cover the taints, None: forever.
+    """Return the seconds for which the tolerations cover the taints, None if they do so forever.
 
-    A time of zero or less means at once. For each taint the first matching toleration counts.
+    A number of seconds of zero or less means that the pod is evicted at once. For each taint, the first matching
+    toleration counts.
     """
     used = [next(each for each in tolerations if each.tolerates(taint)) for taint in taints]
     times = [each.toleration_seconds for each in used if each.toleration_seconds is not None]

@@ -25,12 +25,12 @@ class TokenCleaner:
     """Reconciles the Secret of a bootstrap token."""
 
     def __init__(self, secrets: Lister, *, clock: Clock) -> None:
-        """Read from `secrets`."""
+        """Read the Secrets from `secrets`."""
         self._secrets = secrets
         self._clock = clock
 
     def reconcile(self, key: Key, client: Client) -> Result | None:
-        """Delete the Secret if it has expired, else requeue it; raises the errors of `client`."""
+        """Delete the Secret if its token has expired, otherwise requeue it; raises the errors of `client`."""
         secret = self._secrets.get(key)
         if secret is None or not is_token(secret):
             return None
@@ -42,7 +42,7 @@ class TokenCleaner:
         try:
             client.delete(secret)
         except (Conflict, NotFound):
-            return None  # replaced or deleted meanwhile
+            return None  # The Secret was replaced or deleted meanwhile.
         return None
 
 

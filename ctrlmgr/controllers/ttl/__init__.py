@@ -1,4 +1,4 @@
-"""The TTL controller: sets for how long kubelets may cache Secrets and ConfigMaps."""
+"""The TTL controller: sets the time for which kubelets may cache Secrets and ConfigMaps."""
 
 from __future__ import annotations
 

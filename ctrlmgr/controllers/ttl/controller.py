@@ -2,7 +2,7 @@
 
 Guarantees, those of Kubernetes' `pkg/controller/ttl`: the TTL grows with the number of nodes, in overlapping steps, so
 that a cluster at a boundary does not rewrite its nodes repeatedly. A node's annotation is corrected when the node
-changes; a new step alone rewrites no node.
+changes. When the TTL changes, nodes that do not change keep their old annotation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STEPS: Final = (
 
 
 def next_step(step: int, nodes: int) -> int:
-    """Return the index of the step for this number of nodes, starting from the current step."""
+    """Return the index of the step for this number of nodes; the search starts at the current step."""
     while nodes > STEPS[step].most:
         step += 1
     while nodes < STEPS[step].least:
@@ -49,15 +49,15 @@ def next_step(step: int, nodes: int) -> int:
 
 
 class NodeTTL:
-    """Reconciles a node. There is one worker, so no lock is needed."""
+    """Reconciles the annotation of a node. There is one worker, so no lock is needed."""
 
     def __init__(self, nodes: Lister) -> None:
-        """Read from `nodes`."""
+        """Read the nodes from `nodes`."""
         self._nodes = nodes
         self._step = 0
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
-        """Write the annotation if it differs."""
+        """Write the annotation if it differs from the current TTL."""
         self._step = next_step(self._step, len(self._nodes))
         node = self._nodes.get(key)
         wanted = str(STEPS[self._step].seconds)

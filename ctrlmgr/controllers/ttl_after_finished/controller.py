@@ -2,8 +2,8 @@
 
 Guarantees, all of them Kubernetes' (`pkg/controller/ttlafterfinished`):
 - A Job finishes when its condition Complete or Failed is True, at that condition's lastTransitionTime.
-- It is deleted in the foreground: its pods are deleted first. The deletion names the Job's resourceVersion, so a TTL
-  that is raised at the last moment is respected.
+- A Job is deleted in the foreground: its pods are deleted first. The deletion has the Job's resourceVersion as a
+  precondition, so a TTL that is raised at the last moment is respected.
 - A Job without `ttlSecondsAfterFinished`, or one that is being deleted already, is ignored.
 """
 
@@ -54,7 +54,7 @@ class _Job(msgspec.Struct, frozen=True, gc=False):
 
 
 def desired_deletion(job: Object) -> int | None:
-    """Return when to delete `job`, in microseconds since 1970; None: never, in its current state.
+    """Return when to delete `job`, in microseconds since 1970; None if it is never deleted in its current state.
 
     Raises `TerminalError` for a finished Job without a finish time.
     """
@@ -73,12 +73,12 @@ class TTLAfterFinished:
     """Reconciles Jobs."""
 
     def __init__(self, jobs: Lister, *, clock: Clock) -> None:
-        """Read `jobs`; conditions are compared with the time of `clock`."""
+        """Read Jobs from `jobs`; the times in conditions are compared with the time of `clock`."""
         self._jobs = jobs
         self._clock = clock
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
-        """Delete the Job if it is due, else requeue it; raises the errors of `client`."""
+        """Delete the Job if its time to live is over, otherwise requeue it; raises the errors of `client`."""
         job = self._jobs.get(key)
         due = desired_deletion(job) if job is not None else None
         if job is None or due is None:

@@ -1,9 +1,10 @@
 """The ValidatingAdmissionPolicy status controller: type-checks each generation of a policy once.
 
 Guarantees:
-- It server-side applies `status.observedGeneration` and `status.typeChecking`, with force, as the manager
-  `validatingadmissionpolicy-status`; it does not change conditions.
-- A kind that is not served when a policy is checked is skipped. The policy is not checked again when it is served.
+- The controller server-side applies `status.observedGeneration` and `status.typeChecking`, with force, as the field
+  manager `validatingadmissionpolicy-status`. It does not change conditions.
+- A kind that is not served when a policy is checked is skipped. When the kind is served later, the policy is not
+  checked again.
 - Schemas are built for a check and not kept, so clusters without policies need no memory for them.
 
 Source: `pkg/controller/validatingadmissionpolicystatus/controller.go`.
@@ -37,7 +38,7 @@ class PolicyStatus:
     """Reconciles ValidatingAdmissionPolicies."""
 
     def __init__(self, policies: Lister, kinds: Kinds) -> None:
-        """Read `policies`, and check them against `kinds`."""
+        """Read policies from `policies`, and check them against the schemas of `kinds`."""
         self._policies = policies
         self._kinds = kinds
 
@@ -55,7 +56,7 @@ class PolicyStatus:
             "observedGeneration": generation,
             "typeChecking": {"expressionWarnings": warnings} if warnings else {},
         }
-        # The uid prevents that the apply creates a policy again that was just deleted.
+        # Because the apply contains the uid, it cannot create a policy again that was just deleted.
         head = {"kind": fields["kind"], "apiVersion": fields["apiVersion"]}
         metadata = {"name": policy.name, "uid": policy.uid}
         client.apply(

@@ -1,6 +1,6 @@
-"""Finds the kinds that a policy is checked against: those that its rules name explicitly, at most ten per rule.
+"""Finds the kinds against which a policy is checked: those that its rules name explicitly, at most ten per rule.
 
-Guarantees: pure functions; the result is sorted by group, version and name. A rule with a wildcard in groups or
+Guarantees: all functions are pure; the result is sorted by group, version and name. A rule with a wildcard in groups or
 versions is skipped, and so is a resource with a wildcard or a subresource. Source: apiserver
 `pkg/admission/plugin/policy/validating/typechecking.go` (`typesToCheck`), apimachinery `pkg/api/meta/restmapper.go`
 (`ResourcesFor`).
@@ -15,7 +15,7 @@ from typing import Any, Final
 from ctrlmgr.engine.kind import Kind
 
 MOST: Final = 10
-"""The maximum of kinds per rule (`maxTypesToCheck`); rules after one that reaches it are not read."""
+"""The maximum number of kinds per rule (`maxTypesToCheck`); after a rule that reaches it, no further rules are read."""
 
 
 def kinds_to_check(spec: Mapping[str, Any], kinds: Iterable[Kind]) -> list[Kind]:
@@ -34,7 +34,7 @@ _Index = Mapping[tuple[str, str], Sequence[Kind]]
 
 
 def _by_name(kinds: Iterable[Kind]) -> _Index:
-    """Return the kinds by version and plural or singular name."""
+    """Return the kinds, by version and by plural or singular name."""
     found: dict[tuple[str, str], list[Kind]] = {}
     for kind in kinds:
         for name in dict.fromkeys((kind.resource.plural, kind.singular or kind.name.lower())):
@@ -49,5 +49,5 @@ def _named(rule: Mapping[str, Any], by_name: _Index) -> Iterator[Kind]:
     resources = sorted(each for each in rule.get("resources") or () if "*" not in each and "/" not in each)
     for group, version, resource in product(groups, versions, resources):
         for kind in by_name.get((version, resource.lower()), ()):
-            if not group or kind.gvk.group == group:  # an empty group matches every group, as in `kubectl get`
+            if not group or kind.gvk.group == group:  # An empty group matches every group, as in `kubectl get`.
                 yield kind

@@ -1,8 +1,9 @@
 """Type-checks a policy's CEL expressions against the schemas of the kinds that it matches.
 
-Guarantees: pure functions. Errors are only warnings, because admission evaluates `object` and `params` dynamically, so
-a policy is never refused. Policy variables that are objects, or do not compile, have the type dyn. Source: apiserver
-`pkg/admission/plugin/policy/validating/typechecking.go` (`Check`, `CheckExpression`, `buildEnvSet`).
+Guarantees: all functions are pure. Type errors are only warnings, and a policy is never refused because of them,
+because admission evaluates `object` and `params` dynamically. Policy variables that are objects, or do not compile,
+have the type dyn. Source: apiserver `pkg/admission/plugin/policy/validating/typechecking.go` (`Check`,
+`CheckExpression`, `buildEnvSet`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ctrlmgr.kinds.admissionregistration.expression_variables import VARIABLES, 
 
 
 class Checked(NamedTuple):
-    """A kind that a policy is checked against."""
+    """A kind against which a policy is checked."""
 
     gvk: GroupVersionKind
     schema: Raw
@@ -31,7 +32,10 @@ class Checked(NamedTuple):
 def expression_warnings(
     spec: Mapping[str, Any], against: Sequence[Checked], params: Checked | None
 ) -> list[dict[str, str]]:
-    """Return the type errors of a policy's validations, as in its status; `params` None: their type is unknown."""
+    """Return the type errors in a policy's validations, in the form of its status.
+
+    If `params` is None, the type of the parameters is unknown.
+    """
     environments = [(each.gvk, _environment(spec, each, params)) for each in against]
     return list(_warnings(spec, environments))
 
@@ -63,7 +67,7 @@ def _told(gvk: GroupVersionKind, problem: str) -> str:
 
 
 class _Typed(Declared):
-    """Declarations with the fields of the written objects."""
+    """Declarations of the types of objects, with the fields of objects in requests."""
 
     def __init__(self, variables: Mapping[str, Type], fields: Sequence[Fields]) -> None:
         super().__init__(variables, mutates=False)
@@ -92,7 +96,7 @@ def _environment(spec: Mapping[str, Any], against: Checked, params: Checked | No
     if spec.get("paramKind") is not None:
         named["params"] = _declared(params, fields[1], 2) if params is not None else DYN
     environment = Environment(named, FUNCTIONS, _Typed(variables, fields))
-    for variable in spec.get("variables") or ():  # each may refer to earlier ones
+    for variable in spec.get("variables") or ():  # Each variable may refer to earlier ones.
         try:
             type_ = variable_type(environment.compile(variable.get("expression") or "").type)
         except CompileError:
@@ -102,5 +106,5 @@ def _environment(spec: Mapping[str, Any], against: Checked, params: Checked | No
 
 
 def _declared(against: Checked, fields: Fields, number: int) -> Type:
-    """Return the type of a kind's objects; the number makes its name unique."""
+    """Return the CEL type of a kind's objects; the number makes the type's name unique."""
     return fields.declare(against.schema, is_resource=True, name=f"{against.gvk.kind}{number}") or DYN

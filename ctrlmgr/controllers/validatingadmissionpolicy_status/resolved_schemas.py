@@ -18,13 +18,13 @@ _UNTYPED: Final[Mapping[str, Raw]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {INT_OR_STRING: True},
 }
-"""Definitions that differ from those in the published document."""
+"""The definitions that differ from those in the published document."""
 
 _Look = Callable[[str], Raw]
 
 
 def schema_of(kind: Kind) -> Raw:
-    """Return the schema of a kind, built in or custom."""
+    """Return the schema of a built-in kind or custom kind."""
     own: Mapping[str, Raw] = kind.document.definitions(v2=False) if kind.document is not None else {}
     name = next(iter(own), kind.definition)
     known: dict[str, Raw] = {**_UNTYPED, **own}
@@ -38,7 +38,7 @@ def schema_of(kind: Kind) -> Raw:
 
 
 def _complete(raw: Raw, look: _Look, around: frozenset[str]) -> Raw:
-    """Return a schema with references resolved; `around` are the names of the enclosing definitions."""
+    """Return a schema with all references resolved; `around` are the names of the enclosing definitions."""
     name = _referred(raw)
     if name:
         if name in around:

@@ -1,7 +1,7 @@
 """The VolumeAttributesClass protection controller: delays the deletion of a class while a volume or claim uses it.
 
 Guarantees, Kubernetes' (`pkg/controller/volume/vacprotection/vac_protection_controller.go`):
-- A volume uses the class in its spec. A claim uses the class in its spec, its current one
+- A volume uses the class in its spec. A claim uses the class in its spec, its current class
   (`status.currentVolumeAttributesClassName`) and the target of a modification
   (`status.modifyVolumeStatus.targetVolumeAttributesClassName`).
 - A class that is not being deleted has the finalizer.
@@ -28,11 +28,11 @@ CLAIMS: Final = Resource("", "persistentvolumeclaims")
 FINALIZER: Final = "kubernetes.io/vac-protection"
 _INDEX: Final = "volumeAttributesClassName"
 _FIELD: Final = b"olumeAttributesClassName"
-"""The body of every volume or claim that uses a class contains this."""
+"""The body of every volume or claim that uses a class contains these bytes."""
 
 
 def classes_of(obj: Object) -> frozenset[str]:
-    """Return the names of the classes that a volume or claim uses; an object without any is not decoded."""
+    """Return the names of the classes that a volume or claim uses; an object without a class is not decoded."""
     if not obj.mentions(_FIELD):
         return frozenset()
     fields: dict[str, Any] = obj.to_dict()
@@ -64,5 +64,8 @@ def _names(obj: Object) -> list[str]:
 
 
 def _is_named(*lookups: Callable[[str, str], Any]) -> Callable[[Object], bool]:
-    """Return a function that says whether one of `lookups` (index, value → objects) finds a user of a class."""
+    """Return a function that says whether one of `lookups` finds a user of a class.
+
+    Each lookup returns the objects for an index and a value.
+    """
     return lambda obj: any(lookup(_INDEX, obj.name) for lookup in lookups)

@@ -21,18 +21,18 @@ _SECOND: Final = 1_000_000
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """Return the reference to the controller of an object, None if it has none."""
+    """Return the reference to the object that controls this object, None if there is none."""
     return next((each for each in obj.metadata.owner_references or () if each.controller), None)
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """Return whether `owner`, by uid, is the controller of an object."""
+    """Return whether `owner` controls an object; owners are compared by uid."""
     reference = controller_of(obj)
     return reference is not None and reference.uid == owner.uid
 
 
 def index_by_controller(informer: Informer) -> None:
-    """Add the index that `owned_or_orphaned` reads; call it before the informer syncs, repeatedly if needed."""
+    """Add the index that `owned_or_orphaned` reads; call it before the informer syncs. Repeated calls are allowed."""
     informer.add_index(CONTROLLER_INDEX, _controller)
 
 
@@ -42,7 +42,7 @@ def _controller(obj: Object) -> Iterator[str]:
 
 
 def _orphans(namespace: str) -> str:
-    return f"orphans of {namespace}"  # a uid has no blanks
+    return f"orphans of {namespace}"  # A uid contains no blanks, so it differs from any namespace key.
 
 
 def owned(lister: Lister, owner: Object) -> list[Object]:
@@ -82,13 +82,13 @@ def is_ready(pod: Object) -> bool:
 
 
 def ready_since(pod: Object) -> int | None:
-    """Return when a ready pod became ready; None if it is not ready or the time is unknown."""
+    """Return when a ready pod became ready; None if the pod is not ready or the time is unknown."""
     view = pod.view(Pod)
     return view.ready_changed_at if view.is_ready else None
 
 
 def is_available(pod: Object, min_ready_seconds: int, now: int) -> bool:
-    """Return whether a pod has been ready for long enough."""
+    """Return whether a pod has been ready for at least the minimum time."""
     if not is_ready(pod):
         return False
     if not min_ready_seconds:
@@ -98,7 +98,7 @@ def is_available(pod: Object, min_ready_seconds: int, now: int) -> bool:
 
 
 def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: int) -> float | None:
-    """Return the seconds until the next pod becomes available, None if none will by time alone."""
+    """Return the seconds until the next pod becomes available by time alone, None if no pod will."""
     if not min_ready_seconds:
         return None
     dues = [since + min_ready_seconds * _SECOND for pod in pods if (since := ready_since(pod)) is not None]
@@ -107,6 +107,6 @@ def next_availability(pods: Iterable[Object], min_ready_seconds: int, now: int) 
 
 
 def created_at(obj: Object) -> int:
-    """Return when an object was created; 0 if unknown."""
+    """Return when an object was created, in microseconds since 1970; 0 if unknown."""
     text = obj.metadata.creation_timestamp
     return parse_time(text) if text else 0

@@ -1,9 +1,9 @@
 """The ControllerRevisions of one owner: finds, adopts, creates, renumbers and deletes them through the API.
 
 Guarantees, Kubernetes' (`pkg/controller/history/controller_history.go` and the two controllers that use it):
-- The newest revision holds the owner's current template. It is the existing newest one, or an older equal one with a
-  new number, or a new one.
-- Beyond the limit the oldest revisions are deleted, but never a live one.
+- The newest revision contains the owner's current template. It is the existing newest revision, an older equal revision
+  that was renumbered, or a new revision.
+- If there are more revisions than the limit, the oldest are deleted, but never a live revision.
 """
 
 from __future__ import annotations
@@ -37,23 +37,26 @@ class Newest(NamedTuple):
 
 
 class History:
-    """Manages revisions; `index_by_controller` must index them."""
+    """Manages revisions; the informer of revisions must have the index of `index_by_controller`."""
 
     def __init__(self, revisions: Lister, event_log: EventLog) -> None:
-        """Read `revisions`; `event_log` is read for the object that already has a name."""
+        """Read revisions from `revisions`; read from `event_log` the object that already has a name."""
         self._revisions = revisions
         self._log = event_log
         self._claimer = Claimer(event_log)
 
     def of(self, owner: Owner, selects: Callable[[Object], bool], client: EngineClient) -> list[Object]:
-        """Return the revisions of an owner that it selects, after adopting orphans; oldest first."""
+        """Return the revisions that an owner selects, oldest first; orphans are adopted first."""
         found = [each for each in owned_or_orphaned(self._revisions, owner.object) if selects(each)]
         return in_order(self._claimer.claim(owner, found, selects, client))
 
     def create(
         self, wanted: NewRevision, hash_of: Callable[[int], str], collisions: int, client: EngineClient
     ) -> Newest:
-        """Create a revision under a free name, or return an equal one; `hash_of` returns its hash by collisions."""
+        """Create a revision under a free name, or return an existing equal one.
+
+        `hash_of` returns the hash for a number of collisions.
+        """
         while True:
             named = wanted.named(hash_of(collisions))
             try:
@@ -67,7 +70,10 @@ class History:
     def delete_beyond(
         self, limit: int, revisions: Sequence[Object], live: Container[str], client: EngineClient
     ) -> None:
-        """Delete the oldest of the ordered revisions that are not live by name, except `limit` of them."""
+        """Delete the oldest revisions of the ordered list that are not live, except `limit` of them.
+
+        `live` has names.
+        """
         for each in beyond(limit, revisions, live):
             try:
                 client.delete(each)
@@ -76,13 +82,16 @@ class History:
 
 
 def beyond(limit: int, revisions: Sequence[Object], live: Container[str]) -> Sequence[Object]:
-    """Return the ordered revisions beyond the limit; a negative limit means no limit."""
+    """Return the oldest revisions of the ordered list that exceed the limit; a negative limit means no limit."""
     old = [each for each in revisions if each.name not in live]
     return old[: max(len(old) - limit, 0)] if limit >= 0 else ()
 
 
 def found_or_raised(revisions: Sequence[Object], data: Mapping[str, Any], client: EngineClient) -> Object | None:
-    """Return the newest revision with `data`, renumbered to be the newest of all if it is not; None without one."""
+    """Return the newest revision with `data`; None if there is none.
+
+    If it is not the newest of all, it is renumbered.
+    """
     same = [each for each in revisions if data_of(each) == data]
     if not same:
         return None
@@ -93,11 +102,11 @@ def found_or_raised(revisions: Sequence[Object], data: Mapping[str, Any], client
 
 
 def next_number(revisions: Sequence[Object]) -> int:
-    """Return the number of the next revision after these, which are ordered."""
+    """Return the number of the revision that follows these ordered revisions."""
     return number_of(revisions[-1]) + 1 if revisions else 1
 
 
 def template_in(revision: Object) -> dict[str, Any]:
-    """Return the template in a revision."""
+    """Return the template that a revision contains."""
     template = ((data_of(revision) or {}).get("spec") or {}).get("template") or {}
     return {key: value for key, value in template.items() if key != "$patch"}

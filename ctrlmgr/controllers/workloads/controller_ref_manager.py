@@ -1,4 +1,4 @@
-"""Ownership of objects: a controller keeps its own objects, adopts those it selects, and releases the others.
+"""Manages ownership: a controller keeps its own objects, adopts those it selects, and releases the others.
 
 Guarantees, Kubernetes' (`pkg/controller/controller_ref_manager.go`):
 - An object has at most one controller, and only its controller releases it.
@@ -27,7 +27,7 @@ Matches = Callable[[Object], bool]
 
 
 class Claims(NamedTuple):
-    """The objects of a controller: kept, to be adopted, and to be released."""
+    """The objects of a controller, in three groups: to keep, to adopt, and to release."""
 
     kept: Sequence[Object] = ()
     adopted: Sequence[Object] = ()
@@ -35,7 +35,7 @@ class Claims(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """A controller's object, with the apiVersion and kind for references."""
+    """An object that controls others, with the apiVersion and kind for references."""
 
     object: Object
     api_version: str
@@ -54,7 +54,7 @@ class Owner(NamedTuple):
 
 
 def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) -> Claims:
-    """Return which of `objects` are kept by `owner`, to be adopted, and to be released."""
+    """Return which of `objects` `owner` keeps, which it adopts, and which it releases."""
     kept, adopted, released = [], [], []
     for obj in objects:
         reference = controller_of(obj)
@@ -73,15 +73,15 @@ class Claimer:
     """Performs `decide_claims`."""
 
     def __init__(self, event_log: EventLog, finalizer: str | None = None) -> None:
-        """Read `event_log` before an adoption, because a cache may not know that the owner is terminating.
+        """Read the owner from `event_log` before an adoption, because a cache may lack the owner's deletion.
 
-        An adopted object gets `finalizer`, if given, and loses it when it is released.
+        An adopted object gets `finalizer`, if one is given; the finalizer is removed when the object is released.
         """
         self._log = event_log
         self._finalizer = finalizer
 
     def claim(self, owner: Owner, objects: Iterable[Object], matches: Matches, client: EngineClient) -> list[Object]:
-        """Return which of `objects` are the owner's, including those adopted now.
+        """Return which of `objects` belong to the owner, including the objects that are adopted now.
 
         Raises `Conflict` if the owner must not adopt any more, and the errors of `client`.
         """
@@ -118,5 +118,5 @@ class Claimer:
             metadata["$deleteFromPrimitiveList/finalizers"] = [self._finalizer]
         try:
             client.patch(obj, {"metadata": metadata})
-        except (NotFound, Invalid) as error:  # it was deleted, released already, or replaced
+        except (NotFound, Invalid) as error:  # The object was deleted, released already, or replaced.
             log.debug("nothing to release", object=str(obj.key), error=str(error))

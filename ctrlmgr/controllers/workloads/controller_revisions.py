@@ -1,10 +1,10 @@
 """ControllerRevisions: the template history of a StatefulSet or a DaemonSet.
 
 Guarantees, Kubernetes' (`pkg/controller/history/controller_history.go`):
-- A revision's name consists of its owner's name and a hash. If another object has that name, the collision is counted,
-  which changes the hash. If it is equal, it is the revision.
-- Two revisions are equal if their data is.
-- The data is the owner's template as a strategic merge patch that replaces it, as JSON with sorted keys, in Go's
+- A revision's name consists of its owner's name and a hash. If an equal revision has that name, it is used. If a
+  different object has that name, a collision is counted, which changes the hash.
+- Two revisions are equal if their data is equal.
+- The data is a strategic merge patch that replaces the owner's template, encoded as JSON with sorted keys and Go's
   escaping.
 """
 
@@ -27,10 +27,10 @@ from ctrlmgr.eventlog import EventLog
 CONTROLLER_REVISIONS: Final = Resource("apps", "controllerrevisions")
 
 _LONGEST_PREFIX: Final = 223
-"""Maximum characters of an owner's name in a revision's name."""
+"""The maximum number of characters of an owner's name in a revision's name."""
 
 _LARGEST_EXACT: Final = 2**53
-"""The largest integer up to which a float64 represents every integer."""
+"""The largest integer up to which a float64 can represent every integer."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -76,18 +76,18 @@ def _with_go_numbers(value: Any) -> Any:
 
 
 def in_order(revisions: Iterable[Object]) -> list[Object]:
-    """Return revisions, oldest first; equal numbers by creation time, then by name."""
+    """Return the revisions, oldest first; equal numbers are sorted by creation time, then by name."""
     return sorted(revisions, key=lambda each: (number_of(each), created_at(each), each.name))
 
 
 def equal_to(revision: Object, among: Iterable[Object]) -> list[Object]:
-    """Return those `among` that have the same data as `revision`."""
+    """Return those revisions in `among` that have the same data as `revision`."""
     data = data_of(revision)
     return [each for each in among if data_of(each) == data]
 
 
 class NewRevision(NamedTuple):
-    """A revision to create; `hash_label` is the label with its hash."""
+    """A revision to create; `hash_label` is the label that contains its hash."""
 
     owner: Owner
     number: int
@@ -97,7 +97,7 @@ class NewRevision(NamedTuple):
     hash_label: str
 
     def named(self, hash_: str) -> Object:
-        """Return the revision with the name for a hash."""
+        """Return the revision with the name that a hash gives."""
         metadata: dict[str, Any] = {
             "name": revision_name(self.owner.object.name, hash_),
             "namespace": self.owner.object.namespace,
@@ -111,7 +111,7 @@ class NewRevision(NamedTuple):
 
 
 def renumbered(revision: Object, number: int) -> Object:
-    """Return a revision with another number; the bytes of its data, which is immutable, are unchanged."""
+    """Return a revision with another number; the bytes of its data stay unchanged, because the data is immutable."""
     return revision.with_field("revision", number)
 
 

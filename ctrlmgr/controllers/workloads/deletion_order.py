@@ -33,7 +33,7 @@ _FIRST: Final = frozenset("-123456789")
 
 
 class _Ranked(NamedTuple):
-    """A pod with its sort keys; `plain` has the first five criteria."""
+    """A pod with its sort keys; `plain` has the keys of the first five criteria."""
 
     pod: Object
     plain: tuple[bool, int, bool, int, int]
@@ -59,9 +59,9 @@ def deletion_order(pods: Sequence[Object], related: Iterable[Object], now: int) 
 
 
 def deletion_cost(pod: Object) -> int:
-    """Return the deletion cost in a pod's annotation, 0 if it is not a 32-bit number."""
+    """Return the deletion cost in a pod's annotation; 0 if the value is not a 32-bit number."""
     text = pod.annotations.get(DELETION_COST, "")
-    if text != "0" and text[:1] not in _FIRST:  # no plus sign, no leading zero
+    if text != "0" and text[:1] not in _FIRST:  # Go accepts neither a plus sign nor a leading zero here.
         return 0
     try:
         cost = parse_int(text)
@@ -90,7 +90,10 @@ def _compare(one: _Ranked, other: _Ranked, now: int) -> int:
 
 
 def _younger(one: _Ranked, other: _Ranked, since: Callable[[_Ranked], int], now: int) -> int:
-    """Compare two different times: unknown first, then the later one, by the logarithm of ages."""
+    """Compare two different times: an unknown time is first, then the later one.
+
+    The logarithms of ages are compared.
+    """
     first, second = since(one), since(other)
     if not first or not second:
         return -1 if not first else 1

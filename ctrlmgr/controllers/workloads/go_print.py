@@ -1,8 +1,8 @@
 """Formats API types as Go does: go-spew's `%#v` with sorted keys, without methods, pointer addresses and capacities.
 
 Kubernetes hashes that text (`pkg/util/hash.DeepHashObject`, `dump.ForHash`), so names of ReplicaSets depend on every
-byte of it. `schema.published_schema` has the fields of Kubernetes 1.36 with their order and types. This module adds
-their Go names, and which structs are embedded.
+byte of that text. `schema.published_schema` contains the fields of Kubernetes 1.36 with their order and types. This
+module adds their Go names, and which structs are embedded.
 
     a struct                  {Name:(string)web Optional:(*bool)true …}
     a list, a map             ([]v1.EnvVar)[{…} {…}]    (map[string]string)map[app:web tier:db]
@@ -25,7 +25,7 @@ from ctrlmgr.controllers.workloads.go_quantity import GoQuantity, read
 from ctrlmgr.schema.published_schema import go_fields
 
 Print: TypeAlias = Callable[[Any], str]
-"""Formats a value, None for an absent one, without its type."""
+"""A function that formats a value without its type; the value None stands for an absent value."""
 
 _CORE: Final = "io.k8s.api.core.v1."
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -58,13 +58,13 @@ _NAMES: Final = {
     "chapAuthSession": "SessionCHAPAuth",
     "pdName": "PDName",
 }
-"""Go names of fields, by JSON name, if they are not just the JSON name with a capital letter."""
+"""The names of fields in Go, by JSON name, unless they are the JSON name with a capital letter."""
 _NAMES_IN: Final = {
     "PodSpec": {"serviceAccount": "DeprecatedServiceAccount"},
     "RBDVolumeSource": {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"},
     "GlusterfsVolumeSource": {"endpoints": "EndpointsName"},
 }
-"""The same for fields of one struct."""
+"""The names of fields in Go that apply to one struct only."""
 _NAMED: Final = ("LocalObjectReference", ("name",))
 _EMBEDDED: Final = {
     "EphemeralContainer": ("EphemeralContainerCommon", ("targetContainerName",)),
@@ -78,7 +78,7 @@ _EMBEDDED: Final = {
     "SecretProjection": _NAMED,
     "ConfigMapVolumeSource": _NAMED,
 }
-"""The embedded struct of a struct, and the JSON fields that it has, or (`_ALL_BUT`) does not have."""
+"""The struct that is embedded in a struct, and the JSON fields that it has or, with `_ALL_BUT`, does not have."""
 _ALL_BUT: Final = frozenset(("EphemeralContainer", "Volume"))
 
 _ZERO: Final = {"bool": "false", "int": "0", "int32": "0", "int64": "0", "float64": "0", "intstr.Type": "0"}
@@ -89,11 +89,13 @@ _LOCAL_ZONE: Final = (
     "{name:(string)UTC zone:([]time.zone)<nil> tx:([]time.zoneTrans)<nil> extend:(string) "
     "cacheStart:(int64)0 cacheEnd:(int64)0 cacheZone:(*time.zone)<nil>}"
 )
-"""`time.Local` in a container without a time zone, such as the official images; times from protobuf have it."""
+"""Go's `time.Local` in a container without a time zone, such as the official images. Times that are decoded from
+protobuf have it.
+"""
 
 
 def print_value(type_: str, value: Any) -> str:
-    """Format a value, decoded from JSON, of a Go type such as `v1.PodTemplateSpec`."""
+    """Format a value that was decoded from JSON as a value of a Go type, such as `v1.PodTemplateSpec`."""
     return f"({type_}){_printer(type_)(value)}"
 
 
@@ -116,7 +118,7 @@ def _printer(type_: str) -> Print:
 
 
 def _lazily(type_: str) -> Print:
-    """Return a printer that is created on first use, because types may be recursive."""
+    """Return a function that creates the printer when it is first used, because types may be recursive."""
     return lambda value: _printer(type_)(value)
 
 
@@ -157,7 +159,7 @@ def _struct(name: str, definition: str) -> Print:
     inner = _fields(inside)
     outside = [row for row in rows if row not in inside]
     rest = _fields(outside)
-    if rows.index(inside[0]) == 0:  # it is first, or last
+    if rows.index(inside[0]) == 0:  # The embedded struct is the first or the last field.
         return lambda value: f"{{{embedded}:(v1.{embedded}){inner(value)} {rest(value)[1:]}"
     return lambda value: f"{rest(value)[:-1]} {embedded}:(v1.{embedded}){inner(value)}}}"
 
@@ -173,7 +175,7 @@ def _fields(rows: list[tuple[str, str, str]]) -> Print:
 
 
 def _go_name(struct: str, field: str) -> str:
-    if field == "metadata":  # embedded, in every struct
+    if field == "metadata":  # TypeMeta is embedded in every struct.
         return "ObjectMeta"
     return _NAMES_IN.get(struct, {}).get(field) or _NAMES.get(field) or field[0].upper() + field[1:]
 

@@ -1,8 +1,8 @@
-"""The internal fields of Go's `resource.Quantity` after parsing, all of which template hashes contain.
+"""Computes the internal fields of Go's `resource.Quantity` after parsing, because template hashes contain all of them.
 
 Guarantees: `read` returns the fields that `ParseQuantity` of Kubernetes 1.36 sets (apimachinery's
-`pkg/api/resource/quantity.go`): which amounts are an int64 and which a decimal of any size, which keep their text, and
-their format. Kubernetes' clients parse amounts from JSON and from protobuf this way.
+`pkg/api/resource/quantity.go`): whether an amount is an int64 or a decimal of any size, whether its text is kept, and
+its format. Kubernetes' clients parse amounts from JSON and from protobuf in this way.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from typing import Final, NamedTuple
 from ctrlmgr.api.quantity import BINARY, DECIMAL, PATTERN, exponent_of, keeps_text
 
 _FINEST: Final = 9
-"""Maximum decimal places in Go."""
+"""The maximum number of decimal places in Go."""
 _LARGEST: Final = 2**63 - 1
 _WORD: Final = 2**64
-"""The base of the digits of a `big.Int`."""
+"""The base of the digits in Go's `big.Int`."""
 
 
 class Decimal(NamedTuple):
-    """An `inf.Dec`: `unscaled` / 10^`scale`."""
+    """Go's `inf.Dec`: the number `unscaled` / 10^`scale`."""
 
     unscaled: int
     scale: int
 
 
 class GoQuantity(NamedTuple):
-    """The fields of a Quantity: `value` * 10^`scale`, or `decimal` where there is one."""
+    """The fields of a Quantity; its amount is `decimal`, or if there is none, `value` * 10^`scale`."""
 
     value: int = 0
     scale: int = 0
     decimal: Decimal | None = None
     text: str = ""
-    """The text, kept if it is canonical."""
+    """The text of the quantity, which Go keeps if it is canonical."""
     format: str = ""
 
     def __str__(self) -> str:
-        """Format it as go-spew's `%#v` does."""
+        """Format the quantity as go-spew's `%#v` does."""
         return (
             f"{{i:(resource.int64Amount){{value:(int64){self.value} scale:(resource.Scale){self.scale}}} "
             f"d:(resource.infDecAmount){{Dec:(*inf.Dec){_printed(self.decimal)}}} "
@@ -64,7 +64,7 @@ def read(text: str) -> GoQuantity:
 
 
 def _quick(whole: str, fraction: str, suffix: str) -> tuple[int, int] | None:
-    """Return amount and power of ten of a quantity that Go stores as int64, else None."""
+    """Return the amount and the power of ten of a quantity that Go stores as int64; None for any other quantity."""
     if suffix in BINARY:
         factor, scale = 1 << BINARY[suffix], 0
         room = -1 if fraction else 15 - len(whole) - BINARY[suffix] * 3 // 10 - 1
@@ -77,7 +77,10 @@ def _quick(whole: str, fraction: str, suffix: str) -> tuple[int, int] | None:
 
 
 def _decimal(whole: str, fraction: str, suffix: str) -> Decimal:
-    """Return an amount of any size without its sign, rounded up to billionths; a binary one is at most 2^63-1."""
+    """Return an amount of any size without its sign, rounded up to billionths.
+
+    An amount with a binary suffix is at most 2^63-1.
+    """
     unscaled, scale = int(whole + fraction or "0"), len(fraction)
     if suffix in BINARY:
         unscaled <<= BINARY[suffix]
@@ -90,7 +93,7 @@ def _decimal(whole: str, fraction: str, suffix: str) -> Decimal:
 
 
 def rounded_up(amount: Decimal, scale: int) -> Decimal:
-    """Return an amount rounded to `scale` decimal places, away from 0 (`inf.Dec.Round`, `RoundUp`)."""
+    """Return an amount rounded to `scale` decimal places, away from 0 (`inf.Dec.Round` with `RoundUp`)."""
     if not amount.unscaled:
         return amount
     if scale >= amount.scale:

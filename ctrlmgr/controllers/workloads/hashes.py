@@ -1,4 +1,4 @@
-"""Hashes in generated names: of pod templates, and of revisions.
+"""Computes the hashes in generated names: those of pod templates, and those of revisions.
 
 Guarantees: `template_hash` and `revision_hash` are byte for byte those of kube-controller-manager 1.36
 (`pkg/controller/controller_utils.go`, `ComputeHash`; `pkg/controller/history/controller_history.go`,
@@ -18,7 +18,7 @@ from ctrlmgr.controllers.workloads.go_print import print_value
 _OFFSET: Final = 2166136261
 _PRIME: Final = 16777619
 _LONGEST_REMEMBERED: Final = 16 * 1024
-"""Maximum bytes of a template whose hash is cached."""
+"""The maximum size of a template whose hash is cached, in bytes."""
 _MASK: Final = 2**32 - 1
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
 """The alphabet of generated names: no vowels and no similar characters, so that no words occur (`rand.alphanums`)."""
@@ -44,12 +44,12 @@ def fnv1_32(data: bytes) -> int:
 
 
 def safe_encoded(text: str) -> str:
-    """Encode `text`, byte by byte, in the alphabet of generated names (`rand.SafeEncodeString`)."""
+    """Encode each byte of `text` in the alphabet of generated names (`rand.SafeEncodeString`)."""
     return "".join(_SAFE[byte % len(_SAFE)] for byte in text.encode())
 
 
 def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
-    """Return the hash of a stored PodTemplateSpec; `collisions` is the owner's collisionCount."""
+    """Return the hash of a stored PodTemplateSpec; `collisions` is the `collisionCount` of the owner."""
     written = _encode(template)
     return (_template_hash if len(written) <= _LONGEST_REMEMBERED else _template_hash.__wrapped__)(written, collisions)
 
@@ -63,5 +63,5 @@ def _template_hash(template: bytes, collisions: int | None) -> str:
 
 
 def revision_hash(data: bytes, collisions: int | None) -> str:
-    """Return the hash of a ControllerRevision's data, as JSON; `collisions` is the owner's collisionCount."""
+    """Return the hash of a ControllerRevision's data (JSON); `collisions` is the `collisionCount` of the owner."""
     return safe_encoded(str(fnv1_32(data if collisions is None else data + str(collisions).encode())))

@@ -1,4 +1,4 @@
-"""Numbers of pods that a spec gives as a number or a percentage (`pkg/util/intstr` and its users)."""
+"""Computes numbers of pods that a spec contains as a number or a percentage (`pkg/util/intstr` and its users)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
 
 
 class Fenceposts(NamedTuple):
-    """How many additional and how many unavailable pods a rollout may have; never both 0."""
+    """The number of additional pods and of unavailable pods that a rollout may have; never both 0."""
 
     surge: int
     unavailable: int
 
 
 def fenceposts(max_surge: int | str | None, max_unavailable: int | str | None, desired: int) -> Fenceposts:
-    """Return the limits of a rollout: surge is rounded up, unavailability down (`ResolveFenceposts`).
+    """Return the limits of a rollout; the surge is rounded up, the unavailable pods down (`ResolveFenceposts`).
 
     If both are 0, one pod may be unavailable, because percentages of small numbers must not stop a rollout.
     """

@@ -1,8 +1,8 @@
 """Maps the changes of dependents to the owners to reconcile.
 
 Guarantees, those of the handlers in Kubernetes' controllers (`addPod`, `updatePod`, `deletePod` and similar):
-- A change affects the dependent's controller, and its previous one.
-- An orphan affects all owners that select it: when it is created, when its labels change, when it is released.
+- A change affects the owner that controls the dependent, and the owner that controlled it before.
+- An orphan affects all owners that select it when it is created, when its labels change, and when it is released.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ class DependentChanges:
     def __init__(
         self, owners: Lister, group: str, kind: str, selects: Callable[[Object, Object], bool] | None = None
     ) -> None:
-        """Read `owners`, objects of `kind` in `group`; `selects` says whether one selects an orphan (None: never)."""
+        """Read owners from `owners`; they are objects of `kind` in `group`.
+
+        `selects` says whether an owner selects an orphan; if it is None, no owner does.
+        """
         self._owners = owners
         self._group = group
         self._kind = kind
         self._selects = selects
 
     def __call__(self, change: Change) -> Iterable[Key]:
-        """Return the keys of the affected owners; returns quickly if there are no owners."""
+        """Return the keys of the owners that a change affects; if there are no owners, this returns immediately."""
         return self._changed(change) if len(self._owners) else ()
 
     def _changed(self, change: Change) -> Iterator[Key]:

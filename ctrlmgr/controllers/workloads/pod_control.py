@@ -2,9 +2,9 @@
 
 Guarantees, Kubernetes' (`pkg/controller/controller_utils.go`, `RealPodControl`):
 - A pod has its template's labels, annotations and finalizers, and its owner as controller.
-- Each creation and deletion, and each failure, is an Event on the owner: `SuccessfulCreate`, `FailedCreate`,
-  `SuccessfulDelete`, `FailedDelete`. In a terminating namespace, failed creations cause no Event.
-- Many pods are created with slow start: 1, 2, 4 … per batch, and no further batch after a failure.
+- Each creation and deletion, and each failure, is recorded as an Event on the owner: `SuccessfulCreate`,
+  `FailedCreate`, `SuccessfulDelete`, `FailedDelete`. In a terminating namespace, failed creations cause no Event.
+- Many pods are created with a slow start, in batches of 1, 2, 4 …; after a failure no further batch is started.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ NOT_DELETED: Final = "FailedDelete"
 
 
 def name_prefix(owner: str) -> str:
-    """Return the prefix of the generated names of an owner's pods: its name and a dash, if that is valid."""
+    """Return the prefix of the generated names of an owner's pods: the owner's name and a dash, if that is valid."""
     prefix = f"{owner}-"
     return owner if subdomain_name(prefix, True) else prefix
 
 
 def pod_from_template(template: Mapping[str, Any], owner: Owner, **metadata: Any) -> dict[str, Any]:
-    """Return a pod from a template; `metadata` fields override the default `generateName`."""
+    """Return a pod from a template; the fields in `metadata` replace the default `generateName`."""
     given = template.get("metadata") or {}
     kept = {key: given[key] for key in ("labels", "annotations", "finalizers") if given.get(key)}
     return {
@@ -51,7 +51,10 @@ def pod_from_template(template: Mapping[str, Any], owner: Owner, **metadata: Any
 
 
 def slow_start(count: int, first: int = 1) -> Iterator[int]:
-    """Yield the size of each batch: `first`, then doubling, `count` in total."""
+    """Yield the size of each batch.
+
+    The first is `first`, each later one is twice as large, and their sum is `count`.
+    """
     size = first
     while count > 0:
         batch = min(size, count)
@@ -63,8 +66,8 @@ def slow_start(count: int, first: int = 1) -> Iterator[int]:
 def in_batches(count: int, act: Callable[[int], object], at_once: int = 1) -> tuple[int, CtrlmgrError | None]:
     """Call `act` with 0 … `count` - 1 in a slow start; return the number of successes, and the first error.
 
-    A batch is always completed; after one with a failure there is no other. `at_once` calls run concurrently in
-    threads, so that the log commits their writes together.
+    A batch is always completed; after a batch with a failure, no further batch is started. `at_once` calls run
+    concurrently in threads, so that the log commits their writes together.
     """
     succeeded, at = 0, 0
     for batch in slow_start(count):
@@ -113,7 +116,10 @@ class PodControl:
         return created
 
     def delete(self, pod: Object) -> None:
-        """Delete a pod, which may already be deleted; raises other errors of `EngineClient.delete`."""
+        """Delete a pod.
+
+        A pod that is already deleted is not an error; raises the other errors of `EngineClient.delete`.
+        """
         try:
             self._client.delete(pod)
         except NotFound:

@@ -18,7 +18,7 @@ REPLICATION_CONTROLLERS: Final = Resource("", "replicationcontrollers")
 
 
 class ReplicaSetSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The spec of either kind; a ReplicationController's `selector` is a map of labels."""
+    """The spec of a ReplicaSet or ReplicationController; the `selector` of the latter is a map of labels."""
 
     replicas: int | None = None
     min_ready_seconds: int = 0
@@ -27,7 +27,7 @@ class ReplicaSetSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReplicaSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status of either kind."""
+    """The status of a ReplicaSet or ReplicationController."""
 
     replicas: int = 0
     fully_labeled_replicas: int = 0
@@ -39,7 +39,7 @@ class ReplicaSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReplicaSet(msgspec.Struct, frozen=True, dict=True):
-    """An object of either kind; `dict` allows cached properties."""
+    """A ReplicaSet or ReplicationController; `dict` allows cached properties."""
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()

@@ -9,17 +9,17 @@ Condition: TypeAlias = "dict[str, Any]"
 
 
 def condition_of(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Mapping[str, Any] | None:
-    """Return the condition of a type, None if there is none."""
+    """Return the condition of this type, None if there is none."""
     return next((each for each in conditions or () if each["type"] == type_), None)
 
 
 def without(conditions: Iterable[Condition] | None, type_: str) -> list[Condition]:
-    """Return the conditions without the one of a type."""
+    """Return the conditions without the condition of this type."""
     return [each for each in conditions or () if each["type"] != type_]
 
 
 def with_condition(conditions: Iterable[Condition] | None, new: Mapping[str, Any]) -> list[Condition]:
-    """Return the conditions with `new` at the end; unchanged if its status and reason are set already.
+    """Return the conditions with `new` at the end; they are unchanged if they contain its status and reason already.
 
     The transition time is kept if the status is unchanged.
     """

@@ -108,11 +108,11 @@ _computation_seconds = Histogram(
 NONE: Final = "none"
 INTERNAL: Final = "internal"
 SPEC: Final = "spec"
-"""The error label: none, an internal error, or an error in the autoscaler's spec."""
+"""The value of the label `error`: none, an internal error, or an error in the autoscaler's spec."""
 
 
 class DecisionMetrics:
-    """The metrics of one autoscaling pass, which starts when this is created."""
+    """The metrics of one autoscaling pass; the pass begins when an instance is created."""
 
     def __init__(self, clock: Clock) -> None:
         """Measure durations with `clock`."""
@@ -120,7 +120,10 @@ class DecisionMetrics:
         self._began = self._last = clock.monotonic()
 
     def computed(self, metric_type: str, current: int, wanted: int | None, error: str = NONE) -> None:
-        """Count one metric, which proposes `wanted` replicas instead of `current`; None if it was unavailable."""
+        """Record one metric, which proposes `wanted` replicas instead of `current`.
+
+        If the metric was unavailable, `wanted` is None.
+        """
         labels = (_action(current, wanted), error, metric_type)
         now = self._clock.monotonic()
         _computations.labels(*labels).inc()
@@ -128,7 +131,7 @@ class DecisionMetrics:
         self._last = now
 
     def decided(self, current: int, wanted: int | None, error: str = NONE) -> None:
-        """Count the whole pass."""
+        """Record the result and duration of the whole pass."""
         labels = (_action(current, wanted), error)
         _reconciliations.labels(*labels).inc()
         _reconciliation_seconds.labels(*labels).observe(self._clock.monotonic() - self._began)
@@ -141,7 +144,10 @@ def _action(current: int, wanted: int | None) -> str:
 
 
 def note_sorting(ready_ages: Iterable[int], chosen_ages: Iterable[int]) -> None:
-    """Record the ratio of the ages of ready pods chosen for deletion to the youngest ready pod's age; any one unit."""
+    """Record the ratio of the ages of the ready pods chosen for deletion to the age of the youngest ready pod.
+
+    All ages have the same unit, which may be any.
+    """
     youngest = min(ready_ages, default=0)
     if youngest > 0:
         for age in chosen_ages:
