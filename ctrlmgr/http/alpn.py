@@ -1,6 +1,7 @@
-"""A new TLS connection: selects its HTTP version from the handshake.
+"""Selects the HTTP version of a new TLS connection from the handshake.
 
-Guarantees: the protocol is the one that the handshake negotiated (ALPN, RFC 7301), or HTTP/1 if it negotiated none.
+Guarantees: the protocol is the one that the handshake negotiated (ALPN, RFC 7301), or HTTP/1.1 if the handshake
+negotiated no protocol.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from ctrlmgr.http.tls_context import HTTP2
 
 
 class AlpnProtocol(asyncio.BufferedProtocol):
-    """The protocol of a transport until its handshake ends. A `Connection` or an `Http2Connection` then replaces it."""
+    """The asyncio protocol of a transport until its handshake ends; it is then replaced.
+
+    The replacement is an HTTP/1.1 or an HTTP/2 connection.
+    """
 
     __slots__ = ("_context",)
 
     def __init__(self, context: ServerContext) -> None:
-        """Create connections with `context`."""
+        """Create a protocol whose connections get `context`."""
         self._context = context
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # streams only

@@ -1,10 +1,9 @@
 """The common part of all connections: a transport with timeouts for slow, idle and expired clients.
 
 Guarantees:
-- A client that reads nothing of its pending output for `Bounds.write_timeout` seconds is disconnected.
-- A client certificate that expires ends its connection. This module verifies nothing else of it.
-- A closing connection is dropped `Bounds.linger` seconds after its client has stopped reading, or at once if the
-  connection has been idle for longer.
+- A client that reads none of its pending output for `Bounds.write_timeout` seconds is disconnected. - If a client
+  certificate expires, its connection is closed. This module checks only the expiry. - A closing connection is dropped
+  `Bounds.linger` seconds after the client has stopped reading, or at once if it has been idle for longer.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from ctrlmgr.http.size_limits import Bounds
 log = structlog.get_logger(__name__)
 
 _FLUSH = 0.05
-"""Seconds until a closing connection is dropped whose client read its last answer long ago."""
+"""Seconds until a closing connection is dropped, if the client read its last answer long ago."""
 _LONGEST = 86_400.0
-"""Maximum seconds of a timer; a later one is set in steps."""
+"""Maximum seconds of a timer; a longer timer is set in steps."""
 
 
 class _Gone(asyncio.Transport):
-    """Replaces the transport of a lost connection: it accepts all calls and does nothing."""
+    """Replaces the transport of a lost connection; accepts all calls and does nothing."""
 
     def is_closing(self) -> bool:
         return True
@@ -82,13 +81,13 @@ class BaseConnection(asyncio.BufferedProtocol):
     )
 
     def __init__(self, context: ServerContext) -> None:
-        """Create a connection of a server."""
+        """Create a connection of the server with this `context`."""
         self.is_paused = False
         """Whether the client is behind with reading."""
         self.peer = ""
         """The client's address; empty if it has none."""
         self.certificates: Sequence[bytes] = ()
-        """The client's certificates (DER), its own first; not yet verified."""
+        """The client's certificates (DER), the client's own first; not yet verified."""
         self._context = context
         self._transport: asyncio.Transport
         self._certificate: Mapping[str, Any] | None = None
@@ -108,7 +107,7 @@ class BaseConnection(asyncio.BufferedProtocol):
 
     @property
     def idle_for(self) -> float:
-        """For how many seconds nothing has been under way; 0 while something is."""
+        """The seconds since the last request has ended; 0 while a request is running."""
         return self._idleness.waited
 
     @abstractmethod
@@ -125,12 +124,12 @@ class BaseConnection(asyncio.BufferedProtocol):
 
     @abstractmethod
     def _cut_off(self) -> None:
-        """Abort streams, and close after the other requests: the client's certificate has expired."""
+        """Abort streams, and close after the other requests, because the client's certificate has expired."""
 
     # Methods that the transport calls.
 
     def _made(self, transport: asyncio.Transport, unread: int) -> None:
-        """Attach the transport; with `unread` pending bytes, the client counts as not reading."""
+        """Attach the transport; if it has more than `unread` pending bytes, the client counts as not reading."""
         self._transport = transport
         self._context.connections.add(self)
         self._certificate = transport.get_extra_info("peercert") or None
@@ -143,16 +142,16 @@ class BaseConnection(asyncio.BufferedProtocol):
         self._time_head()
 
     def _lost(self) -> None:
-        """Detach the transport, at the end."""
+        """Detach the transport when the connection is lost."""
         self._context.connections.discard(self)
         for timer in (self._head_timer, self._write_timer, self._expiry):
             if timer is not None:
                 timer.cancel()
         self._idleness.close()
-        self._transport = _GONE  # uvloop's transport refers to this object and to large buffers
+        self._transport = _GONE  # uvloop's transport refers to this object and to large buffers, so drop the reference
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the shared buffer."""
+        """Return the buffer that all connections share."""
         return self._context.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -160,7 +159,7 @@ class BaseConnection(asyncio.BufferedProtocol):
         self.receive(bytes(self._context.buffer[:nbytes]))
 
     def eof_received(self) -> None:
-        """Let the transport close: a client that sends no more is not waited for."""
+        """Let the transport close when the client sends no more."""
 
     def pause_writing(self) -> None:
         """Note that the client does not read, and start the write timeout."""
@@ -188,7 +187,7 @@ class BaseConnection(asyncio.BufferedProtocol):
 
     @property
     def bounds(self) -> Bounds:
-        """The limits of a client."""
+        """The limits that apply to a client."""
         return self._context.bounds
 
     @property
@@ -263,7 +262,7 @@ class BaseConnection(asyncio.BufferedProtocol):
         if expires:
             left = ssl.cert_time_to_seconds(str(expires)) - self._context.clock.now() / 1_000_000
             if left < 0:
-                return  # it was never valid
+                return  # the certificate was never valid
             self._expiry = self.loop.call_later(min(left, _LONGEST), self._expire, left > _LONGEST)
 
     def _expire(self, is_early: bool) -> None:
@@ -273,7 +272,7 @@ class BaseConnection(asyncio.BufferedProtocol):
             self._cut_off()
 
     def _end_idleness(self) -> None:
-        """Close an idle connection, even if its last answer has not been read."""
+        """Close an idle connection, even if the client has not read its last answer."""
         if self._transport.get_write_buffer_size():
             self._transport.abort()
         elif not self._transport.is_closing():
@@ -287,7 +286,8 @@ class BaseConnection(asyncio.BufferedProtocol):
     def _drop_soon(self) -> None:
         """Ensure that a closing connection ends, because TLS would wait for the client's reply.
 
-        An idle client, such as one in a connection pool, does not read and so does not reply.
+        An idle client, such as a client with a connection pool, does not read from the connection and so does not
+        reply.
         """
         if self._transport.is_closing():
             unread = self._transport.get_write_buffer_size()
@@ -295,7 +295,7 @@ class BaseConnection(asyncio.BufferedProtocol):
             self.loop.call_later(_FLUSH if has_read else self.bounds.linger, self._drop, unread)
 
     def _drop(self, unread: int) -> None:
-        """Drop the connection, unless its client has read more since `unread` bytes were pending."""
+        """Drop the connection, unless the client has read some of the `unread` bytes that were pending."""
         left = self._transport.get_write_buffer_size()
         if left < unread:
             self.loop.call_later(self.bounds.linger, self._drop, left)

@@ -1,15 +1,15 @@
-"""A budget of bytes that may be held at the same time."""
+"""A budget that limits the number of bytes held at the same time."""
 
 from __future__ import annotations
 
 
 class Budget:
-    """Counts bytes that are held. Used on the event loop only."""
+    """Counts the bytes that are held in memory. Used on the event loop only."""
 
     __slots__ = ("_most", "held")
 
     def __init__(self, most: int) -> None:
-        """Allow `most` bytes."""
+        """Create a budget of `most` bytes."""
         self._most = most
         self.held = 0
         """Bytes that are held now."""

@@ -1,9 +1,9 @@
-"""Accepts any client certificate in the TLS handshake; each request verifies it later.
+"""Accepts any client certificate in the TLS handshake; the certificate is verified later, at each request.
 
 Guarantees:
 - A handshake never fails because a client's certificate is expired or from an unknown authority. As with
-  kube-apiserver, such a client may still have a token, and is answered 401 without one. The handshake proves that the
-  client has the certificate's key.
+  kube-apiserver, such a client may still have a token; without a token, its requests get a 401 answer. The handshake
+  proves that the client has the certificate's key.
 - This module does not determine the certificate's user; see `authn.client_certificate_authenticator`.
 
 Python's `ssl` either requests no certificate, or refuses the handshake. OpenSSL allows a callback for the verification
@@ -32,20 +32,20 @@ def _accept(store: int | None, argument: int | None) -> int:
 
 
 _take = _Callback(_accept)
-"""A global, because OpenSSL calls it for as long as the process lives."""
+"""This callback is a global, because OpenSSL may call it until the process exits."""
 
 
 def take_any_certificate(context: ssl.SSLContext) -> bool:
-    """Configure `context` to request a certificate and accept any, or none; return whether that worked.
+    """Configure `context` to request a certificate and to accept any certificate or none; return whether that worked.
 
-    If not, it accepts certificates of the loaded authorities only.
+    If it did not work, the context accepts only certificates of the loaded authorities.
     """
     context.verify_mode = ssl.CERT_OPTIONAL
     try:
-        library = ctypes.CDLL(_ssl.__file__)  # finds the library that the module is linked to
+        library = ctypes.CDLL(_ssl.__file__)  # finds the OpenSSL library to which the module is linked
         set_callback = library.SSL_CTX_set_cert_verify_callback
     except (AttributeError, OSError) as error:
-        log.warning("client certificates of unknown authorities end the handshake", reason=str(error))
+        log.warning("client certificates of unknown authorities end the TLS handshake", reason=str(error))
         return False
     set_callback.argtypes = [ctypes.c_void_p, _Callback, ctypes.c_void_p]
     set_callback.restype = None
@@ -54,7 +54,7 @@ def take_any_certificate(context: ssl.SSLContext) -> bool:
 
 
 def presented_certificates(connection: ssl.SSLObject | None) -> Sequence[bytes]:
-    """Return the client's certificates (DER), its own first; none without TLS or a certificate."""
+    """Return the client's certificates (DER), the client's own first; empty without TLS or without a certificate."""
     own = connection.getpeercert(binary_form=True) if connection is not None else None
     if connection is None or own is None:
         return ()
@@ -68,7 +68,7 @@ def _pointer(context: ssl.SSLContext) -> int:
 
 
 def _chain(connection: ssl.SSLObject) -> tuple[bytes, ...]:
-    """Return the whole chain. Before Python 3.13, only the private `_sslobj` provides it."""
+    """Return the whole certificate chain. Before Python 3.13, only the private `_sslobj` provides the chain."""
     within: Any = connection if hasattr(connection, "get_unverified_chain") else getattr(connection, "_sslobj", None)
     found = within.get_unverified_chain() if within is not None else None
     return tuple(each if isinstance(each, bytes) else each.public_bytes(_ssl.ENCODING_DER) for each in found or ())

@@ -1,8 +1,8 @@
-"""Starts coroutines immediately: one that never waits needs no task and no turn of the event loop.
+"""Starts coroutines immediately, so a coroutine that never waits needs no task and no turn of the event loop.
 
-Guarantees: a coroutine behaves as in a task, in the same order. Until it first waits it runs within `start`, so it must
-not use its current task there (`asyncio.timeout` and task groups do). Python 3.12 has this as
-`asyncio.eager_task_factory`.
+Guarantees: a coroutine behaves as in a task, in the same order. Until the coroutine first waits, it runs within
+`start`, so it must not use the current task (`asyncio.timeout` and task groups do). In Python 3.12,
+`asyncio.eager_task_factory` does the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
-    """Run `work` until it waits. Return the task that continues it, or None if it has ended.
+    """Run `work` until it waits; return the task that continues `work`, or None if `work` has ended.
 
     Raises the errors that `work` raises before it waits.
     """

@@ -1,12 +1,10 @@
 """One request and its answer: the interface between the server and the application.
 
-Guarantees:
-- A body is read only as far as the application asks, and never beyond its limit. A client that waits for 100 Continue
-  receives it only then.
-- A body that is read in pieces (`piece`) holds at most `Bounds.unread_bytes` that the application has not read, plus
-  one read of the connection. The client waits meanwhile.
-- There is exactly one answer: whole (`answer`), in pieces (`begin`), or another protocol (`switch`). Output after the
-  client has disconnected is dropped.
+Guarantees: - A body is read only if the application asks for it, and never beyond the limit. The server sends 100
+Continue only then. - If a body is read in pieces (`piece`), at most `Bounds.unread_bytes` and one read of the
+connection are in memory. If more is pending, the client must wait. - A request has exactly one answer: whole
+(`answer`), in pieces (`begin`), or a switch to another protocol (`switch`). Output after the client has disconnected is
+dropped.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ class Wire(Outlet, Protocol):
         """Send 100 Continue."""
 
     def answer(self, exchange: Exchange, code: int, headers: Sequence[Header], body: bytes, own: Header | None) -> None:
-        """Write a whole answer. The method adds its length; `own` is an additional header."""
+        """Write a whole answer, with the header for its length; `own` is an additional header."""
 
     def begin(self, exchange: Exchange, code: int, headers: Sequence[Header], length: int | None) -> Framing:
         """Write the head of an answer whose body follows; `length` is its size in bytes, None if unknown."""
@@ -79,7 +77,7 @@ class Wire(Outlet, Protocol):
 
 
 class Switch(Protocol):
-    """A connection that can switch to another protocol after its current request. Used on the event loop only."""
+    """A connection that can switch to another protocol after the current request. Used on the event loop only."""
 
     def switch(self, headers: Sequence[Header]) -> Side:
         """Write 101 Switching Protocols with these headers, and return the connection for raw bytes."""
@@ -117,14 +115,14 @@ class Exchange:
     )
 
     def __init__(self, head: Head, wire: Wire, bounds: Bounds) -> None:
-        """Hold the request with this head; answer it on `wire`."""
+        """Create the exchange of the request with this head; its answer is written to `wire`."""
         self.method = head.method
         self.path = head.path
         """The path as it was sent, with escapes."""
         self.query = head.query
-        """The query without the question mark; empty if there is none."""
+        """The query without the question mark; empty if the request has no query."""
         self.headers = head.headers
-        """The headers in order, names in lower case, without Content-Length."""
+        """The headers in their order, with names in lower case, without Content-Length."""
         self.length = head.length
         """The Content-Length in bytes; None if it was not sent."""
         self.version = head.version
@@ -140,9 +138,9 @@ class Exchange:
         self.is_lost = False
         """Whether the client has disconnected or sent a malformed body."""
         self.stream: Stream | None = None
-        """The body of the answer, if it is written in pieces."""
+        """The stream for the body of the answer, if the body is written in pieces."""
         self.switching: Switch | None = None
-        """The connection, if the client asks to switch protocols (RFC 9110, section 7.8)."""
+        """The connection, if the client asks to switch to another protocol (RFC 9110, section 7.8)."""
         self.side: Side | None = None
         """The connection for raw bytes, after the switch."""
         self._wire = wire
@@ -151,7 +149,7 @@ class Exchange:
         self._body = bytearray()
         self._allowed = bounds.unread_bytes
         self._has_ended = False
-        self._held = 0  # reserved bytes of the head
+        self._held = 0  # bytes that are reserved for the head
         self._is_refused = False
         self._on_lost: Callable[[], object] | None = None
         self._reserved = 0
@@ -173,7 +171,7 @@ class Exchange:
         return self._has_ended
 
     async def body(self, limit: int, patience: float) -> bytes:
-        """Return the body of at most `limit` bytes; wait for it up to `patience` seconds.
+        """Return the body, which may have at most `limit` bytes; wait for it up to `patience` seconds.
 
         Raises `BodyTooLarge`, `BodyTooSlow`, `TooManyBodies`, or `Disconnected`.
         """
@@ -195,7 +193,7 @@ class Exchange:
         return taken
 
     def _go_ahead(self) -> None:
-        """Ask a client that waits for 100 Continue for the body."""
+        """Send 100 Continue if the client waits for that before it sends the body."""
         if self._expects and not self.is_lost:
             self._expects = False
             self._wire.go_ahead()
@@ -207,7 +205,7 @@ class Exchange:
         """
         self._go_ahead()
         if not (self._body or self._has_ended or self.is_lost or self._is_refused):
-            self._allowed = 0  # the first bytes wake the task
+            self._allowed = 0  # the first bytes of the body wake the task
             self._wire.resume_reading()
             await self._waited(patience)
             self._allowed = self._bounds.unread_bytes
@@ -223,11 +221,11 @@ class Exchange:
 
     @property
     def may_have_body(self) -> bool:
-        """Whether the request has a body, or may have one that has not arrived."""
+        """Whether the request has a body, or may have a body that has not arrived yet."""
         return bool(self.length or self._body or not self._has_ended)
 
     def answer(self, code: int, headers: Sequence[Header], body: bytes, own: Header | None = None) -> None:
-        """Write a whole answer, head and body. The method adds its length; `own` is an additional header."""
+        """Write a whole answer (head and body), with the header for its length; `own` is an additional header."""
         self._begin()
         if not self.is_lost:
             self._wire.answer(self, code, headers, body, own)
@@ -257,7 +255,7 @@ class Exchange:
         return self.side
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
-        """Call `call` when the client disconnects, or now if it has. None: call nothing."""
+        """Call `call` when the client disconnects, or now if it has disconnected. None cancels an earlier call."""
         self._on_lost = call
         if self.is_lost and call is not None:
             call()
@@ -269,9 +267,9 @@ class Exchange:
 
     def _begin(self) -> None:
         if self.is_begun:
-            raise RuntimeError("a request is answered once")
+            raise RuntimeError("a request has only one answer")
         self.is_begun = True
-        if self._expects:  # the client may still send the body, so the next bytes are ambiguous
+        if self._expects:  # the client may still send the body, so the next bytes could be body or request
             self.keep_alive = False
 
     def _finish(self) -> None:
@@ -282,7 +280,7 @@ class Exchange:
     # Methods that the connection calls.
 
     def hold_head(self, head: Head) -> bool:
-        """Reserve the memory of a long head; return False if that exceeds a budget. Call it once."""
+        """Reserve the memory of a long head; return False if that exceeds a budget. Must be called only once."""
         cost = head.cost
         if cost <= self._bounds.short_head:
             return True
@@ -292,14 +290,14 @@ class Exchange:
         return True
 
     def forget_head(self) -> None:
-        """Release a long head after the application has ended; the answer may still wait for its reader."""
+        """Release the memory of a long head when the application has ended; the client may still read the answer."""
         if self._held:
             self._wire.release_head(self._held)
             self._held = 0
             self.headers, self.path, self.query = HeaderLines(), b"", b""
 
     def receive(self, piece: bytes) -> None:
-        """Add a part of the body; after the answer it is ignored."""
+        """Add a part of the body; ignore the part if the request has been answered."""
         if self.is_answered or self.is_lost or self._is_refused:
             return
         self._body += piece
@@ -345,7 +343,7 @@ class Exchange:
             self._reserved = 0
 
     async def _change(self, patience: float) -> None:
-        """Wait until the body is complete, too large, lost or stalled, or `patience` seconds have passed."""
+        """Wait until the body is complete, too large, lost or stalled, or until `patience` seconds have passed."""
         left, had = patience, len(self._body)
         while await self._waited(min(left, self._bounds.body_pause)):
             left -= self._bounds.body_pause
@@ -355,7 +353,7 @@ class Exchange:
             had += came
 
     async def _waited(self, seconds: float) -> bool:
-        """Wait for a change of the body; return True if the time has passed without one."""
+        """Wait for a change of the body; return True if the body has not changed within the time."""
         loop = asyncio.get_running_loop()
         self._waiting = loop.create_future()
         timer = loop.call_later(seconds, self._give_up)

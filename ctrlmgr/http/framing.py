@@ -1,6 +1,6 @@
 """Encodes HTTP/1.1 answers (RFC 9112): status lines, heads, chunks.
 
-Guarantees: a header's value cannot add lines to a head. An answer that must not have a body has no length.
+Guarantees: the value of a header cannot add lines to a head. An answer that must not have a body has no Content-Length.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 _CLOSE = b"connection: close\r\n"
 _MOST_REMEMBERED = 8
-"""Maximum number of headers of a head that is cached: many warnings rarely repeat."""
+"""Maximum number of headers of a cached head; an answer with many Warning headers rarely repeats."""
 _CHUNKED = b"transfer-encoding: chunked\r\n"
 
 
@@ -30,13 +30,16 @@ def has_body(code: int) -> bool:
 
 
 def chunk(body: bytes) -> bytes:
-    """Encode a part of a body as a chunk (RFC 9112, section 7.1). It must not be empty, because that ends the body."""
+    """Encode a part of a body as a chunk (RFC 9112, section 7.1).
+
+    The part must not be empty, because an empty chunk ends the body.
+    """
     return b"%x\r\n%b\r\n" % (len(body), body)
 
 
-@lru_cache(maxsize=4)  # several watchers receive the same chunks
+@lru_cache(maxsize=4)  # cached, because several watchers receive the same chunks
 def unchunked(chunks: bytes) -> bytes:
-    """Return the content of consecutive chunks that `chunk` has made."""
+    """Return the content of consecutive chunks that `chunk` has encoded."""
     parts: list[bytes] = []
     at = 0
     while at < len(chunks):
@@ -58,7 +61,7 @@ def whole(
     keep_alive: bool,
     head_only: bool,
 ) -> bytes:
-    """Return an encoded answer; for a HEAD only its head, with the length of the body.
+    """Return an encoded answer; for a HEAD request, only the head of the answer, with the length of the body.
 
     `own` is a header that differs in each answer. The other headers are encoded once and cached.
     """
@@ -76,18 +79,18 @@ def beginning(code: int, date: Header, headers: Sequence[Header], *, keep_alive:
 
 
 def switching_protocols(headers: Sequence[Header]) -> bytes:
-    """Return the head of an answer after which the connection speaks another protocol."""
+    """Return the head of an answer after which the connection uses another protocol."""
     return b"%b%b\r\n" % (_status_line(101), b"".join(map(_line, headers)))
 
 
 def _head(code: int, date: Header, headers: tuple[Header, ...], keep_alive: bool) -> bytes:
-    """Return the head of an answer without its last line. The date changes every second and is not cached."""
+    """Return the head of an answer without its last line. Only the date changes every second and is not cached."""
     return b"%b%b%b%b" % (_status_line(code), _line(date), _lines(headers), b"" if keep_alive else _CLOSE)
 
 
 @memoized(entries=256, longest=_MOST_REMEMBERED)
 def _lines(headers: tuple[Header, ...]) -> bytes:
-    """Return the encoded headers; most answers have one of a few sets."""
+    """Return the encoded headers, cached because most answers have one of a few sets of headers."""
     return b"".join(map(_line, headers))
 
 

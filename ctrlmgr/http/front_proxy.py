@@ -1,10 +1,8 @@
-"""The client certificate with which this server names users to extension servers, as a front proxy.
+"""The client certificate with which this server authenticates as a front proxy, which names users to extension servers.
 
-Guarantees:
-- If no certificate is given, one is issued by an authority that signs nothing else. Its key is readable only by its
-  owner.
-- A certificate that is replaced on disk is used for the next connection. If it cannot be read, the error is reported
-  and the old one stays in use.
+Guarantees: - If no certificate is configured, the server issues one with an authority that signs nothing else. Only the
+owner of the key file can read it. - A certificate that is replaced on disk is used for the next connection. If the new
+certificate cannot be read, the error is reported and the old certificate stays in use.
 """
 
 from __future__ import annotations
@@ -37,16 +35,16 @@ class FrontProxyCertificate:
         Raises `SettingsError`.
         """
         self.files = certificate, key
-        """The files of both."""
+        """The paths of the certificate and the key."""
         self._followed = FollowedFiles(
             "front-proxy certificate", self.files, lambda status: FILE_RELOADS.labels(_SETTING, status).inc()
         )
         self.authority_file = authority
-        """The file of the certificate of this server's own front-proxy authority, if that signed the certificate."""
+        """The path of the certificate of this server's own front-proxy authority; None if another one is used."""
         self.authority = authority.read_text(encoding="ascii") if authority is not None else ""
         """The certificate of the authority as PEM; empty if an administrator provides the client certificate."""
         self.pem = self._read()
-        """The certificate and its key as one PEM."""
+        """The certificate and its key, both in one PEM text."""
 
     def reload(self) -> bool:
         """Reload the files if they have changed; return whether they were reloaded."""
@@ -64,7 +62,7 @@ class FrontProxyCertificate:
 
 
 def own_front_proxy(directory: Path, *, clock: Clock) -> tuple[Path, Path, Path]:
-    """Return the files of a certificate, its key and its authority in `directory`; create those that are missing.
+    """Return the paths of a certificate, its key and its authority in `directory`; create the files that are missing.
 
     Raises `SettingsError` if the directory cannot be used.
     """

@@ -1,9 +1,9 @@
 """Caches the header lines of earlier requests, so that a request with the same lines is not parsed again.
 
 Guarantees:
-- A cache belongs to one connection. It holds, for each method, the header lines of the last request.
-- A request matches only if it is the whole input and its lines are equal byte for byte. Only the value of
-  Content-Length may differ, and must be the number of bytes that follow. So a match is never ambiguous, and the
+- A cache belongs to one connection. For each method, the cache holds the header lines of the last request.
+- A request matches only if it is the whole input and its header lines are equal byte for byte. Only the value of
+  Content-Length may differ; it must be the number of bytes that follow the head. So a match is never ambiguous, and the
   application receives the same request as from the parser.
 """
 
@@ -20,19 +20,19 @@ _LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE | re.AS
 _LONGEST = 2048
 """Maximum size of cached header lines, in bytes."""
 _DIGITS = 12
-"""Maximum digits of a length; one read never has more bytes."""
+"""Maximum digits of a Content-Length; one read never returns more bytes than such a number."""
 _UNUSUAL = frozenset({b"expect", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
-"""Headers that change how a request is processed; requests with these are not cached."""
+"""Headers that change how a request is processed; header lines that contain one of these are not cached."""
 
 
 class _Lines(NamedTuple):
-    """Header lines, raw and parsed."""
+    """The header lines of one request, raw and parsed."""
 
     method: str
     before: bytes
-    """The bytes between the request's target and its length."""
+    """The bytes between the request's target and the value of Content-Length."""
     after: bytes
-    """The bytes after the length, including the empty line; empty if there is no length."""
+    """The bytes after the value of Content-Length, including the empty line; empty without Content-Length."""
     headers: HeaderLines
 
 
@@ -46,9 +46,9 @@ class HeadCache:
         self._known: dict[bytes, _Lines] = {}
 
     def recognise(self, data: bytes) -> tuple[Head, bytes] | None:
-        """Return the head and body of a request with known lines, else None.
+        """Return the head and body of a request whose header lines are cached, otherwise None.
 
-        The parser must not be within a request.
+        The caller must not call this while the parser is within a request.
         """
         beginning = _BEGINNING.match(data)
         if beginning is None:
@@ -73,7 +73,7 @@ class HeadCache:
         return Head(method, beginning[2], beginning[3] or b"", headers, "1.1", len(body)), body
 
     def remember(self, data: bytes, head: Head) -> None:
-        """Cache the header lines of a request if they are usual and it was the whole input."""
+        """Cache the header lines of a request if they are short and usual, and the request was the whole input."""
         beginning, end = _BEGINNING.match(data), data.find(END)
         if beginning is None or len(data) != end + len(END) + (head.length or 0):
             return

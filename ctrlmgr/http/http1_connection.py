@@ -1,18 +1,19 @@
-"""An HTTP/1.1 connection: answers requests one by one, and limits the client.
+"""An HTTP/1.1 connection: answers requests one by one, and enforces the client's limits.
 
 Guarantees:
-- Requests are answered in order, one at a time. No request starts while the client does not read.
+- Requests are answered in order, one at a time. While the client does not read, no further request starts.
 - A client is disconnected if it does not complete a head within `Bounds.head_timeout` seconds after it connected or
-  began the request. The same limit holds for other data between requests: blank lines, or the rest of a body whose
-  request has been answered.
+  began the request. The same time limit applies to other data between requests, such as blank lines, or the rest of a
+  body whose request has been answered.
 - Malformed input is answered with 400, 431, 417 or 505, and never reaches the application. Earlier requests are
   answered first. Then the connection closes, and further input is ignored.
 - If the answer is sent before a body that the client has held back (`Expect: 100-continue`), the connection closes,
   because the next bytes could be that body or a request.
-- If the application switches protocols (`Exchange.switch`), it receives all further bytes, and no timeout of requests
-  applies. An upgrade request that it answers in another way is the last one of its connection.
-- A stopping server marks its next answer on each connection as the last (`leave`). It does not wait for clients that
-  are idle or have read their answer.
+- If the application switches protocols (`Exchange.switch`), it receives all further bytes, and the timeouts for
+  requests no longer apply. If the application answers an upgrade request in another way, this request is the last one
+  of its connection.
+- A stopping server marks its next answer on each connection as the last (`leave`). The server does not wait for clients
+  that are idle or have read their last answer.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 """
 
@@ -39,13 +40,13 @@ With TLS, uvloop's default is 512 KiB.
 
 
 _HELD = 64 * 1024
-"""Bytes after an upgrade request that are held until it is answered."""
+"""Maximum bytes after an upgrade request that are held until the request is answered."""
 
 
 class Connection(BaseConnection, LineAnswers):
     """An HTTP/1.1 connection: the `Wire` of its requests, the `Sink` of its parser, the protocol of its transport.
 
-    After the switch to another protocol it is a `tunnel.Side`.
+    After the switch to another protocol, the connection is a `tunnel.Side`.
     """
 
     __slots__ = (
@@ -61,17 +62,17 @@ class Connection(BaseConnection, LineAnswers):
     )
 
     def __init__(self, context: ServerContext) -> None:
-        """Start with nothing received."""
+        """Create a connection that has received no data."""
         super().__init__(context)
         self._parser = RequestParser(self, context.bounds)
         self._current: Exchange | None = None  # the request that is being answered
-        self._queue: deque[Exchange] = deque()  # requests that wait for their turn
+        self._queue: deque[Exchange] = deque()  # requests that wait for the current one
         self._receiving: Exchange | None = None  # the request whose body is incomplete
-        self._refusal: Malformed | None = None  # the final error answer, after which input is ignored
+        self._refusal: Malformed | None = None  # the error with which the connection ends; further input is ignored
         self._is_last = False  # whether the next answer is the last one, because the server is stopping
-        self._has_switched = False  # whether the connection speaks another protocol now
-        self._is_finishing = False  # whether such a connection closes after its pending output
-        self._receiver: Receiver | None = None  # the receiver of that protocol's bytes
+        self._has_switched = False  # whether the connection now uses another protocol
+        self._is_finishing = False  # whether a connection with another protocol closes after its pending output
+        self._receiver: Receiver | None = None  # the receiver of the other protocol's bytes
 
     # Methods that the transport calls.
 
@@ -80,7 +81,7 @@ class Connection(BaseConnection, LineAnswers):
         self._made(transport, _UNREAD)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Mark all requests as lost."""
+        """Notify all requests that the client has disconnected."""
         self._refusal = self._refusal or Malformed("")
         for exchange in (self._current, *self._queue):
             if exchange is not None:
@@ -94,7 +95,7 @@ class Connection(BaseConnection, LineAnswers):
             receiver.end()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the shared buffer; after the switch it has room for everything that can be read at once."""
+        """Return the shared buffer; after a protocol switch, it has room for everything that can be read at once."""
         return self._context.room(sizehint + ROOM) if self._has_switched else self._context.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -102,7 +103,7 @@ class Connection(BaseConnection, LineAnswers):
         self.receive(bytes((self._context.room() if self._has_switched else self._context.buffer)[:nbytes]))
 
     def pause_writing(self) -> None:
-        """Note that the peer does not read; after the switch it may pause for as long as it likes."""
+        """Record that the peer does not read; after a protocol switch, the peer may pause for any time."""
         if self._has_switched:
             self.is_paused = True
         else:
@@ -157,7 +158,10 @@ class Connection(BaseConnection, LineAnswers):
             self._receiving.receive(piece)
 
     def on_end(self) -> None:
-        """Complete the current request. If it was answered before, the timeout for the next head restarts."""
+        """Complete the current request.
+
+        If the request was answered before its end, restart the timeout for the next head.
+        """
         if self._receiving is not None:
             self._receiving.end()
             self._receiving = None
@@ -166,29 +170,30 @@ class Connection(BaseConnection, LineAnswers):
             self._idleness.start()
 
     def _bound(self) -> None:
-        """Start the timeout of the head if one is expected."""
+        """Start the timeout for the next head, if the client is expected to send a head."""
         if self._refusal is not None or self._head_timer is not None:
             return
         parser = self._parser
         if parser.in_head or not (parser.has_ended or self._current or self._queue):
             self._time_head()
-        # Otherwise a request is being answered, which has no timeout here.
+        # Otherwise a request is being answered, and this module has no timeout for that.
 
     def _refuse(self, malformed: Malformed) -> None:
         """Answer malformed input after the earlier requests, and ignore further input."""
         self._refusal = malformed
-        malformed.__traceback__ = malformed.__cause__ = malformed.__context__ = None  # its frames refer to this object
+        # the frames of the traceback refer to this object
+        malformed.__traceback__ = malformed.__cause__ = malformed.__context__ = None
         self._forget_head_timer()
         broken, self._receiving = self._receiving, None
         if broken is not None:
-            broken.lose()  # its body is incomplete
+            broken.lose()  # the body of the request is incomplete
             if broken in self._queue:
                 self._queue.remove(broken)
             elif broken is self._current:
                 self._current = None
         if self._current is None and not self._queue:
             self._say_refusal(malformed, is_told=broken is None or not broken.is_begun)
-        # Otherwise earlier requests are answered first.
+        # Otherwise, answer earlier requests first.
 
     def _say_refusal(self, malformed: Malformed, *, is_told: bool = True) -> None:
         if is_told and not self._transport.is_closing():
@@ -200,7 +205,7 @@ class Connection(BaseConnection, LineAnswers):
     # Output.
 
     def _go_on(self) -> None:
-        """Start the next request if no other is being answered."""
+        """Start the next request if no other request is being answered."""
         if not self._queue or self._transport.is_closing():
             return
         if self._current is not None or self.is_paused:
@@ -221,7 +226,7 @@ class Connection(BaseConnection, LineAnswers):
             if self._is_leaving:
                 self._drop_soon()
         elif self._queue:
-            self.loop.call_soon(self._go_on)  # other tasks run in between
+            self.loop.call_soon(self._go_on)  # let other tasks run in between
         elif self._refusal is not None:
             self._say_refusal(self._refusal)
         else:
@@ -255,7 +260,7 @@ class Connection(BaseConnection, LineAnswers):
             receiver.receive(rest)
 
     def finish(self) -> None:
-        """Close after the peer has accepted all pending output."""
+        """Close the connection after the peer has accepted all pending output."""
         self._is_finishing = True
         self.resume_reading()
         if not self._transport.is_closing():
@@ -272,7 +277,8 @@ class Connection(BaseConnection, LineAnswers):
     def leave(self) -> None:
         """Mark the next answer as the last, because the server is stopping.
 
-        An idle connection stays open until `shutdown`: a client that is sending at this moment would lose its request.
+        An idle connection stays open until `shutdown`, because otherwise a client that is sending a request at this
+        moment would lose the request.
         """
         self._is_last = True
         for exchange in (self._current, *self._queue):

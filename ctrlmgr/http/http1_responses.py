@@ -1,7 +1,7 @@
-"""Writes answers in HTTP/1: a head in lines, and a body with an explicit end.
+"""Writes answers in HTTP/1.1 and HTTP/1.0: a head in lines, and a body whose end is marked.
 
-Guarantees: a body of unknown length is sent in chunks; for an HTTP/1.0 client, it ends with the connection. The last
-answer of a connection has `connection: close`.
+Guarantees: a body of unknown length is sent in chunks; for an HTTP/1.0 client, the body ends when the connection is
+closed. The last answer of a connection has `connection: close`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.http.response_stream import Framing
 
 
 class _Line(Protocol):
-    """The connection that answers are written to."""
+    """The connection to which answers are written."""
 
     @property
     def date(self) -> Header:

@@ -3,12 +3,12 @@
 Guarantees:
 - The constructor binds the address, so a port in use is an error before anything else has started.
 - Stopping follows kube-apiserver's order. For `delay` seconds, requests are served as before while `/readyz` fails.
-  Then new connections are refused, watches end, and running requests finish within `GRACE` seconds.
-- No request is lost. A connected client is served for `FAREWELL` more seconds, and its answer says that the connection
-  closes. Connections of clients that have sent nothing for so long, counted from
-  their last answer, close without notice.
-- A long turn of the event loop is logged and measured (`loop_monitor.TurnWatch`).
-- TCP keepalive detects vanished peers within a minute.
+  Then new connections are refused, watches end, and running requests have `GRACE` seconds to finish.
+- No request is lost. Requests on existing connections are answered for `FAREWELL` more seconds, and the answer
+  announces that the connection closes. A connection closes without notice if the client has sent nothing for `FAREWELL`
+  seconds after its last answer.
+- Long turns (iterations) of the event loop are logged and measured (`loop_monitor.TurnWatch`).
+- TCP keepalive detects disconnected peers within a minute.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from ctrlmgr.http.size_limits import DEFAULT, Bounds
 log = structlog.get_logger(__name__)
 
 GRACE = 20.0
-"""Seconds for running requests after the server stops."""
+"""Seconds that running requests have to finish when the server stops."""
 
 FAREWELL = 0.5
-"""Seconds for which connected clients are served after new connections are refused."""
+"""Seconds for which requests on existing connections are answered after new connections are refused."""
 
 _BACKLOG = 2048
 _TICK = 0.1
 """Seconds between checks of the stop event."""
 
 _HOUSEKEEPING = 10
-"""Ticks between calls of `housekeeping`."""
+"""Number of ticks (`_TICK`) between calls of `housekeeping`."""
 
 _SWEEP = 0.05
 """Seconds between checks for connected clients while the server stops."""
@@ -59,7 +59,7 @@ _PROBING = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCN
 
 
 class Application(Protocol):
-    """The application that a server serves."""
+    """The interface of an application that a server runs."""
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -72,7 +72,7 @@ class Application(Protocol):
 
 
 class HttpServer:
-    """A Runnable that serves `app` at an address."""
+    """A `Runnable` that serves the application `app` at an address."""
 
     name = "http server"
 
@@ -87,7 +87,7 @@ class HttpServer:
         housekeeping: Sequence[Callable[[], object]] = (),
         bounds: Bounds = DEFAULT,
     ) -> None:
-        """Bind to `address` (host, port; port 0: any free one); raises `SettingsError` if that fails.
+        """Bind to `address` (host and port; 0 for any free port); raises `SettingsError` if that fails.
 
         `housekeeping` functions are called about once a second on the event loop, for example to check files for
         changes.
@@ -109,7 +109,7 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The actual port."""
+        """The port to which the server is bound."""
         return int(self._socket.getsockname()[1])
 
     def run(self, stop: threading.Event) -> None:
@@ -118,7 +118,7 @@ class HttpServer:
             runner.run(self._serve(stop))
 
     def close(self) -> None:
-        """Release the address, if the server never ran."""
+        """Release the address if the server was never run."""
         self._socket.close()
 
     async def _serve(self, stop: threading.Event) -> None:
@@ -131,7 +131,7 @@ class HttpServer:
                 self._app.drain()
                 listening.close()
                 await self._take_leave(context)
-            finally:  # still open if an error interrupted the server
+            finally:  # the sockets are still open if an error interrupted the server
                 listening.close()
 
     async def _listen(self, loop: asyncio.AbstractEventLoop, context: ServerContext) -> asyncio.Server:
@@ -146,7 +146,7 @@ class HttpServer:
         )
 
     async def _until(self, stop: threading.Event, context: ServerContext) -> None:
-        """Call `housekeeping` until the server must stop and its delay has passed."""
+        """Call `housekeeping` periodically until the server must stop and the delay has passed."""
         ticks = 0
         while not stop.is_set():
             if ticks % _HOUSEKEEPING == 0:
@@ -161,7 +161,7 @@ class HttpServer:
             await asyncio.sleep(min(left, 1.0))
 
     async def _take_leave(self, context: ServerContext) -> None:
-        """Serve connected clients once more, then wait for the running requests."""
+        """Answer requests on existing connections once more, then wait for the running requests."""
         closes_at = self._clock.monotonic() + FAREWELL
         while context.connections and self._clock.monotonic() < closes_at:
             for connection in list(context.connections):
@@ -175,7 +175,7 @@ class HttpServer:
                 connection.shutdown()
             await asyncio.sleep(_SWEEP)
         if context.tasks:
-            log.warning("requests under way are abandoned", requests=len(context.tasks), seconds=GRACE)
+            log.warning("running requests are abandoned", requests=len(context.tasks), seconds=GRACE)
         for task in list(context.tasks):
             task.cancel()
         for connection in list(context.connections):
@@ -195,11 +195,12 @@ def _bind(host: str, port: int) -> socket.socket:
         raise SettingsError(f"server.listen: {host} is not an address of this machine: {error.strerror}") from error
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections inherit these
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # accepted connections inherit these options
         for option, value in _PROBING.items():
             listening.setsockopt(socket.IPPROTO_TCP, option, value)
         listening.bind(address)
-        listening.listen()  # reserves the port; otherwise two servers could bind it, and one would fail later
+        # reserves the port; otherwise two servers could bind the port, and one of them would fail later
+        listening.listen()
     except OSError as error:
         listening.close()
         raise SettingsError(

@@ -1,8 +1,8 @@
 """A timer that is cheap to restart and rarely fires.
 
-Guarantees: `call` is called once `seconds` have passed since the last `start` without a `cancel`, and not before.
-`start` and `cancel` do not create or cancel a timer of the event loop. The existing timer checks the time when it
-fires, and restarts itself if necessary.
+Guarantees: `call` is called when `seconds` have passed since the last `start` without a `cancel`, and not before.
+`start` and `cancel` do not create or cancel a timer of the event loop. When the existing timer of the event loop fires,
+it checks the time and restarts itself if necessary.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class LazyTimer:
     __slots__ = ("_call", "_due", "_handle", "_loop", "_seconds")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, call: Callable[[], object]) -> None:
-        """Call `call` on `loop` after `seconds`."""
+        """Create a timer that calls `call` on `loop` after `seconds`."""
         self._loop = loop
         self._seconds = seconds
         self._call = call
@@ -36,7 +36,7 @@ class LazyTimer:
 
     @property
     def waited(self) -> float:
-        """For how many seconds it has waited; 0 if it does not wait."""
+        """The seconds since the timer was started; 0 if it is stopped."""
         return 0.0 if self._due is None else self._seconds - (self._due - self._loop.time())
 
     def close(self) -> None:

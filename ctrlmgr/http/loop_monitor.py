@@ -1,10 +1,10 @@
-"""Measures the turns of the event loop, and logs the code that ran in a long one.
+"""Measures the turns (iterations) of the event loop, and logs the stack of a long turn.
 
 Guarantees:
-- A turn is measured in processor time of the loop's thread, so a busy machine does not make turns long.
-- A turn of more than `LONG` seconds is logged with its code, and counted. The longest turn is a metric.
-- Turns of more than `PERIOD` seconds are measured. A callback every `PERIOD` seconds reads the processor time since its
-  last run. At most `PERIOD` of it can belong to earlier turns.
+- A turn is measured in CPU time of the loop's thread, so turns are not longer on a busy machine.
+- A turn of more than `LONG` seconds is logged with its stack, and counted. The longest turn is a metric.
+- Turns of more than `PERIOD` seconds are measured. Every `PERIOD` seconds, a callback reads the CPU time since its last
+  run. At most `PERIOD` seconds of this time can belong to earlier turns.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ PERIOD = 0.02
 """Seconds between two measurements."""
 
 LONG = 0.1
-"""Seconds of processor time from which a turn is logged."""
+"""Seconds of CPU time from which on a turn is logged."""
 
 _SAMPLE = 0.05
 """Seconds between two samples of the loop's delay."""
 
 _FRAMES = 8
-"""Number of logged frames of the running code, innermost ones."""
+"""The number of innermost stack frames that are logged."""
 
 
 class TurnWatch:
     """Measures the turns of one event loop."""
 
     def __init__(self, clock: Clock, *, cpu: Callable[[], float] = time.thread_time) -> None:
-        """Measure with `cpu`, which returns the processor time of the calling thread in seconds."""
+        """Create a monitor; `cpu` returns the CPU time of the calling thread in seconds."""
         self._clock = clock
         self._cpu = cpu
         self._used = 0.0
         self._ticked_at = 0.0
-        self._where = ""  # the code that ran when the loop was late; the sampling thread writes it
+        self._where = ""  # the stack when the loop was late; the sampling thread writes this field
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Measure the running loop while the context is open."""
+        """Measure the turns of the running loop while the context is open."""
         stop = threading.Event()
         thread = threading.get_ident()
         self.begin()
@@ -77,7 +77,7 @@ class TurnWatch:
         self._ticked_at, self._used = self._clock.monotonic(), self._cpu()
 
     def tick(self) -> None:
-        """Measure the time since the last call, and log it if it was long, on the loop's thread."""
+        """Measure the CPU time since the last call, and log it if it was long; runs on the loop's thread."""
         now, used = self._clock.monotonic(), self._cpu()
         turn, waited = used - self._used - PERIOD, now - self._ticked_at - PERIOD
         self._ticked_at, self._used, where = now, used, self._where
@@ -88,7 +88,7 @@ class TurnWatch:
             log.warning("event loop was busy", cpu_seconds=round(turn, 3), seconds=round(waited, 3), where=where)
 
     def _sample(self, thread: int, stop: threading.Event) -> None:
-        """Record the code of the loop's thread whenever the loop is late."""
+        """Record the stack of the loop's thread whenever the loop is late."""
         pause = threading.Condition()
         while not stop.is_set():
             with pause:
@@ -96,7 +96,7 @@ class TurnWatch:
             self.sample(thread)
 
     def sample(self, thread: int) -> None:
-        """Record the code that `thread` (its identifier) runs if the loop is late."""
+        """Record the stack of the thread with the identifier `thread` if the loop is late."""
         if self._clock.monotonic() - self._ticked_at > LONG + PERIOD:
             self._where = described(frames().get(thread))
 

@@ -1,13 +1,13 @@
-"""Parses the HTTP/1.1 requests of one connection, without input or output.
+"""Parses the HTTP/1.1 requests of one connection, without doing I/O.
 
 Guarantees:
-- Ambiguous input is refused: ambiguous lengths, bare line feeds, white space before a colon (httptools' parser, llhttp,
-  in its strict mode), more or less than one Host (RFC 9112, section 3.2).
-- A head is limited in bytes and headers, and so is everything in a chunked body except its content. Trailers are
+- Ambiguous input is refused: ambiguous lengths, bare line feeds, white space before a colon (llhttp, the parser in
+  httptools, in its strict mode), and requests without exactly one Host header (RFC 9112, section 3.2).
+- The bytes and headers of a head are limited, and so are the bytes of a chunked body that are not content. Trailers are
   counted and dropped, and never become headers.
 - The work is linear in the bytes received, even in small pieces.
-- A request with the same header lines as an earlier one is not parsed again (`head_cache`). The application receives
-  the same request.
+- If a request has the same header lines as an earlier request, these are not parsed again (`head_cache`). The
+  application receives the same request as after parsing.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from ctrlmgr.http.size_limits import Bounds
 
 
 class Sink(Protocol):
-    """Receives requests from the parser, during `RequestParser.feed`."""
+    """Receives requests from the parser; `RequestParser.feed` calls its methods."""
 
     def on_head(self, head: Head) -> None:
         """Receive the head of a request."""
 
     def on_body(self, piece: bytes) -> None:
-        """Receive a part of its body."""
+        """Receive a part of the request's body."""
 
     def on_end(self) -> None:
-        """Note that the request is complete."""
+        """Record that the request is complete."""
 
 
 class RequestParser:
@@ -75,15 +75,15 @@ class RequestParser:
     )
 
     def __init__(self, sink: Sink, bounds: Bounds) -> None:
-        """Pass requests to `sink`."""
+        """Create a parser that passes requests to `sink`."""
         self.in_head = True
-        """Whether the first request is expected, or a head is incomplete."""
+        """Whether the parser expects the first request, or a head is incomplete."""
         self.in_body = False
         """Whether a body is incomplete."""
         self.has_ended = False
         """Whether the last input completed a request."""
         self.is_over = False
-        """Whether further input is not parsed but added to `rest`, after an upgrade request."""
+        """Whether an upgrade request was received, so that further input is not parsed but added to `rest`."""
         self.is_closed = False
         """Whether the connection is closed."""
         self.rest = b""
@@ -93,14 +93,14 @@ class RequestParser:
         self._refusal: Malformed | None = None
         self._url = bytearray()
         self._headers = HeaderLines()
-        self._head: Head | None = None  # the last head that was parsed
+        self._head: Head | None = None  # the head that was parsed last
         self._count = 0
         self._is_new = False  # whether the current message began with the last input
-        self._head_size = 0  # parsed bytes of an incomplete head
+        self._head_size = 0  # number of parsed bytes of an incomplete head
         self._held = bytearray()  # unparsed bytes of an incomplete head
         self._tail = b""  # the last parsed bytes
-        self._content = 0  # bytes of content in the current input
-        self._excess = 0  # bytes of a chunked body beyond content and required framing
+        self._content = 0  # number of bytes of content in the current input
+        self._excess = 0  # number of bytes of a chunked body beyond content and required framing
         self._trailers = 0
         self._head_cache = HeadCache()
         self._parser = httptools.HttpRequestParser(self)
@@ -108,7 +108,7 @@ class RequestParser:
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def feed(self, data: bytes) -> None:
-        """Parse input; raises `Malformed`, after which it must not be called again."""
+        """Parse input; raises `Malformed`. After this error, the parser must not be called again."""
         self.has_ended = False
         if self.is_over:
             self.rest += data
@@ -131,7 +131,7 @@ class RequestParser:
             self._head_cache.remember(data, self._head)
 
     def close(self) -> None:
-        """Drop the references that form cycles; further input is ignored."""
+        """Drop the references that form reference cycles, and ignore further input."""
         if not self.is_closed:
             self.is_over = self.is_closed = True
             del self._parser, self._sink
@@ -191,7 +191,7 @@ class RequestParser:
     # The head.
 
     def _read(self) -> Head:
-        """Return the received head; raises `Malformed`."""
+        """Return the head that was received; raises `Malformed`."""
         parser = self._parser
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
@@ -234,9 +234,10 @@ class RequestParser:
     # Limits.
 
     def _coalesced(self, data: bytes) -> bytes:
-        """Return the input to parse for a head in pieces; empty until it has doubled or is complete.
+        """Return the input to parse for a head in pieces; empty until the head's size has doubled or it is complete.
 
-        The parser copies a header's value whenever a piece is added, which would be quadratic for single bytes.
+        The parser copies a header's value whenever a piece is added. If pieces were single bytes, this would take
+        quadratic time.
         """
         held = self._held
         begins = max(len(held) - len(END), 0)
@@ -249,9 +250,9 @@ class RequestParser:
         return data
 
     def _account(self, data: bytes, was_in_body: bool) -> None:
-        """Check the limits of an incomplete head or body."""
+        """Raise `Malformed` if an incomplete head or body exceeds its limits."""
         if self.in_head:
-            # The head's start in the input is known only if the input has nothing else.
+            # The position of the head in the input is known only if the input contains nothing else.
             self._head_size += self._length() if was_in_body or self.has_ended else len(data)
             self._tail = (self._tail + data)[-len(END) + 1 :]
             if self._head_size > self._bounds.head_bytes:
@@ -262,7 +263,7 @@ class RequestParser:
                 raise Malformed(BAD_REQUEST)
 
     def _refused(self, status: str) -> Malformed:
-        """Store the refusal, because httptools raises its own error instead."""
+        """Store the error, because httptools raises its own error instead."""
         self._refusal = Malformed(status)
         return self._refusal
 
@@ -274,7 +275,7 @@ class RequestParser:
     # Requests with cached header lines.
 
     def _recognise(self, data: bytes) -> bool:
-        """Pass a request with cached header lines to the sink; return whether it is one."""
+        """If the input is a request with cached header lines, pass it to the sink; return whether it is."""
         if self.in_head or self.in_body:
             return False
         known = self._head_cache.recognise(data)

@@ -12,9 +12,9 @@ from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines
 from ctrlmgr.errors import CtrlmgrError
 
 END: Final = b"\r\n\r\n"
-"""The end of a head."""
+"""The bytes that end a head."""
 PATH: Final = rb"(/(?!/)[\w\-.~%!$&'()*+,;=:@/]*)(?:\?([\w\-.~%!$&'()*+,;=:@/?]*))?"
-"""A regular expression of an unambiguous path and query."""
+"""A regular expression that matches an unambiguous path and query."""
 
 BAD_REQUEST: Final = "400 Bad Request"
 EXPECTATION_FAILED: Final = "417 Expectation Failed"
@@ -30,14 +30,14 @@ _TARGET = re.compile(PATH, re.ASCII)
 _HOST = re.compile(rb"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]*")
 """A valid Host (Go's `httpguts.ValidHostHeader`)."""
 _HEADER_COST = 160
-"""Memory in bytes of a header besides its name and value."""
+"""Memory of a header in bytes, in addition to its name and value."""
 
 
 class Malformed(CtrlmgrError):
-    """The input is not a valid request; `status` is the code and phrase of the answer."""
+    """The input is not a valid request; `status` is the status code and reason phrase of the answer."""
 
     def __init__(self, status: str) -> None:
-        """Answer with `status`."""
+        """Create an error that is answered with `status`."""
         super().__init__(status)
         self.status = status
 
@@ -49,9 +49,9 @@ class Head(NamedTuple):
     path: bytes
     """The path as it was sent, with escapes."""
     query: bytes
-    """The query without the question mark; empty if there is none."""
+    """The query without the question mark; empty if the request has no query."""
     headers: HeaderLines
-    """The headers in order, names in lower case, without Content-Length."""
+    """The headers in their order, with names in lower case, without Content-Length."""
     version: str = "1.1"
     """The version of HTTP: `2`, `1.1` or `1.0`."""
     length: int | None = None
@@ -65,12 +65,12 @@ class Head(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """Approximate memory of the head in bytes."""
+        """The approximate memory of the head, in bytes."""
         return len(self.path) + len(self.query) + self.headers.read(_cost)
 
 
 def read_target(target: bytes) -> tuple[bytes, bytes]:
-    """Return the path and query of a request's target in any form; raises `Malformed`."""
+    """Return the path and query of a request's target, which may have any valid form; raises `Malformed`."""
     if len(target) > LONGEST_TARGET:
         raise Malformed(TOO_LONG)
     if parts := _TARGET.fullmatch(target):

@@ -1,14 +1,14 @@
 """The body of one answer, written in pieces while the client reads.
 
 Guarantees:
-- A piece costs one write to the connection and no task, and its bytes may be shared. An event for a thousand watchers
-  is a thousand writes.
-- Unread output is bounded. A connection reports a full buffer (`paused`), and a writer that checks it exceeds the
+- Each piece is written with one call, without a task, and several answers may share its bytes. An event for a thousand
+  watchers needs a thousand writes.
+- Unread output is bounded. A connection reports a full buffer (`paused`), and a writer that checks `paused` exceeds the
   buffer by at most one piece.
 - A client that has stopped reading can be disconnected without waiting (`abort`).
 - An incomplete answer never looks complete: its connection is closed, or its HTTP/2 stream reset.
-- A long answer is written in pieces (`send_all`), each after the client has read the one before. TLS encrypts each
-  write as a whole, into a buffer that keeps its size until the connection closes.
+- A long answer is written in pieces (`send_all`), each after the client has read the piece before. The reason is that
+  TLS encrypts each write as a whole, into a buffer that keeps its size until the connection closes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ONE_WRITE = 64 * 1024
 """Maximum size of one write in bytes, which is also the size of the TLS buffer that a connection keeps."""
 
 _TURN = 4
-"""Pieces that are written before other tasks run, less than half a millisecond."""
+"""The number of pieces that are written before other tasks run, which takes less than half a millisecond."""
 
 
 class Disconnected(CtrlmgrError):
@@ -33,7 +33,7 @@ class Disconnected(CtrlmgrError):
 
 
 class Framing(Enum):
-    """How a client detects the end of a body."""
+    """The way in which a client detects the end of a body."""
 
     CHUNKED = "each piece says how long it is"
     PLAIN = "the head said how long the body is, the connection says where it ends, or closes there"
@@ -41,7 +41,7 @@ class Framing(Enum):
 
 
 class Outlet(Protocol):
-    """The connection that a body is written to. Used on the event loop only."""
+    """The connection to which a body is written. Used on the event loop only."""
 
     @property
     def is_paused(self) -> bool:
@@ -60,11 +60,14 @@ class Stream:
     __slots__ = ("_finish", "_framing", "_left", "_on_lost", "_outlet", "_resumed", "cut_off", "lost")
 
     def __init__(self, outlet: Outlet, framing: Framing, length: int | None, finish: Callable[[], None]) -> None:
-        """Write a body to `outlet`, of `length` bytes if known, and call `finish` at its end."""
+        """Create the stream of a body that is written to `outlet`; `finish` is called at its end.
+
+        `length` is the length of the body in bytes, if it is known.
+        """
         self.lost = False
         """Whether the client has disconnected; further output is dropped."""
         self.cut_off = False
-        """Whether the server disconnected the client because it did not read."""
+        """Whether the server disconnected the client because the client did not read."""
         self._outlet = outlet
         self._framing = framing
         self._left = length
@@ -84,7 +87,7 @@ class Stream:
             call()
 
     def write(self, chunks: bytes) -> None:
-        """Write chunks that `framing.chunk` has made; the same bytes may be written to many clients."""
+        """Write chunks that `framing.chunk` has encoded; the same bytes may be written to many clients."""
         if self.lost:
             return
         if self._framing is Framing.CHUNKED:
@@ -114,7 +117,7 @@ class Stream:
     async def drain(self, patience: float) -> None:
         """Wait until the client has read enough; raises `Disconnected`.
 
-        If it reads nothing for `patience` seconds, it is disconnected.
+        If the client reads nothing for `patience` seconds, it is disconnected.
         """
         if self.paused and not self.lost:
             loop = asyncio.get_running_loop()
@@ -133,7 +136,7 @@ class Stream:
         if self.lost:
             return
         if self._left:
-            self.abort()  # the length differs from the announced one, so the client must not continue
+            self.abort()  # the length differs from the announced length, so the client must not send another request
             return
         if self._framing is Framing.CHUNKED:
             self._outlet.write(LAST_CHUNK)
@@ -141,7 +144,7 @@ class Stream:
         finish()
 
     def abort(self) -> None:
-        """Disconnect the client, and drop unread output; `lose` follows."""
+        """Disconnect the client, and drop unread output; the connection then calls `lose`."""
         self.cut_off = True
         self._outlet.abort()
 

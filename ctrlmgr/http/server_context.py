@@ -1,4 +1,4 @@
-"""The shared state of a server's connections: handler, limits, and memory budgets."""
+"""The state that all connections of a server share: handler, limits, and memory budgets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _BUFFER = 64 * 1024
 
 
 class Connected(Protocol):
-    """A connection as its server sees it."""
+    """The interface of a connection that its server uses."""
 
     @property
     def idle_for(self) -> float:
-        """For how many seconds nothing has been under way; 0 while something is."""
+        """The seconds since the last request has ended; 0 while a request is running."""
 
     def leave(self) -> None:
-        """Tell the client that its next answer is the last."""
+        """Notify the client that its next answer is the last on this connection."""
 
     def shutdown(self) -> None:
         """Close the connection now if it is idle, otherwise after the current requests."""
@@ -32,10 +32,10 @@ class Connected(Protocol):
 
 
 class ServerContext:
-    """The shared state of a server's connections. Used on the event loop only."""
+    """The state that all connections of a server share. Used on the event loop only."""
 
     def __init__(self, handler: Handler, bounds: Bounds, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
-        """Answer requests with `handler`."""
+        """Create the state; `handler` answers requests."""
         self.handler = handler
         self.bounds = bounds
         self.loop = loop
@@ -46,17 +46,17 @@ class ServerContext:
         self.date: Header = (b"date", b"")
         """The Date header; the server updates it every second."""
         self.buffer = memoryview(bytearray(_BUFFER))
-        """The buffer that connections read into.
+        """The buffer into which connections read.
 
-        Without a buffer from the protocol, uvloop allocates 256 KiB for each read of TLS. All connections share this
-        buffer, because its content is copied before the next read. It saves the allocation for each request, and avoids
-        fragmentation of the heap.
+        Without a buffer from the protocol, uvloop allocates 256 KiB for each read of TLS. All connections can share
+        this buffer, because its content is copied before the next read. The shared buffer saves an allocation for each
+        request, and avoids fragmentation of the heap.
         """
         self._room = memoryview(b"")
         self.heads = Budget(bounds.heads_bytes)
         """The budget for the heads of running requests."""
         self._bodies = Budget(bounds.bodies_bytes)
-        self._peers: dict[str, Budget] = {}  # by the client's address, if bytes are reserved for it
+        self._peers: dict[str, Budget] = {}  # the budgets by client address, for addresses with reserved bytes
 
     def room(self, size: int = 0) -> memoryview:
         """Return the buffer of connections that have switched protocols, with room for at least `size` bytes."""
@@ -65,7 +65,7 @@ class ServerContext:
         return self._room
 
     def reserve(self, count: int, peer: str) -> bool:
-        """Reserve `count` bytes of a body from `peer`; return False if that exceeds its budget or the server's."""
+        """Reserve `count` bytes of a body from `peer`; return False if that exceeds the peer's or server's budget."""
         own = self._peers.get(peer) or Budget(self.bounds.peer_bodies_bytes)
         if not own.reserve(count):
             return False
@@ -76,7 +76,7 @@ class ServerContext:
         return True
 
     def release(self, count: int, peer: str) -> None:
-        """Release reserved bytes."""
+        """Release bytes that `reserve` has reserved."""
         self._bodies.release(count)
         own = self._peers[peer]
         own.release(count)

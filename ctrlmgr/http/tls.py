@@ -1,7 +1,7 @@
 """Creates a certificate authority and a serving certificate at the first start, and issues client certificates.
 
 Guarantees: private keys are written atomically with mode 0600 into a directory of mode 0700. An existing file is
-overwritten only if it is a serving certificate that expires soon or lacks a name.
+overwritten only if it is a serving certificate that expires soon or does not include all names.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVING_LIFE = timedelta(days=365)
 _RENEW_BEFORE = timedelta(days=30)
 _BACKDATED = timedelta(hours=1)
-"""Age of a new certificate, for clients whose clock is behind."""
+"""The age that a new certificate gets, for clients whose clock is behind the server's clock."""
 
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority with its key."""
+    """A certificate authority: its certificate and its key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -43,31 +43,31 @@ class CertificateFiles:
 
     directory: Path
     shared: Path | None = None
-    """The directory of shared files, if several processes share it."""
+    """The directory of the files that several processes share, if they share any."""
 
     @property
     def common(self) -> Path:
-        """The directory of the authority, which processes may share."""
+        """The directory of the certificate authority, which several processes may share."""
         return self.shared or self.directory
 
     @property
     def authority(self) -> Path:
-        """The authority's certificate, with which clients verify the server, and the server its clients."""
+        """The path of the authority's certificate, with which clients and server verify each other's certificates."""
         return self.common / "ca.crt"
 
     @property
     def authority_key(self) -> Path:
-        """The authority's key."""
+        """The path of the authority's key."""
         return self.common / "ca.key"
 
     @property
     def serving(self) -> Path:
-        """The server's certificate."""
+        """The path of the server's certificate."""
         return self.directory / "server.crt"
 
     @property
     def serving_key(self) -> Path:
-        """The server's key."""
+        """The path of the server's key."""
         return self.directory / "server.key"
 
 
@@ -76,9 +76,9 @@ def ensure_certificates(
 ) -> CertificateFiles:
     """Create the missing files in `directory`; the serving certificate is for `names` (host names and IP addresses).
 
-    The authority is in `shared`, if that is given. A serving certificate of another authority of this server is
-    replaced. One that an administrator has provided is kept while it matches its key and has not expired. Raises
-    `SettingsError` if the directory cannot be used.
+    The authority's files are in `shared`, if that is given. A serving certificate that another authority of this server
+    issued is replaced. A certificate that an administrator has provided is kept while it matches its key and has not
+    expired. Raises `SettingsError` if the directory cannot be used.
     """
     files = CertificateFiles(directory, shared)
     now = datetime.fromtimestamp(clock.now() / 1_000_000, UTC)
@@ -98,7 +98,7 @@ def issue_client_certificate(
 ) -> tuple[bytes, bytes]:
     """Return a client certificate for `user` in `groups` and its key, both PEM.
 
-    The subject's common name is the user and each organization a group, as Kubernetes reads them (apiserver
+    The subject's common name is the user, and each organization is a group, as in Kubernetes (apiserver
     `pkg/authentication/request/x509`).
     """
     authority = _load_authority(files)
@@ -113,7 +113,7 @@ def issue_client_certificate(
 
 
 def ensure_authority(files: CertificateFiles, now: datetime, common_name: str = "ctrlmgr-ca") -> Authority:
-    """Return the authority of these files; create it with this common name if it is missing."""
+    """Return the authority in these files; if it is missing, create an authority with this common name."""
     if files.authority.exists():
         return _load_authority(files)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -161,7 +161,7 @@ def _needs_serving(files: CertificateFiles, authority: Authority, names: Sequenc
     if key.public_key() != certificate.public_key():
         return True  # the process was killed between the two writes
     if not _is_ours(certificate, authority):
-        return False  # the administrator's own certificate
+        return False  # a certificate that the administrator has provided
     alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return certificate.not_valid_after_utc - _RENEW_BEFORE < now or not set(_general_names(names)) <= set(alternatives)
 

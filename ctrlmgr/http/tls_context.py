@@ -1,12 +1,11 @@
-"""The server's TLS context: which certificate a client receives, and with which versions and ciphers.
+"""The server's TLS context: determines the certificate that a client receives, and the allowed versions and ciphers.
 
-Guarantees:
-- A client receives the certificate for the name that it asks for (SNI), else the default one. Clients that ask for
-  `LOOPBACK` always receive the server's own certificate, so the administrator's kubeconfig works with any default one.
-- A certificate that is replaced on disk is used for the next handshake. If one of the files cannot be read, the error
-  is reported and the old ones stay in use.
-- Clients are asked for a certificate. The handshake also accepts a client without one, or with one of another
-  authority. Each request decides whether it counts (`authn.client_certificate_authenticator`).
+Guarantees: - A client receives the certificate for the server name that it requests (SNI), otherwise the default
+certificate. Clients that request the name `LOOPBACK` always receive the server's own certificate, so the
+administrator's kubeconfig always works. - A certificate that is replaced on disk is used for the next handshake. If one
+of the files cannot be read, the error is reported and the old certificates stay in use. - The server requests a
+certificate from clients. The handshake also accepts a client without a certificate, or with a certificate of another
+authority. The certificate is verified at each request (`authn.client_certificate_authenticator`).
 - Only TLS 1.2 and newer are allowed, and with TLS 1.2 only forward-secret AEAD ciphers.
 
 Rules: apiserver `pkg/server/dynamiccertificates/named_certificates.go` and `pkg/server/options/serving.go`.
@@ -34,7 +33,7 @@ HTTP2: Final = "h2"
 """The ALPN names of both protocols (RFC 7301, section 6; RFC 9113, section 3.1)."""
 
 LOOPBACK: Final = "apiserver-loopback-client"
-"""The name for which the server uses its own certificate (apiserver `pkg/server/config_selfclient.go`)."""
+"""The server name for which the server uses its own certificate (apiserver `pkg/server/config_selfclient.go`)."""
 
 CIPHERS: Final[Mapping[str, str]] = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -46,23 +45,26 @@ CIPHERS: Final[Mapping[str, str]] = {
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
 }
-"""OpenSSL's names of the TLS 1.2 ciphers that can be chosen, by Go's names."""
+"""OpenSSL's names of the TLS 1.2 ciphers that can be configured, by Go's names."""
 
 OF_TLS_13: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
-"""The ciphers of TLS 1.3, which are always on, as in Go."""
+"""The ciphers of TLS 1.3, which are always enabled, as in Go."""
 
 _DEFAULT_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 class Pair(NamedTuple):
-    """A certificate (PEM, with its chain) and its key."""
+    """The paths of a certificate (PEM, with its chain) and of its key."""
 
     certificate: Path
     key: Path
 
 
 class NamedPair(NamedTuple):
-    """A pair for some names; without names, for those in the certificate. A name can begin with `*.`."""
+    """A certificate and its key for some server names; without names, for the names in the certificate.
+
+    A name can begin with `*.`.
+    """
 
     pair: Pair
     names: tuple[str, ...] = ()
@@ -70,21 +72,21 @@ class NamedPair(NamedTuple):
 
 @dataclass(frozen=True)
 class TlsOptions:
-    """The choices of the administrator."""
+    """The TLS settings that the administrator has chosen."""
 
     http2: bool = True
     """Whether HTTP/2 is offered."""
     default: Pair | None = None
-    """The certificate for clients that ask for no name or an unknown one; None: the server's own."""
+    """The certificate for clients that request no name or an unknown name; None stands for the server's own."""
     named: Sequence[NamedPair] = ()
-    """Certificates for names; the first of a name applies."""
+    """The certificates for server names; the first certificate for a name is used."""
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     ciphers: Sequence[str] = ()
-    """The ciphers for TLS 1.2 by Go's names; empty: all that are forward-secret and authenticated."""
+    """The ciphers for TLS 1.2 by Go's names; if empty, all ciphers that are forward-secret and authenticated."""
 
 
 class ServingContext:
-    """The server's `ssl.SSLContext`; `reload` applies changed files."""
+    """Holds the server's `ssl.SSLContext`; `reload` applies changed files."""
 
     def __init__(self, files: CertificateFiles, options: TlsOptions | None = None) -> None:
         """Read the files; raises `SettingsError` if a certificate and its key do not match."""
@@ -115,7 +117,7 @@ class ServingContext:
         return context
 
     def _load(self) -> bool:
-        """Load the files; raises `SettingsError` if they do not match."""
+        """Load the files; raises `SettingsError` if a certificate and its key do not match."""
         by_name: dict[str, ssl.SSLContext] = {}
         if self._options.default is not None:
             by_name[LOOPBACK] = self._filled(self._new_context(), self._own)
@@ -124,13 +126,14 @@ class ServingContext:
             for name in names or _names_in(pair.certificate):
                 by_name.setdefault(name.lower(), context)
         default = self._options.default or self._own
-        self._filled(self._new_context(), default)  # a failed load would leave half of a pair in the context in use
+        # use a new context, because a failed load would leave a certificate without its key in the context in use
+        self._filled(self._new_context(), default)
         self._filled(self.context, default)
         self._by_name = by_name
         return True
 
     def _filled(self, context: ssl.SSLContext, pair: Pair) -> ssl.SSLContext:
-        """Return the context, with the pair loaded."""
+        """Load a certificate and its key into the context, and return the context."""
         try:
             context.load_cert_chain(pair.certificate, pair.key)
             context.load_verify_locations(self._files.authority)
@@ -140,7 +143,7 @@ class ServingContext:
         return context
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        """Use the context of the name that a client asks for."""
+        """Use the context for the server name that a client requests."""
         name = (name or "").lower().rstrip(".")
         _, _, parent = name.partition(".")
         chosen = self._by_name.get(name) or self._by_name.get(f"*.{parent}")

@@ -1,8 +1,7 @@
-"""Tunnels: relay raw bytes between two connections after both have switched protocols.
+"""Tunnels: relays raw bytes between two connections after both have switched protocols.
 
-Guarantees:
-- All bytes that one side has sent before it closes reach the other side, in order, and also if reading was paused when
-  it closed. Only an aborted side loses bytes.
+Guarantees: - All bytes that one side sends before it closes reach the other side, in order, even if reading was paused
+when the side closed. Bytes are lost only if a side is aborted.
 - Memory is bounded: a side is read only while the other side accepts output.
 - Once one side has closed, the other side receives the rest and is then closed (apimachinery
   `pkg/util/proxy/upgradeaware.go`).
@@ -14,15 +13,15 @@ import asyncio
 from typing import Final, Protocol
 
 ROOM: Final = 32 * 1024
-"""Bytes for which a buffer must have room besides those that a TLS transport announces.
+"""Bytes for which a buffer must have room in addition to the bytes that a TLS transport announces.
 
-The transport does not count the part of a record that it has read before. Bytes without room stay in the transport, and
-are lost if the connection ends while reading is paused.
+The announced number does not include the part of a TLS record that the transport read earlier. Bytes for which the
+buffer has no room stay in the transport, and are lost if the connection ends while reading is paused.
 """
 
 
 class Receiver(Protocol):
-    """Receives the input of a side and its changes of state. Called on the event loop."""
+    """Receives the input of a side and the changes of its state. Its methods are called on the event loop."""
 
     def receive(self, data: bytes) -> None:
         """Process received bytes."""
@@ -31,7 +30,7 @@ class Receiver(Protocol):
         """Continue with output, because the side accepts more."""
 
     def end(self) -> None:
-        """Note that the side is closed; all its bytes have been received before."""
+        """Handle the end of the side; all its bytes have been received before."""
 
 
 class Side(Protocol):
@@ -42,7 +41,7 @@ class Side(Protocol):
         """Whether the peer is behind with reading; nothing should be written until `Receiver.resume`."""
 
     def attach(self, receiver: Receiver) -> None:
-        """Pass all input to `receiver`, first the bytes that have been received already. Call it once."""
+        """Pass all input to `receiver`, first the bytes that have been received already. Must be called only once."""
 
     def write(self, data: bytes) -> None:
         """Send bytes, or buffer them while the peer does not read; a closed side drops them."""
@@ -54,10 +53,10 @@ class Side(Protocol):
         """Continue reading from the peer."""
 
     def finish(self) -> None:
-        """Close after the peer has accepted all pending output. Further input is dropped."""
+        """Close the side after the peer has accepted all pending output. Further input is dropped."""
 
     def abort(self) -> None:
-        """Close at once, and drop pending output."""
+        """Close the side at once, and drop pending output."""
 
 
 class Tunnel:
@@ -72,7 +71,7 @@ class Tunnel:
         second.attach(_Relay(second, first, self))
 
     async def run(self) -> None:
-        """Wait until both sides are closed. Cancelling it aborts both."""
+        """Wait until both sides are closed. If this coroutine is cancelled, both sides are aborted."""
         try:
             await self._over
         finally:
@@ -84,14 +83,14 @@ class Tunnel:
             side.abort()
 
     def note_end(self) -> None:
-        """Note that one of the sides is closed."""
+        """Handle the end of one of the sides."""
         self._open -= 1
         if not self._open and not self._over.done():
             self._over.set_result(None)
 
 
 class _Relay:
-    """The receiver of one side of a tunnel: writes its bytes to the other side."""
+    """The receiver for one side of a tunnel, which writes the side's bytes to the other side."""
 
     __slots__ = ("_other", "_own", "_tunnel")
 
@@ -116,20 +115,23 @@ class _Relay:
 def read_all(transport: asyncio.Transport) -> None:
     """Make a transport deliver all received bytes before its end, also after a pause.
 
-    A uvloop transport with TLS drops decoded bytes if the peer closes while reading is paused. With these limits it
-    stops reading the socket as soon as it holds any, so it notices the end only later.
+    A uvloop transport with TLS drops decoded bytes if the peer closes while reading is paused. With these limits, the
+    transport stops reading from the socket as soon as it holds decoded bytes, so it detects the end of the connection
+    only after they were delivered.
     """
-    limit = getattr(transport, "set_read_buffer_limits", None)  # only transports with TLS have it
+    limit = getattr(transport, "set_read_buffer_limits", None)  # only transports with TLS have this method
     if limit is not None:
         limit(high=1, low=0)
 
 
 def close_when_written(transport: asyncio.Transport) -> None:
-    """Close a transport when its output is written; its protocol closes it in `resume_writing` if this is later.
+    """Close a transport when its output is written.
 
-    Closing at once would drop output that a TLS transport still holds after its shutdown timeout.
+    If output is pending, the protocol must close the transport in `resume_writing`. If the transport were closed at
+    once, a TLS transport would drop the output that it still holds after its shutdown timeout.
     """
     if transport.get_write_buffer_size():
-        transport.set_write_buffer_limits(high=1, low=0)  # calls `pause_writing`, and `resume_writing` at the end
+        # the transport then calls `pause_writing`, and `resume_writing` when all output is written
+        transport.set_write_buffer_limits(high=1, low=0)
     else:
         transport.close()

@@ -1,8 +1,9 @@
 """WebSocket (RFC 6455) over a connection that has switched protocols, as a server.
 
 Guarantees:
-- A message has at most `_LONGEST` bytes. A longer or malformed one closes the connection with the RFC's code.
-- Pings are answered. A close frame is answered, and the connection then ends.
+- A message has at most `_LONGEST` bytes. A longer or malformed message closes the connection with the code that the RFC
+  defines.
+- Pings are answered. A close frame is answered too, and the connection then ends.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class Messages(Protocol):
-    """Receives the messages of a WebSocket. Called on the event loop."""
+    """Receives the messages of a WebSocket. Its methods are called on the event loop."""
 
     def message(self, data: bytes) -> None:
         """Process a message."""
@@ -45,14 +46,17 @@ class Messages(Protocol):
 
 
 def accepting(key: bytes, protocol: str) -> list[Header]:
-    """Return the headers of the answer that accepts a WebSocket with the client's key; `protocol` may be empty."""
+    """Return the headers of the answer that accepts a WebSocket with the client's key.
+
+    `protocol` is the selected subprotocol, which may be empty.
+    """
     proof = base64.b64encode(hashlib.sha1(key + _GUID, usedforsecurity=False).digest())
     headers = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade"), (b"Sec-WebSocket-Accept", proof)]
     return [*headers, (b"Sec-WebSocket-Protocol", protocol.encode())] if protocol else headers
 
 
 def offered_protocols(headers: Sequence[Header]) -> list[str]:
-    """Return the subprotocols that a client offers, in its order."""
+    """Return the subprotocols that a client offers, in the client's order."""
     values = [value.decode("latin-1") for name, value in headers if name == b"sec-websocket-protocol"]
     return [each.strip() for value in values for each in value.split(",") if each.strip()]
 
@@ -61,7 +65,7 @@ class WebSocket(Receiver):
     """The server's end of a WebSocket. Used on the event loop only."""
 
     def __init__(self, side: Side) -> None:
-        """Speak WebSocket on `side`; `attach` starts it."""
+        """Create a WebSocket on `side`; `attach` starts it."""
         self._side = side
         self._messages: Messages | None = None
         self._held = bytearray()
@@ -75,7 +79,7 @@ class WebSocket(Receiver):
         return self._side.is_paused
 
     def open(self, messages: Messages) -> None:
-        """Pass all messages to `messages`. Call it once."""
+        """Pass all messages to `messages`. Must be called only once."""
         self._messages = messages
         self._side.attach(self)
 
@@ -174,7 +178,7 @@ class WebSocketSide(Messages):
     """A WebSocket as a side of a tunnel: the content of its messages is one sequence of bytes."""
 
     def __init__(self, side: Side) -> None:
-        """Relay raw bytes as binary messages on `side`."""
+        """Create a side that relays raw bytes as binary messages on `side`."""
         self._socket = WebSocket(side)
         self._receiver: Receiver | None = None
 
@@ -237,7 +241,10 @@ def _frame(kind: int, payload: bytes) -> bytes:
 
 
 def _unmasked(payload: bytes, mask: bytes) -> bytes:
-    """Return the payload without its mask; both are one large number, because that is fast."""
+    """Return the payload without its mask.
+
+    Payload and mask are converted to two large integers, because their XOR is fast.
+    """
     size = len(payload)
     repeated = (mask * (size // 4 + 1))[:size]
     return (int.from_bytes(payload, "big") ^ int.from_bytes(repeated, "big")).to_bytes(size, "big")

@@ -1,5 +1,5 @@
-"""HTTP/2 (RFC 9113): concurrent requests on one connection, from bytes to an `Exchange` for each.
+"""HTTP/2 (RFC 9113): parses concurrent requests on one connection, and creates an `Exchange` for each request.
 
-`frames` parses and encodes frames, `blocks` reads and writes header blocks, `channel` is one stream, and
+`frames` parses and encodes frames, `header_blocks` reads and writes header blocks, `http2_stream` is one stream, and
 `http2_connection` holds the shared state of all streams.
 """

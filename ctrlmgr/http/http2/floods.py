@@ -1,7 +1,7 @@
 """Counts frames that cost the server more than the client, per period.
 
-Guarantees: a client passes at most twice the limit before its connection ends. Counting reads the clock only when the
-limit is exceeded.
+Guarantees: a client can exceed the limit at most twofold before its connection ends. The counter reads the clock only
+when the limit is exceeded.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from ctrlmgr.http.http2.frames import Code, ConnectionFault
 
 
 class Flood:
-    """One counter of a connection. Used on the event loop only."""
+    """A counter of costly frames on one connection. Used on the event loop only."""
 
     __slots__ = ("_count", "_ends", "_loop", "_most", "_seconds", "_what")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int, seconds: float, what: str) -> None:
-        """Allow `most` within `seconds`; `what` is the error text for the client."""
+        """Create a counter that allows `most` frames within `seconds`; `what` is the error message for the client."""
         self._loop = loop
         self._most = most
         self._seconds = seconds
@@ -36,5 +36,5 @@ class Flood:
         self._count, self._ends = count, now + self._seconds
 
     def make_up(self) -> None:
-        """Subtract one for a useful request; at most `most` of these are saved."""
+        """Subtract one for a useful request; the count can become at most `most` below zero."""
         self._count = max(self._count - 1, -self._most)

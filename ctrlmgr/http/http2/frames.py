@@ -1,8 +1,8 @@
 """Parses and encodes frames of HTTP/2 (RFC 9113, sections 4, 6 and 7).
 
 Guarantees: a frame is yielded when it is complete, and never if it exceeds the maximum size. A header block is yielded
-as one frame, even if it came in several, and is limited in bytes and frames. The work is linear in the bytes received,
-even in small pieces.
+as one frame, even if the client sent it in several frames; its bytes and frames are limited. The work is linear in the
+bytes received, even in small pieces.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.http.size_limits import Bounds
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""The first bytes of a client."""
+"""The bytes that a client must send first (the preface)."""
 
 LARGEST: Final = 16 * 1024
 """Maximum payload of a frame in bytes, the default of SETTINGS_MAX_FRAME_SIZE."""
 
 WIDEST: Final = (1 << 31) - 1
-"""The maximum of a window and of a stream's number."""
+"""The maximum of a window in bytes, and of a stream's number."""
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 
@@ -31,9 +31,12 @@ END_HEADERS = 0x4
 PADDED = 0x8
 WITH_PRIORITY = 0x20
 ON_ITSELF = 0x100
-"""Marks a HEADERS frame whose stream depends on itself. Flags on the wire have 8 bits, so none has this value."""
+"""The flag of a HEADERS frame whose stream depends on itself.
+
+Flags that clients send have 8 bits, so none of them has this value.
+"""
 _BESIDES = PADDED | WITH_PRIORITY
-"""Flags of additional fields in a payload."""
+"""Flags that announce additional fields in a payload."""
 
 _OF_STREAMS = frozenset({DATA, HEADERS, PRIORITY, RST_STREAM, CONTINUATION})
 _OF_CONNECTIONS = frozenset({SETTINGS, PING, GOAWAY})
@@ -77,17 +80,17 @@ class Fault(CtrlmgrError):
     """A violation of the protocol by the client."""
 
     def __init__(self, code: Code, message: str) -> None:
-        """End the stream or connection with `code`."""
+        """Create the violation; `code` is sent when the stream or the connection is ended."""
         super().__init__(message)
         self.code = code
 
 
 class ConnectionFault(Fault):
-    """A violation that ends the connection."""
+    """A violation of the protocol that ends the connection."""
 
 
 class StreamFault(Fault):
-    """A violation that ends the stream."""
+    """A violation of the protocol that ends one stream."""
 
 
 class Frame(NamedTuple):
@@ -105,11 +108,11 @@ class FrameReader:
     __slots__ = ("_block", "_bounds", "_count", "_greeting", "_held", "_opening")
 
     def __init__(self, bounds: Bounds) -> None:
-        """Start with nothing received."""
+        """Create a parser that has received no data."""
         self._bounds = bounds
-        self._greeting = PREFACE  # the rest of the preface that is expected
+        self._greeting = PREFACE  # the bytes of the preface that have not been received
         self._held = bytearray()
-        self._opening: Frame | None = None  # the HEADERS frame whose block is incomplete
+        self._opening: Frame | None = None  # the HEADERS frame whose header block is incomplete
         self._block = bytearray()
         self._count = 0
 
@@ -119,7 +122,7 @@ class FrameReader:
         return bool(self._greeting or self._held) or self._opening is not None
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames that `data` completes; raises `ConnectionFault`."""
+        """Yield the frames that are complete after `data` was received; raises `ConnectionFault`."""
         if self._greeting:
             data = self._greeted(data)
         if self._held:
@@ -161,7 +164,7 @@ class FrameReader:
         return len(held) >= _HEAD_SIZE and len(held) - _HEAD_SIZE >= min(int.from_bytes(held[:3], "big"), LARGEST)
 
     def _with_block(self, frame: Frame) -> Frame | None:
-        """Return a HEADERS frame with its whole block, None if it is incomplete; raises `ConnectionFault`."""
+        """Return a HEADERS frame with the whole header block, None if that is incomplete; raises `ConnectionFault`."""
         opening = self._opening
         if opening is None:
             if frame.kind == CONTINUATION:
@@ -235,7 +238,7 @@ def read_increment(frame: Frame) -> int:
 
 
 def window_update(stream: int, count: int) -> bytes:
-    """Return a WINDOW_UPDATE frame; stream 0 is the connection."""
+    """Return a WINDOW_UPDATE frame; stream 0 stands for the connection."""
     return head(_NUMBER.size, WINDOW_UPDATE, 0, stream) + _NUMBER.pack(count)
 
 
@@ -245,13 +248,13 @@ def reset(stream: int, code: Code) -> bytes:
 
 
 def goaway(last: int, code: Code, why: str = "") -> bytes:
-    """Return a GOAWAY frame; `last` is the last stream that is answered."""
+    """Return a GOAWAY frame; `last` is the number of the last stream that the server answers."""
     payload = _NUMBER.pack(last) + _NUMBER.pack(code) + why.encode()
     return head(len(payload), GOAWAY, 0, 0) + payload
 
 
 def headers(stream: int, block: bytes, flags: int) -> bytes:
-    """Return the frames of a header block, with CONTINUATION frames if it is long."""
+    """Return the frames of a header block, including CONTINUATION frames if the block is long."""
     size = len(block)
     if size <= LARGEST:
         return head(size, HEADERS, flags | END_HEADERS, stream) + block
@@ -263,7 +266,7 @@ def headers(stream: int, block: bytes, flags: int) -> bytes:
 
 
 def _block_alone(frame: Frame) -> Frame:
-    """Return a HEADERS frame without padding and priority; raises `ConnectionFault`."""
+    """Remove padding and priority from a HEADERS frame and return it; raises `ConnectionFault`."""
     block = unpadded(frame)
     at = 1 if frame.flags & PADDED else 0
     mark = ON_ITSELF if frame.flags & WITH_PRIORITY and depends_on_itself(frame, at) else 0
@@ -271,7 +274,7 @@ def _block_alone(frame: Frame) -> Frame:
 
 
 def depends_on_itself(frame: Frame, at: int = 0) -> bool:
-    """Return whether the dependency at offset `at` of the payload is the frame's own stream."""
+    """Return whether the stream number at offset `at` of the payload is that of the frame's own stream."""
     return int(_NUMBER.unpack_from(frame.payload, at)[0]) & WIDEST == frame.stream
 
 

@@ -2,13 +2,13 @@
 
 Guarantees:
 - Ambiguous input is refused, as in HTTP/1.1. Required fields appear exactly once. Names and values contain no
-  characters that would end an HTTP/1.1 message, and no field is about the connection.
-- A head is limited in bytes and headers; one with twice the allowed headers ends the connection. The work is linear in
-  the bytes: this module finds the fields, and passes each to the decoding library.
+  characters that would be line breaks in HTTP/1.1, and connection-specific fields are refused.
+- A head is limited in bytes and headers; a head with twice the allowed headers ends the connection. The work is linear
+  in the bytes, because this module finds the fields and passes each field to the decoding library.
 - The server's settings forbid clients a dynamic table (RFC 7541, section 4.2), so equal fields have equal bytes.
-  The fields around a request's path are then decoded once per connection, and later requests share the result. A
-  repeated whole block is not decoded at all. Until a client follows this setting, every block is decoded.
-- An answer uses no dynamic table either: the same headers have the same bytes for every client.
+  Therefore the fields around a request's path are decoded once per connection, and later requests share the result. If
+  a whole block is repeated, it is not decoded again. Until a client acknowledges this setting, every block is decoded.
+- An answer uses no dynamic table either, so the same headers are encoded as the same bytes for every client.
 """
 
 from __future__ import annotations
@@ -47,30 +47,33 @@ _LONGEST = 2048
 _MOST = 128
 """Maximum number of blocks, without their paths, that are cached per connection.
 
-Go's clients vary the order of headers.
+Several are needed because Go's clients vary the order of headers.
 """
 _MOST_BEGINNINGS = 16
-"""Maximum number of known beginnings up to the path per connection; they seldom vary."""
+"""Maximum number of cached block beginnings (the bytes before the path) per connection; clients use few of them."""
 _MOST_WHOLE = 32
 """Maximum number of whole blocks that are cached per connection, for repeated requests."""
 _MOST_REMEMBERED = 8
-"""Maximum number of headers of an answer whose block is cached: many warnings rarely repeat."""
+"""Maximum number of headers of an answer whose block is cached; an answer with many warnings rarely repeats."""
 _UPDATE = 0x20
-"""The first bits of a field that sets the table's size."""
+"""The bits that mark a field which sets the size of the dynamic table."""
 _PATHS: Final = frozenset({0x04, 0x05, 0x14, 0x15, 0x44, 0x45})
-"""The first bytes of a literal path: the static table has its name twice, and there are three kinds of literals."""
+"""The possible first bytes of a literal `:path` field.
+
+The static table contains the name `:path` twice, and literals are of three kinds.
+"""
 _PIECE: Final = 64
-"""Bytes of a block that take as long to decode as a short field."""
+"""The number of bytes that take as long to decode as a short field."""
 _LONGEST_NUMBER = 5
-"""Maximum bytes of a number in a block."""
+"""Maximum number of bytes of an encoded number."""
 _SHORT: Final = [bytes((size,)) for size in range(0x7F)]
-"""The encoded lengths of strings that need one byte."""
+"""The encoded lengths of strings, for all lengths that are encoded in one byte."""
 _STATUSES = {200: b"\x88", 204: b"\x89", 206: b"\x8a", 304: b"\x8b", 400: b"\x8c", 404: b"\x8d", 500: b"\x8e"}
-"""The codes of whole `:status` fields in the static table (RFC 7541, appendix A)."""
+"""The encodings of the `:status` fields that the static table contains (RFC 7541, appendix A)."""
 
 
 class _Around(NamedTuple):
-    """The fields of a request without its path."""
+    """The fields of a request except its path."""
 
     method: str
     headers: HeaderLines
@@ -78,7 +81,7 @@ class _Around(NamedTuple):
     expects_continue: bool
 
     def head(self, target: bytes) -> Head:
-        """Return the head of a request for `target`; raises `Malformed`."""
+        """Return the head of a request with these fields and the path `target`; raises `Malformed`."""
         path, query = read_target(target)
         return Head(self.method, path, query, self.headers, "2", self.length, True, self.expects_continue)
 
@@ -91,11 +94,11 @@ class BlockReader:
     def __init__(self, bounds: Bounds) -> None:
         """Enforce `bounds`."""
         self.work = 0
-        """The work of reading so far: the number of fields, and of pieces of `_PIECE` bytes."""
+        """The work of decoding so far: the number of fields plus the number of pieces of `_PIECE` bytes."""
         self._bounds = bounds
-        self._decoder = Decoder(2 * bounds.head_bytes)  # a block within the bounds never exceeds this
+        self._decoder = Decoder(2 * bounds.head_bytes)  # a block within the bounds never exceeds this size
         self._largest_table = self._decoder.max_allowed_table_size
-        # The beginnings up to paths, the latest first; and the decoded fields by beginning and end.
+        # The cached block beginnings, the latest first; and the decoded fields, by beginning and end of the block.
         self._beginnings: tuple[bytes, ...] = ()
         self._around: BoundedCache[tuple[bytes, bytes], _Around] = BoundedCache(
             "http2-headers", entries=_MOST, largest=_LONGEST
@@ -123,17 +126,17 @@ class BlockReader:
             raise ConnectionFault(Code.COMPRESSION_ERROR, f"trailers that cannot be read: {error}") from error
 
     def limit_table(self) -> None:
-        """Note that the client knows that it must use no dynamic table (RFC 7541, section 4.2).
+        """Record that the client has acknowledged the setting which forbids a dynamic table (RFC 7541, section 4.2).
 
-        The blocks of a client that ignores this setting are still decoded. A client that sets a table size other than
-        zero is refused.
+        If a client ignores this setting, its blocks are still decoded. A client that sets a table size other than zero
+        is refused.
         """
         self._largest_table = 0
 
     def _recognised(self, block: bytes) -> Head | None:
-        """Return the head of a block that is cached, fully or without its path."""
+        """Return the head for a block that is cached, either as a whole or without its path."""
         if self._decoder.header_table_size:
-            return None  # with a dynamic table, equal bytes can mean other fields
+            return None  # with a dynamic table, equal bytes can encode different fields
         head = self._heads.get(block)
         if head is None:
             head = self._recognised_around(block)
@@ -142,7 +145,7 @@ class BlockReader:
         return head
 
     def _recognised_around(self, block: bytes) -> Head | None:
-        """Return the head of a block whose fields besides the path are cached."""
+        """Return the head for a block whose fields except the path are cached."""
         for before in self._beginnings:
             if block.startswith(before):
                 size, begins = _number(block, len(before), 7)
@@ -187,11 +190,14 @@ class BlockReader:
                 return
 
     def _decoded(self, block: bytes) -> Iterator[HeaderLine]:
-        """Yield the fields of a block, all of them to keep the table in step with the client's; raises `Malformed`."""
+        """Yield the fields of a block; raises `Malformed`.
+
+        All fields are decoded, so that the dynamic table stays equal to the client's table.
+        """
         count = size = 0
         self.work += len(block) // _PIECE
         for begins, ends in _spans(block):
-            if count > 2 * self._bounds.header_count:  # decoding the rest would cost too much
+            if count > 2 * self._bounds.header_count:  # decoding the rest of the block would take too long
                 raise ConnectionFault(Code.ENHANCE_YOUR_CALM, "a header block of too many fields")
             if block[begins] & 0xE0 == _UPDATE:
                 self._check_update(block, begins, count)
@@ -213,7 +219,7 @@ class BlockReader:
 
 
 def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -> _Around:
-    """Return the meaning of fields without pseudo headers, in order; raises as `BlockReader.read` does."""
+    """Return the headers of a request, in order, without pseudo headers; raises as `BlockReader.read` does."""
     kept, cookies = HeaderLines(), []
     hosts, expectation, length = [] if authority is None else [authority], b"", None
     for name, value in lines:
@@ -258,7 +264,7 @@ def _spans(block: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _end(block: bytes, at: int) -> int:
-    """Return the end of a field (RFC 7541, section 6)."""
+    """Return the position after a field (RFC 7541, section 6)."""
     first = block[at]
     if first & 0x80:
         return _number(block, at, 7)[1]
@@ -274,7 +280,7 @@ def _end(block: bytes, at: int) -> int:
 
 
 def _number(block: bytes, at: int, bits: int) -> tuple[int, int]:
-    """Return a number and its end (RFC 7541, section 5.1)."""
+    """Return an encoded number, and the position after it (RFC 7541, section 5.1)."""
     most = (1 << bits) - 1
     if at >= len(block):
         raise HPACKError("a number that is not there")
@@ -301,7 +307,7 @@ def written(
     own: HeaderLine | None = None,
     length: int | None = None,
 ) -> bytes:
-    """Return the block of an answer's head; `own` is a header that differs in each answer."""
+    """Return the header block of an answer; `own` is a header that differs in each answer."""
     block = _status(code) + _dated(date) + _lines(tuple(headers))
     if own is not None:
         block += _literal(own)

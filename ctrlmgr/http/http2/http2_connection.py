@@ -1,18 +1,22 @@
 """An HTTP/2 connection: the shared state of its streams, and the client's limits.
 
 Guarantees:
-- Requests in the same input are started in order, after all of it has been read. Answers of the same turn are sent in
-  one write. Reading frames and starting requests yields to the event loop after a bounded amount of work.
+- Requests in the same input are started in order, after the whole input has been read. Answers that are written in the
+  same turn of the event loop are sent in one write. Reading frames and starting requests yields to the event loop after
+  a bounded amount of work.
 - A client must send its preface within `Bounds.head_timeout` seconds, and complete each frame and header block within
-  the same time, or it is disconnected. Without running requests it may be idle.
-- A client can have `Bounds.streams` concurrent requests. Further ones are refused, and may be sent again.
-- While a client does not read, its input is not processed. So automatic replies (settings, pings) cannot accumulate.
+  the same time, or it is disconnected. A client without running requests may be idle.
+- A client can have `Bounds.streams` concurrent requests. Further requests are refused, and the client may send these
+  again.
+- While a client does not read, its input is not processed. Therefore automatic replies to settings and pings cannot
+  accumulate.
 - A client that sends more than `Bounds.noise` frames that request nothing within `Bounds.head_timeout` seconds is
   disconnected with ENHANCE_YOUR_CALM. A WINDOW_UPDATE of less than `Bounds.least_room` bytes is such a frame. A change
-  of the initial window counts once for each waiting answer. Fields of a head beyond `_USUAL_HEAD` count as well.
-- A client is disconnected in the same way if more than `Bounds.resets` of its requests end before their answer, beyond
-  the number of completed ones. The client may have reset them, or the server because of the client's fault.
-- Header blocks are limited in bytes and frames, and so are the heads of running requests.
+  of the initial window counts once for each answer that waits for the window. Each field of a head beyond `_USUAL_HEAD`
+  fields counts as well.
+- A client is also disconnected if more of its requests end before their answer than the number of completed requests
+  plus `Bounds.resets`. Such a request was reset either by the client, or by the server because of the client's fault.
+- The bytes and frames of a header block are limited, and so are the heads of all running requests together.
 - A stopping server sends GOAWAY at once (`leave`), and answers the running requests.
 - When a client certificate expires, streams are aborted, and no further request is answered.
 
@@ -47,14 +51,17 @@ _TURN = 512
 """Maximum number of frames, fields and answers in one turn of the event loop, about 3 ms."""
 
 _USUAL_HEAD = 512
-"""Fields of a head, and pieces of a long one, from which on each counts as noise: a byte can encode a field."""
+"""The number of fields of a head, plus pieces of a long head, beyond which each counts as noise.
+
+A single byte can encode a field.
+"""
 
 _WINDOW = 65_535
-"""The initial window of both sides, in bytes (RFC 9113, section 6.9.2)."""
+"""The initial flow-control window of client and server, in bytes (RFC 9113, section 6.9.2)."""
 
 
 class Http2Connection(BaseConnection):
-    """An HTTP/2 connection: the `ChannelConnection` of its channels, the protocol of its transport."""
+    """An HTTP/2 connection: the `ChannelConnection` of its channels, and the protocol of its transport."""
 
     __slots__ = (
         "_blocks",
@@ -80,7 +87,7 @@ class Http2Connection(BaseConnection):
     )
 
     def __init__(self, context: ServerContext) -> None:
-        """Start with nothing received."""
+        """Create a connection that has received no data."""
         super().__init__(context)
         self.window = _WINDOW
         """The connection's flow-control window for sending bodies, in bytes."""
@@ -88,15 +95,15 @@ class Http2Connection(BaseConnection):
         self._inbox = Inbox(context.bounds)
         self._is_due = False  # whether `_read_on` is scheduled
         self._is_beginning = False  # whether `_begin` is scheduled
-        self._work = 0  # work in this turn, except reading blocks
+        self._work = 0  # work in this turn, except for reading header blocks
         self._blocks = BlockReader(context.bounds)
         self._channels: dict[int, Channel] = {}
         self._new: deque[Channel] = deque()  # requests that have not been started
         self._roomless: OrderedDict[Channel, None] = OrderedDict()  # channels that wait for the connection's window
-        self._last = 0  # the newest stream
-        # streams that the server has ended and the client has not
+        self._last = 0  # the number of the newest stream
+        # numbers of streams that the server has ended and the client has not ended
         self._dropped: deque[int] = deque(maxlen=2 * context.bounds.streams)
-        # the streams of these on which the client still sends and that have not been reset
+        # the numbers in _dropped on whose streams the client still sends, and which have not been reset
         self._unfinished: set[int] = set()
         self._unread = 0  # received bytes of bodies for which no WINDOW_UPDATE has been sent
         self._outbox = Outbox(context.loop, self._write)
@@ -125,7 +132,7 @@ class Http2Connection(BaseConnection):
         self._idleness.start()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Mark all requests as lost."""
+        """Notify all requests that the client has disconnected."""
         self._has_failed = True
         self._inbox.clear()
         for channel in list(self._channels.values()):
@@ -213,7 +220,7 @@ class Http2Connection(BaseConnection):
                 self.reset(frame.stream, fault.code)
 
     def _take_headers(self, frame: Frame) -> None:
-        """Begin a request, or end one with its trailers."""
+        """Begin a request, or end a request with its trailers."""
         number, ends = frame.stream, bool(frame.flags & frames.END_STREAM)
         if number % 2 == 0:
             raise ConnectionFault(Code.PROTOCOL_ERROR, "a request on no stream of a client's")
@@ -233,7 +240,7 @@ class Http2Connection(BaseConnection):
         if self._blocks.work - before > _USUAL_HEAD:
             self._noise.hear(self._blocks.work - before - _USUAL_HEAD)
         if self._is_leaving:
-            return  # the client has been told that this request is not answered
+            return  # the client has been notified that this request is not answered
         if len(self._channels) >= self.bounds.streams:
             raise StreamFault(Code.REFUSED_STREAM, "too many requests at a time")
         if frame.flags & frames.ON_ITSELF:
@@ -248,11 +255,12 @@ class Http2Connection(BaseConnection):
         self._new.append(channel)
 
     def _end_with_trailers(self, number: int, block: bytes, *, ends: bool) -> None:
-        has_pseudo = self._blocks.skip(block)  # decoded although unused, to keep the table in step
+        # decode the block although its fields are not used, to keep the dynamic table equal to the client's
+        has_pseudo = self._blocks.skip(block)
         channel = self._channels.get(number)
         if channel is not None:
             channel.must_go_on()
-            if has_pseudo or not ends:  # RFC 9113, section 8.1
+            if has_pseudo or not ends:  # an error according to RFC 9113, section 8.1
                 raise StreamFault(Code.PROTOCOL_ERROR, "trailers with a pseudo header, or that are not the end")
             channel.end()
         elif number in self._dropped:
@@ -279,7 +287,7 @@ class Http2Connection(BaseConnection):
             raise StreamFault(Code.STREAM_CLOSED, "a body on a stream that is over")
 
     def _make_room(self, size: int) -> None:
-        """Open the connection's window again; the windows of the streams limit the bodies."""
+        """Open the connection's window again, because the windows of the streams already limit the bodies."""
         self._unread += size
         if self._unread >= self.bounds.unread_bytes:
             self.send(frames.window_update(0, self._unread))
@@ -300,7 +308,7 @@ class Http2Connection(BaseConnection):
         if frame.flags & frames.ACK:
             self._blocks.limit_table()
             return
-        self.send(frames.head(0, frames.SETTINGS, frames.ACK, 0))  # acknowledged before any frame uses them
+        self.send(frames.head(0, frames.SETTINGS, frames.ACK, 0))  # acknowledge the settings before any frame uses them
         window = values.get(Setting.INITIAL_WINDOW_SIZE, self._stream_window)
         change, self._stream_window = window - self._stream_window, window
         for channel in list(self._channels.values()) if change else ():
@@ -318,7 +326,7 @@ class Http2Connection(BaseConnection):
             self.send(frames.head(8, frames.PING, frames.ACK, 0), frame.payload)
 
     def _take_goaway(self, frame: Frame) -> None:
-        """Answer running requests, then close; the client sends no more requests."""
+        """Answer running requests, then close the connection; the client sends no more requests."""
         self.shutdown()
 
     def _take_window_update(self, frame: Frame) -> None:
@@ -367,12 +375,12 @@ class Http2Connection(BaseConnection):
     # Methods that channels call.
 
     def reset(self, number: int, code: Code) -> None:
-        """Reset a stream; the client may still send on it for a moment."""
+        """Reset a stream; the client may still send frames on it for a moment."""
         self._dropped.append(number)
         self.send(frames.reset(number, code))
 
     def drop(self, number: int) -> None:
-        """End a stream on which the client still sends, after it had time to read its answer."""
+        """End a stream on which the client is still sending, after the client had time to read the answer."""
         self._dropped.append(number)
         self._unfinished.add(number)
         self.loop.call_later(self.bounds.linger, self._drop_unfinished, number)
@@ -383,7 +391,7 @@ class Http2Connection(BaseConnection):
             self.send(frames.reset(number, Code.NO_ERROR))
 
     def forget(self, channel: Channel) -> None:
-        """Remove an ended channel. After the last one, a leaving connection closes."""
+        """Remove an ended channel. If it was the last one and the connection is leaving, close the connection."""
         if self._channels.pop(channel.number, None) is None:
             return
         self._roomless.pop(channel, None)
@@ -408,7 +416,7 @@ class Http2Connection(BaseConnection):
     # The end of the connection.
 
     def leave(self) -> None:
-        """Send GOAWAY. Requests that the client sends before it reads it are answered."""
+        """Send GOAWAY. Requests that the client sends before it reads the GOAWAY are answered."""
         if not (self._said_goodbye or self._has_failed):
             self._said_goodbye = True
             self.send(frames.goaway(frames.WIDEST, Code.NO_ERROR))
@@ -423,19 +431,19 @@ class Http2Connection(BaseConnection):
             self._part()
 
     def _part(self) -> None:
-        """Close after all pending output."""
+        """Close the connection after all pending output was sent."""
         self._outbox.flush()
         self._close()
 
     def _fail(self, code: Code, why: str) -> None:
-        """Send GOAWAY with the client's fault, and ignore further input."""
+        """Send GOAWAY with an error code and the client's fault, and ignore further input."""
         self._has_failed = True
         self._inbox.clear()
         self.send(frames.goaway(self._last, code, why))
         self._part()
 
     def _cut_off(self) -> None:
-        """Abort streams, and close after the other requests."""
+        """Abort all streamed answers, and close the connection after the other requests."""
         for channel in list(self._channels.values()):
             if channel.exchange.stream is not None:
                 channel.abort()

@@ -4,9 +4,9 @@ Guarantees:
 - The server never exceeds the client's flow-control window. Data that waits for the window is sent in order, and counts
   as unread.
 - If a client reads none of the waiting data for `Bounds.write_timeout` seconds, its stream is reset.
-- A client must not exceed the window of a body, and at most `Bounds.unread_bytes` before the application asks for it. A
-  body with another length than announced ends the stream.
-- An incomplete answer never looks complete: its stream is reset.
+- A client must not exceed the window for a request's body, which is at most `Bounds.unread_bytes` until the application
+  asks for the body. If a body does not have the announced length, its stream ends.
+- An incomplete answer never looks complete, because its stream is reset.
 
 In this package, `Stream` is the body of an answer; RFC 9113's stream is a `Channel`.
 """
@@ -40,7 +40,7 @@ from ctrlmgr.http.size_limits import Bounds
 
 
 class ChannelConnection(Protocol):
-    """The connection as its channels see it."""
+    """The interface of the connection that its channels use."""
 
     is_paused: bool
     peer: str
@@ -54,7 +54,7 @@ class ChannelConnection(Protocol):
 
     @property
     def bounds(self) -> Bounds:
-        """The limits of a client."""
+        """The limits that apply to a client."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -64,10 +64,10 @@ class ChannelConnection(Protocol):
         """Send parts of frames at the end of this turn, together with other output."""
 
     def reset(self, number: int, code: Code) -> None:
-        """Reset a stream; the client may still send on it for a moment."""
+        """Reset a stream; the client may still send frames on it for a moment."""
 
     def drop(self, number: int) -> None:
-        """End a stream on which the client still sends, after it had time to read its answer."""
+        """End a stream on which the client is still sending, after the client had time to read the answer."""
 
     def forget(self, channel: Channel) -> None:
         """Note that a channel has ended."""
@@ -112,7 +112,7 @@ class Channel:
     )
 
     def __init__(self, number: int, head: Head, trunk: ChannelConnection, window: int) -> None:
-        """Begin with a request's head; `window` is the client's window for the answer, in bytes."""
+        """Create the channel of a request with this head; `window` is the client's window for the answer, in bytes."""
         self.number = number
         self.exchange = Exchange(head, self, trunk.bounds)
         self._trunk = trunk
@@ -120,18 +120,18 @@ class Channel:
         self._received = 0
         self._has_come = False  # whether the whole request has been received
         self._takes = False  # whether the application has asked for the body
-        self._room = trunk.bounds.unread_bytes  # bytes that the client may still send
+        self._room = trunk.bounds.unread_bytes  # number of bytes that the client may still send
         self._unread = 0  # received bytes for which no WINDOW_UPDATE has been sent
-        self._window = window  # bytes that the server may still send
-        self._waiting: deque[memoryview] = deque()  # data that exceeds the window
-        self._ends = False  # whether the answer ends after the waiting data
-        self._is_over = False  # whether nothing more is sent
+        self._window = window  # number of bytes that the server may still send
+        self._waiting: deque[memoryview] = deque()  # data of the answer that exceeds the window
+        self._ends = False  # whether the answer ends after the data that waits
+        self._is_over = False  # whether the server sends no more data
         self._timer: LazyTimer | None = None
 
     # Input.
 
     def receive(self, piece: bytes, size: int) -> None:
-        """Add a part of the body, which used `size` bytes of the window; raises `StreamFault`."""
+        """Add a part of the body; `size` is the number of bytes of the window that it used. Raises `StreamFault`."""
         self.must_go_on()
         self._room -= size
         self._received += len(piece)
@@ -189,7 +189,7 @@ class Channel:
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), its own first; not yet verified."""
+        """The client's certificates (DER), the client's own first; not yet verified."""
         return self._trunk.certificates
 
     def go_ahead(self) -> None:
@@ -217,9 +217,9 @@ class Channel:
         return Framing.NONE if exchange.method == "HEAD" or not has_body(code) else Framing.PLAIN
 
     def write(self, data: bytes) -> None:
-        """Send a part of a body, or keep it until the window allows it."""
+        """Send a part of the answer's body, or keep it until the window allows sending it."""
         size, trunk = len(data), self._trunk
-        if size <= LARGEST and size <= self._window and size <= trunk.window:  # true only if no data waits
+        if size <= LARGEST and size <= self._window and size <= trunk.window:  # this is true only if no data waits
             self._window -= size
             trunk.window -= size
             trunk.send(head(size, DATA, 0, self.number), data)
@@ -228,7 +228,7 @@ class Channel:
             self.go_on()
 
     def finished(self, *, keep_alive: bool) -> None:
-        """End the answer after the waiting data."""
+        """End the answer after the data that waits for the window."""
         self._ends = True
         if not self._waiting:
             self._end()
@@ -248,7 +248,7 @@ class Channel:
         self._takes = False
 
     def resume_reading(self) -> None:
-        """Open the window for the rest of the body."""
+        """Open the window, so that the client can send the rest of the body."""
         self._takes = True
         self._make_room()
 
@@ -271,7 +271,7 @@ class Channel:
     # Output.
 
     def go_on(self) -> None:
-        """Send waiting data as far as the window allows."""
+        """Send as much waiting data as the window allows."""
         waiting, trunk = self._waiting, self._trunk
         if not waiting:
             return
@@ -299,12 +299,12 @@ class Channel:
             self.exchange.stream.wake()
 
     def _end(self) -> None:
-        """Send the end of the answer, if the last data did not carry it."""
+        """Send the end of the answer, if it was not sent with the last data."""
         if not self._is_over:
             self._is_over = True
             self._trunk.send(head(0, DATA, END_STREAM, self.number))
         self._trunk.complete(self)
-        if not self._has_come:  # the rest of the request is ignored
+        if not self._has_come:  # ignore the rest of the request
             self._trunk.drop(self.number)
         self._part()
 

@@ -1,7 +1,8 @@
 """Decodes Huffman-coded header fields (RFC 7541, section 5.2 and appendix B), two bytes at a time.
 
-Guarantees: results and errors are those of hpack's table, whose 4-bit steps are combined here. A combined step is
-computed at its first use and cached; the paths of an API use few letters.
+Guarantees: results and errors equal those of the `hpack` library, whose table of 4-bit steps is combined to 16-bit
+steps here. A combined step is computed at its first use and cached. Few steps are needed, because the paths of an API
+contain few different letters.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ _ENTRIES: Final = 1 << 14
 
 
 class _Step(NamedTuple):
-    """The result of decoding two bytes, or the last one, in a state."""
+    """The result of decoding two bytes (or the last byte) in a state of the decoder."""
 
     letters: bytes
     state: int
-    """The decoder's next state."""
+    """The state of the decoder after these bytes."""
     may_end: bool
-    """Whether a text may end in this state."""
+    """Whether the encoded string may end in this state."""
 
 
 def decoded(text: bytes) -> bytes:
-    """Return the decoded text; raises `HPACKDecodingError`."""
+    """Return the decoded string; raises `HPACKDecodingError`."""
     state, may_end, letters = 0, True, []
     even = len(text) & ~1
     for pair in memoryview(text)[:even].cast("H"):

@@ -1,4 +1,4 @@
-"""The received and unprocessed frames of an HTTP/2 connection, in order.
+"""The frames of an HTTP/2 connection that were received and not processed yet, in order.
 
 Guarantees: frames are returned in the order of their bytes, even if processing pauses between them. The first frame
 must be SETTINGS (RFC 9113, section 3.4).
@@ -19,10 +19,10 @@ class Inbox:
     __slots__ = ("_frames", "_is_greeted", "_pieces", "_reader")
 
     def __init__(self, bounds: Bounds) -> None:
-        """Start with nothing received."""
+        """Create an inbox that has received no data."""
         self._reader = FrameReader(bounds)
         self._pieces: deque[bytes] = deque()
-        self._frames: Iterator[Frame] | None = None  # the iterator over the current piece
+        self._frames: Iterator[Frame] | None = None  # the iterator over the frames of the current piece of input
         self._is_greeted = False
 
     @property
@@ -40,7 +40,7 @@ class Inbox:
         self._pieces.append(data)
 
     def take(self) -> Frame | None:
-        """Return the next complete frame, None if there is none; raises `ConnectionFault`."""
+        """Return the next complete frame, None if no frame is complete; raises `ConnectionFault`."""
         while self.may_have_more:
             if self._frames is None:
                 self._frames = self._reader.feed(self._pieces.popleft())

@@ -1,9 +1,9 @@
 """Collects the output of an HTTP/2 connection, to send it in few writes.
 
 Guarantees:
-- All output of one turn of the event loop is sent in one write at its end, or in several if it is long. Each write
-  costs a system call and at least one TLS record.
-- Output is sent in order, and at once by `flush`.
+- All output of one turn of the event loop is sent in one write at the end of the turn, or in several writes if it is
+  long. Each write costs a system call and at least one TLS record.
+- Output is sent in order; `flush` sends all of it at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Outbox:
     __slots__ = ("_is_held", "_loop", "_pieces", "_size", "_write")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, write: Callable[[bytes], None]) -> None:
-        """Send collected output with `write`."""
+        """Create an outbox that sends the collected output with `write`."""
         self._loop = loop
         self._write = write
         self._pieces: list[bytes | memoryview] = []
@@ -38,7 +38,7 @@ class Outbox:
             self._loop.call_soon(self.flush)
 
     def hold(self) -> None:
-        """Disable the automatic flush; the caller must call `flush`."""
+        """Disable the automatic flush at the end of this turn; the caller must call `flush`."""
         self._is_held = True
 
     def flush(self) -> None:

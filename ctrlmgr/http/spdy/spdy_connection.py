@@ -1,8 +1,9 @@
-"""A SPDY/3.1 connection over a connection that has switched protocols: streams with headers, as a client or a server.
+"""A SPDY/3.1 connection, as client or server, over a connection that has switched protocols.
 
-Guarantees:
-- Streams share the connection's back pressure, as with moby/spdystream: a paused stream pauses the connection.
-- A stream ends for its receiver once: with the peer's last frame, a reset, or the connection.
+Guarantees: - Streams share the connection's back pressure, as in moby/spdystream: a paused stream pauses the whole
+connection.
+- The receiver of a stream is notified of its end exactly once: at the peer's last frame, at a reset, or at the end of
+  the connection.
 - A connection has at most `_MOST` streams.
 """
 
@@ -39,10 +40,10 @@ _ONE_FRAME: Final = 64 * 1024
 
 
 class SpdyStream:
-    """One stream; a `tunnel.Side` whose `finish` ends only the output."""
+    """One stream: a `tunnel.Side` whose `finish` ends only the output."""
 
     def __init__(self, connection: SpdyConnection, number: int, headers: Mapping[str, str]) -> None:
-        """Belong to a connection."""
+        """Create a stream of `connection`."""
         self.number = number
         self.headers = headers
         """The headers of the stream, names in lower case."""
@@ -97,14 +98,14 @@ class SpdyStream:
             self.end()
 
     def take(self, data: bytes) -> None:
-        """Pass received bytes on, or hold them until there is a receiver."""
+        """Pass received bytes to the receiver, or hold the bytes until a receiver is set."""
         if self.receiver is not None:
             self.receiver.receive(data)
         else:
             self._held += data
 
     def end(self) -> None:
-        """Pass the end of the input on, once."""
+        """Notify the receiver of the end of the input, only once."""
         if not self.has_ended:
             self.has_ended = True
             self._connection.forget(self)
@@ -124,7 +125,7 @@ class SpdyConnection(Receiver):
         on_resume: Callable[[], None] = lambda: None,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """Speak SPDY on `side`; `open` starts it.
+        """Create a SPDY connection on `side`; `open` starts it.
 
         `on_stream` receives each stream that the peer opens, and returns whether it is accepted. `on_resume`
         is called when the connection accepts more output, `on_end` when it is closed.
@@ -164,23 +165,23 @@ class SpdyConnection(Receiver):
             self._side.write(frame)
 
     def finish(self) -> None:
-        """Close after the peer has read everything."""
+        """Close the connection after the peer has read all output."""
         if not self._is_over:
             self._side.write(control_frame(GOAWAY, self._last, bytes(4)))
             self._is_over = True
             self._side.finish()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         self._side.abort()
 
     def pause(self, number: int = 0) -> None:
-        """Stop reading until `unpause`, for the stream with this number; 0 stands for the whole connection."""
+        """Stop reading until `unpause` is called for the stream with this number; 0 stands for the whole connection."""
         self._paused.add(number)
         self._side.pause_reading()
 
     def unpause(self, number: int = 0) -> None:
-        """Continue reading unless it is paused for another stream."""
+        """Continue reading, unless the connection is paused for another stream."""
         self._paused.discard(number)
         if not self._paused:
             self._side.resume_reading()
@@ -203,7 +204,7 @@ class SpdyConnection(Receiver):
             self.abort()
 
     def resume(self) -> None:
-        """Let all streams continue with output."""
+        """Notify all streams that they can continue with output."""
         for stream in list(self._streams.values()):
             if stream.receiver is not None:
                 stream.receiver.resume()
@@ -223,7 +224,7 @@ class SpdyConnection(Receiver):
         elif frame.kind == SYN_STREAM:
             self._opened(frame)
         elif frame.kind in (SYN_REPLY, HEADERS):
-            self._reader.read(frame.body)  # keeps the state of the compression
+            self._reader.read(frame.body)  # decoding every header block keeps the state of the compression correct
         elif frame.kind == RST_STREAM:
             self._reset(frame.number)
         elif frame.kind == PING and frame.number % 2 != self._next % 2:
@@ -256,6 +257,7 @@ class SpdyConnection(Receiver):
             return
         self._streams[stream.number] = stream
         stream.has_ended = bool(frame.flags & FIN)
-        self.send(control_frame(SYN_REPLY, stream.number, self._writer.write({})))  # a client drops data before it
+        # a client drops data that arrives before the reply
+        self.send(control_frame(SYN_REPLY, stream.number, self._writer.write({})))
         if not self._on_stream(stream):
             stream.abort(REFUSED_STREAM)

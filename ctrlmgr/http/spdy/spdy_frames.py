@@ -20,10 +20,10 @@ PING: Final = 6
 GOAWAY: Final = 7
 HEADERS: Final = 8
 DATA: Final = 0
-"""Stands for a data frame, which has no type on the wire."""
+"""Stands for a data frame, whose encoding contains no type."""
 
 FIN: Final = 1
-"""The flag of a sender's last frame on a stream."""
+"""The flag that marks the last frame that a peer sends on a stream."""
 
 LONGEST: Final = 1 << 22
 _LONGEST_HEADERS: Final = 1 << 16
@@ -58,11 +58,11 @@ DICTIONARY: Final = b"".join(_counted(each.replace("_", " ").encode()) for each 
 
 
 class SpdyError(CtrlmgrError):
-    """The peer has sent no valid SPDY."""
+    """The peer has sent invalid SPDY data."""
 
 
 class Frame(NamedTuple):
-    """A frame: its kind, its flags, the stream or ping that it is about, and the rest of its content."""
+    """A frame: its kind, its flags, the number of its stream or ping, and the rest of its content."""
 
     kind: int
     flags: int
@@ -76,12 +76,15 @@ def data_frame(stream: int, data: bytes, flags: int = 0) -> bytes:
 
 
 def control_frame(kind: int, number: int, body: bytes = b"", flags: int = 0) -> bytes:
-    """Return an encoded control frame that is about the stream or ping `number`."""
+    """Return an encoded control frame for the stream or ping with this `number`."""
     return struct.pack(">III", _CONTROL | _VERSION << 16 | kind, flags << 24 | 4 + len(body), number) + body
 
 
 def read_frames(held: bytearray) -> Iterator[Frame]:
-    """Yield the complete frames in `held`, and remove them from it; raises `SpdyError`. Unknown frames are skipped."""
+    """Yield the complete frames in `held`, and remove these frames from `held`; raises `SpdyError`.
+
+    Unknown frames are skipped.
+    """
     while len(held) >= 8:
         first, second = struct.unpack_from(">II", held)
         size, flags = second & 0xFFFFFF, second >> 24
@@ -108,11 +111,11 @@ class HeaderWriter:
     """Compresses the header blocks of one direction of a connection."""
 
     def __init__(self) -> None:
-        """Start with the protocol's dictionary."""
+        """Start with the dictionary that the protocol defines."""
         self._compress = zlib.compressobj(zdict=DICTIONARY)
 
     def write(self, headers: Mapping[str, str]) -> bytes:
-        """Return a compressed header block; names become lower case."""
+        """Return a compressed header block; the names of headers are converted to lower case."""
         pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         plain = struct.pack(">I", len(pairs)) + b"".join(_counted(text) for pair in pairs for text in pair)
         return self._compress.compress(plain) + self._compress.flush(zlib.Z_SYNC_FLUSH)
@@ -122,7 +125,7 @@ class HeaderReader:
     """Decompresses the header blocks of one direction of a connection."""
 
     def __init__(self) -> None:
-        """Start with the protocol's dictionary."""
+        """Start with the dictionary that the protocol defines."""
         self._decompress = zlib.decompressobj(zdict=DICTIONARY)
 
     def read(self, block: bytes) -> dict[str, str]:
@@ -138,7 +141,7 @@ class HeaderReader:
 
 
 def _texts(plain: bytes) -> Iterable[str]:
-    """Yield the names and values of a header block in turn; raises `SpdyError`."""
+    """Yield the names and values in a header block alternately; raises `SpdyError`."""
     if len(plain) < 4:
         raise SpdyError("a header block is too short")
     at = 4
