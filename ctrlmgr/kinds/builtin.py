@@ -2,7 +2,7 @@
 
 Guarantees:
 - Verbs, names, categories and subresources are those of the discovery documents shipped with this package. All other
-  facts about a kind are in its group's `declared`.
+  properties of a kind are in the module `declared` of its group.
 - Each kind with a status subresource has a strategy with `has_status`, which only the kind's own versions share.
 """
 
@@ -48,7 +48,7 @@ from ctrlmgr.schema import published_schema
 from ctrlmgr.schema.definitions import Definitions
 
 _Name = tuple[str, str]
-"""An apiVersion and a kind."""
+"""An apiVersion together with a kind."""
 
 _GROUPS = (
     core,
@@ -74,16 +74,16 @@ _GROUPS = (
 
 
 def declared(ranges: Ranges | None = None) -> Iterator[Declaration]:
-    """Yield all declarations; Services get addresses and node ports of `ranges`."""
+    """Yield the declarations of all kinds; Services get addresses and node ports from `ranges`."""
     yield core.service(ranges)
     for group in _GROUPS:
         yield from group.KINDS
 
 
 def builtin_kinds(ranges: Ranges | None = None, *, declarations: Iterable[Declaration] | None = None) -> Kinds:
-    """Return a registry of the built-in kinds; Services get addresses and node ports of `ranges`.
+    """Return a registry of the built-in kinds; Services get addresses and node ports from `ranges`.
 
-    `declarations` are the kinds' declarations, by default all.
+    `declarations` are the declarations of the kinds, by default of all kinds.
     """
     declarations = declared(ranges) if declarations is None else declarations
     known = {(each.api_version, each.kind): each for each in declarations}
@@ -104,7 +104,7 @@ def _groups() -> Sequence[Group]:
 
 
 def _discovered(definitions: Definitions, known: Mapping[_Name, Declaration]) -> Iterator[Kind]:
-    """Yield all kinds of discovery, in its order."""
+    """Yield all kinds of the discovery documents, in their order."""
     for group in _groups():
         for version in group.versions:
             yield from _kinds_of(definitions, group.name, version, known)
@@ -159,7 +159,7 @@ def _is_stored_elsewhere(declaration: Declaration | None) -> bool:
 
 
 def _complete(kind: Kind, declaration: Declaration, made: Mapping[_Name, Kind]) -> None:
-    """Set the declared attributes of a kind."""
+    """Set the attributes of a kind that its declaration contains."""
     kind.printer = declaration.printer
     kind.deprecation = declaration.deprecation
     stored_as = declaration.stored_as

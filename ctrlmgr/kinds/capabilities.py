@@ -1,7 +1,7 @@
 """The capabilities that containers may have on the nodes of this process' cluster.
 
-As in Kubernetes (`pkg/capabilities`) there is one value for a process, set at its start: many kinds validate pod
-templates, and none of them has settings.
+As in Kubernetes (`pkg/capabilities`), the value is global in a process and set when the process starts. The reason is
+that many kinds validate pod templates, and these kinds have no access to the settings.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 
 @dataclass(slots=True)
 class Capabilities:
-    """The allowed capabilities."""
+    """The capabilities that containers may have."""
 
     allow_privileged: bool = True
     """Whether containers may be privileged."""
 
 
 CAPABILITIES: Final = Capabilities()
-"""The capabilities of this process."""
+"""The capabilities that apply in this process."""

@@ -1,6 +1,6 @@
 """Validation rules that many kinds share: nonnegative numbers, immutable fields, percentages.
 
-Values are normalized by a codec: values without meaning are absent, so equal values have the same meaning.
+A codec has normalized the values: values without a meaning are absent, so two values mean the same if they are equal.
 
 Source: apimachinery `pkg/api/validation/objectmeta.go` and `pkg/util/validation/validation.go`, and Kubernetes
 `pkg/apis/apps/validation/validation.go`.
@@ -20,12 +20,12 @@ NEGATIVE = "must be greater than or equal to 0"
 
 
 def nonnegative(value: int | None, path: Path) -> list[FieldError]:
-    """Validate a number that may be absent or zero."""
+    """Validate a number that must not be negative; it may be absent."""
     return [invalid(path, value, NEGATIVE)] if value is not None and value < 0 else []
 
 
 def nonnegative_fields(owner: Mapping[str, Any], fields: Iterable[str], path: Path) -> list[FieldError]:
-    """Validate several numbers of one object."""
+    """Validate several numbers of one object that must not be negative."""
     return [error for field in fields for error in nonnegative(owner.get(field), path.child(field))]
 
 
@@ -35,7 +35,7 @@ def each_problem(check: Callable[[str], list[str]], value: str, path: Path) -> l
 
 
 def malformed(path: Path, detail: str) -> FieldError:
-    """Return the error for a malformed value that is not shown (Go's `OmitValueType`)."""
+    """Return the error for a malformed value; the message does not show the value (Go's `OmitValueType`)."""
     return FieldError("FieldValueInvalid", path, f"Invalid value: {detail}")
 
 
@@ -82,7 +82,7 @@ def percentage(value: int | str) -> int | None:
 
 
 def amount(value: int | str | None) -> int:
-    """Return the number of an int-or-percent; 0 for other values, as Go's `IntValue`."""
+    """Return the number of an int-or-percent; 0 for other values, as Go's `IntValue` does."""
     if isinstance(value, int):
         return value
     text = value or ""
@@ -96,5 +96,5 @@ def amount(value: int | str | None) -> int:
 
 
 def sorted_map(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Sort a map by key, as Go formats it in messages; None for nil."""
+    """Sort a map by key, as Go formats it in messages; return None for nil."""
     return dict(sorted(values.items())) if values else None

@@ -1,4 +1,7 @@
-"""The declaration of a built-in kind: its properties beyond Kubernetes' published discovery and schema."""
+"""The declaration of a built-in kind.
+
+It contains the kind's properties that Kubernetes' discovery documents and schemas do not contain.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ctrlmgr.engine.tables.table_printer import CREATED_AT, Printer
 
 
 class StoredAs(NamedTuple):
-    """The kind that another kind is stored as, and the conversions; both keep the object's metadata."""
+    """The kind as which another kind is stored, and the conversions; both conversions keep the object's metadata."""
 
     api_version: str
     kind: str
@@ -23,29 +26,33 @@ class StoredAs(NamedTuple):
 
 @dataclass(frozen=True)
 class Declaration:
-    """One version of one kind; the defaults of the fields are those of most kinds."""
+    """One version of one kind; the defaults of the fields are right for most kinds."""
 
     api_version: str
     kind: str
     _: KW_ONLY
     strategy: Strategy | None = field(default=None)
-    """None stands for the strategy of the kind it is stored as, or else for the common strategy."""
+    """The strategy; None for the strategy of the stored kind if there is one, otherwise for the common strategy."""
     printer: Printer = CREATED_AT
-    """The columns of its table."""
+    """The columns of the kind's table."""
     resets: Mapping[str, Filter] | None = None
     """The fields that a write cannot change, by subresource.
 
-    None stands for: the `status` if the kind has one, and for `/status` the spec and `status_keeps` of the strategy.
+    None: a write cannot change the `status`, and a write to `/status` cannot change the spec and the strategy's
+    `status_keeps`.
     """
     deprecation: str = ""
-    """The text of the warning to clients that use it (apiserver `pkg/endpoints/deprecation`)."""
+    """The text of the warning for clients that use this version (apiserver `pkg/endpoints/deprecation`)."""
     stored_as: StoredAs | None = None
     registry_path: str = ""
-    """The name in Kubernetes' storage, if it is not the plural."""
+    """The name of the kind in Kubernetes' storage, if that is not the plural."""
     unused: str = ""
-    """A phrase for the missing effect of objects that are only stored; empty if something acts on them."""
+    """A phrase that says what does not happen, if objects are only stored and no controller uses them.
+
+    Otherwise empty.
+    """
     stored_version: str = ""
-    """The version in the storage of Kubernetes 1.36 if it is no longer served.
+    """The version in which Kubernetes 1.36 stores the kind, if that version is no longer served.
 
     The storage version hash in discovery is computed from this version.
     """

@@ -1,4 +1,4 @@
-"""Compiles label selectors of specs (meta/v1 LabelSelector).
+"""Compiles label selectors in specs (meta/v1 LabelSelector).
 
 Source: apimachinery `pkg/apis/meta/v1/helpers.go`, `LabelSelectorAsSelector`.
 """
@@ -16,7 +16,10 @@ _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": 
 
 
 def selector_of(selector: Mapping[str, Any]) -> LabelSelector | None:
-    """Return the compiled LabelSelector, None if it is invalid; an empty one selects everything."""
+    """Return the compiled LabelSelector; None if it is invalid.
+
+    An empty LabelSelector selects everything.
+    """
     if tentatively(lambda: validate_label_selector(selector, Path())):
         return None
     pairs = (selector.get("matchLabels") or {}).items()

@@ -10,11 +10,11 @@ from ctrlmgr.engine.validation import name_formats
 
 _LONGEST_DOMAIN = 253
 _LONGEST = 253 + 1 + 253 + 1 + 63
-"""The maximum size in bytes: a domain, a slash, and a resource's name with its namespace."""
+"""The maximum size of a signer name in bytes: a domain, a slash, and a resource's name with its namespace."""
 
 
 def is_kubernetes_signer(signer: str) -> bool:
-    """Return whether the name of a signer is one of Kubernetes' own."""
+    """Return whether a signer name is reserved for Kubernetes' own signers."""
     domain = signer.partition("/")[0]
     return domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
 

@@ -1,7 +1,8 @@
 """Computes the line difference of two specs, as Kubernetes does for its errors about immutable fields.
 
-Kubernetes writes both specs as indented JSON of its internal Go types and compares the lines. Those types have every
-field, with its Go name. Most are the same as the published types; this module declares the differences.
+Kubernetes writes both specs as indented JSON of its internal Go types and compares the lines. The internal types have
+every field, with its Go name. Most internal types are the same as the published types; this module declares the
+differences.
 
 Source: apimachinery `pkg/util/diff/diff.go` (`Diff`), Kubernetes `pkg/apis/core/{types,v1/conversion}.go`.
 """
@@ -22,18 +23,18 @@ _GROUPS: Final = (
     _CORE,
     *(f"io.k8s.api.{group}.v1." for group in ("batch", "flowcontrol", "admissionregistration", "resource", "storage")),
 )
-"""The prefixes of the published types."""
+"""The prefixes of the names of published types."""
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CONTEXT: Final = 3
-"""The number of unchanged lines shown around each difference."""
+"""The number of unchanged lines that are shown around each difference."""
 
 _is_plain = re.compile(r"[ !#-%'-;=?-\[\]-~]*").fullmatch
 
 _LONGEST: Final = 2000
-"""The maximum number of compared list elements; an error has room for fewer."""
+"""The maximum number of list elements that are compared; an error message has room for fewer."""
 
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
-"""Fields of the published pod spec that are in the security context of the internal type."""
+"""Fields of the published pod spec that the internal type has in its security context."""
 
 _VOLUME_SOURCES: Final = (
     *("gcePersistentDisk", "awsElasticBlockStore", "hostPath", "glusterfs", "nfs", "rbd", "quobyte", "iscsi"),
@@ -78,10 +79,10 @@ _ORDER: Final[Mapping[str, Sequence[str]]] = {
         *("storageClassName", "mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
     ),
 }
-"""The fields of internal types with a different order."""
+"""The field order of those internal types whose order differs."""
 
 _PART_OF: Final = {"PersistentVolumeSource": "PersistentVolumeSpec"}
-"""Internal types that are part of another published type, by the name of that type."""
+"""Internal types that are only a part of a published type, by the name of the published type."""
 
 _NAMES: Final = {
     **{
@@ -115,7 +116,7 @@ _NAMES: Final = {
     "tcpSocket": "TCPSocket",
     "wwids": "WWIDs",
 }
-"""Go names of fields that are not just the capitalized JSON name."""
+"""Go names of fields that are not just the JSON name with a capital letter."""
 
 _NAMES_WITHIN: Final = {
     ("AzureDiskVolumeSource", "diskName"): "DiskName",
@@ -134,29 +135,29 @@ _NAMES_WITHIN: Final = {
         )
     },
 }
-"""The same names that depend on the type."""
+"""Go names of fields that are not just the JSON name with a capital letter, and that depend on the type."""
 
 _NUMBERS: Final = frozenset({"int32", "int64", "intstr.IntOrString"})
 
 
 class _Type(NamedTuple):
-    """A struct: its name, and the format of its fields."""
+    """A struct: its name, and how its fields are formatted."""
 
     name: str
     fields: Sequence[GoField]
     is_published: bool
-    """Whether fields have their JSON names, and are omitted when empty as in the published type."""
+    """Whether fields have their JSON names, and are omitted if empty, as in the published type."""
 
 
 def difference(type_: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return the unified diff of two structs of a core type (`PodSpec`), in which each line ends with a newline."""
+    """Return the unified diff of two structs of a core type (`PodSpec`); each line ends with a newline."""
     before, after = (written(type_, each).splitlines(keepends=True) for each in (old, new))
     found = difflib.unified_diff(before, after, n=_CONTEXT)
-    return "".join([*found][2:])  # without the headers with file names
+    return "".join([*found][2:])  # the headers with file names are omitted
 
 
 def with_empties(fields: Mapping[str, Any], sent: Any) -> dict[str, Any]:
-    """Return the fields with empty lists and maps of `sent`, which decoding drops and a difference shows."""
+    """Return the fields of `sent` with empty lists and maps, which decoding drops and a difference shows."""
     found = dict(fields)
     for name, value in sent.items() if isinstance(sent, dict) else ():
         if value in ([], {}) and found.get(name) is None:
@@ -175,12 +176,12 @@ def _filled(value: Any, sent: Any) -> Any:
 
 
 def written(type_: str, fields: Mapping[str, Any]) -> str:
-    """Return a struct of a core type as Go's indented JSON of the internal one, with a final newline."""
+    """Return a struct of a core type as indented JSON of Go's internal type, with a final newline."""
     return "".join(_value(f"v1.{type_}", fields, "\n")) + "\n"
 
 
 def shown(type_: str, fields: Mapping[str, Any]) -> Any:
-    """Return a struct of a published type with every field of the internal one, as in messages."""
+    """Return a struct of a published type with every field of the internal type, as messages show it."""
     return json.loads(written(type_, fields))
 
 
@@ -193,7 +194,7 @@ def _internal(type_: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @cache
 def _type(name: str) -> _Type | None:
-    """Return the struct that Go names `v1.NAME`, None if it is not a struct."""
+    """Return the struct that Go names `v1.NAME`; None if that type is not a struct."""
     within = _PART_OF.get(name, name)
     definition = next((each + within for each in _GROUPS if each + within in go()), None)
     if definition is None:
@@ -210,7 +211,7 @@ def _type(name: str) -> _Type | None:
 
 
 def _value(type_: str, value: Any, line: str) -> Iterator[str]:
-    """Yield the pieces of a value; `line` is the start of a line at its depth."""
+    """Yield the parts of a formatted value; `line` is the beginning of a line at the value's depth."""
     if type_.startswith("*"):
         yield from ("null",) if value is None else _value(type_[1:], value, line)
     elif type_.startswith("[]"):
@@ -240,13 +241,13 @@ def _list(type_: str, values: Sequence[Any] | None, line: str) -> Iterator[str]:
 
 
 def _fields(struct: _Type, value: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield the Go JSON name, the type and the value of each field."""
+    """Yield the Go JSON name, the type and the value of each field of a struct."""
     for name, type_, omitted in struct.fields:
         found = value.get(name)
         if struct.is_published:
             if found or not omitted:
                 yield name, type_, found
-        elif type_ == "v1.ObjectMeta":  # it is embedded, and not a field
+        elif type_ == "v1.ObjectMeta":  # the struct is embedded and is not a field
             meta = _type("ObjectMeta")
             yield from _fields(meta, found or {}) if meta is not None else ()
         else:
@@ -275,7 +276,7 @@ def _scalar(type_: str, value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """Encode a string as Go does, with HTML escapes."""
+    """Encode a string as Go does, which escapes characters of HTML."""
     if _is_plain(text):
         return f'"{text}"'
     quoted = json.dumps(text, ensure_ascii=False)

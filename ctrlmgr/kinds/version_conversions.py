@@ -14,7 +14,7 @@ from ctrlmgr.engine.managedfields.shape_of import Root
 
 
 def connect(kinds: Iterable[Kind]) -> None:
-    """Set `Kind.translate` for kinds with several versions; versions of a kind have the same stored kind."""
+    """Set `Kind.translate` for kinds with several versions; all versions of a kind have the same stored kind."""
     stored: dict[Resource, dict[str, Kind]] = defaultdict(dict)
     for kind in kinds:
         stored[kind.storage][kind.gvk.api_version] = kind
@@ -25,7 +25,7 @@ def connect(kinds: Iterable[Kind]) -> None:
 
 
 def _translated(versions: Mapping[str, Kind], fields: Unstructured, api_version: str) -> tuple[Root, Unstructured]:
-    """Convert an object to another version; returns that version's structure too."""
+    """Convert an object to another version; return the object and the structure of that version."""
     source, target = versions[fields["apiVersion"]], versions[api_version]
     if source is target:
         return target.shape, fields

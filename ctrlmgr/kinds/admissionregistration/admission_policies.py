@@ -55,7 +55,7 @@ _breaks_line = re.compile(r"[\n\r]").search
 
 
 class PolicyStrategy(Strategy):
-    """The shared part of both kinds of policies."""
+    """The part of the strategy that validating and mutating policies share."""
 
     allow_unconditional_update = False
     has_generation = True
@@ -70,7 +70,7 @@ class PolicyStrategy(Strategy):
             default_match(spec["matchConstraints"])
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate everything, including expressions."""
+        """Validate the whole policy, including its expressions."""
         if ctx.subresource:
             return []
         spec: Raw = obj.get("spec") or {}
@@ -94,7 +94,7 @@ class PolicyStrategy(Strategy):
             yield required(_SPEC.child("matchConstraints", "resourceRules"))
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
-        """Yield the errors of the fields that only this kind of policy has."""
+        """Yield the errors of the fields that only one kind of policy has."""
         raise NotImplementedError
 
 
@@ -104,7 +104,7 @@ class ValidatingPolicyStrategy(PolicyStrategy):
     status_keeps = METADATA
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
-        """Validate validations and audit annotations."""
+        """Validate the fields `validations` and `auditAnnotations`."""
         validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
         if not validations and not annotations:
             for field in ("validations", "auditAnnotations"):
@@ -114,7 +114,7 @@ class ValidatingPolicyStrategy(PolicyStrategy):
         yield from _annotation_errors(annotations, (obj.get("metadata") or {}).get("name") or "", scopes)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the status."""
+        """Validate the status of the policy."""
         if not ctx.subresource:
             return []
         status, path = new.get("status") or {}, Path("status")
@@ -128,12 +128,12 @@ class MutatingPolicyStrategy(PolicyStrategy):
     """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
 
     def match_errors(self, spec: Raw) -> Iterator[FieldError]:
-        """Yield these errors, and errors for operations that have no object to change."""
+        """Yield the given errors, and errors for operations that have no object to change."""
         yield from super().match_errors(spec)
         yield from mutating_operation_errors(spec.get("matchConstraints") or {}, _SPEC.child("matchConstraints"))
 
     def own_errors(self, obj: Unstructured, spec: Raw, scopes: Scopes) -> Iterator[FieldError]:
-        """Validate mutations and the reinvocation policy."""
+        """Validate the mutations and the reinvocation policy."""
         mutations = spec.get("mutations") or ()
         if not mutations:
             yield required(_SPEC.child("mutations"), "mutations must contain at least one item")
@@ -146,7 +146,10 @@ class MutatingPolicyStrategy(PolicyStrategy):
 
 
 def mutating_operation_errors(match: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield errors for operations without an object to change; as in Kubernetes, their path has no index."""
+    """Yield errors for operations that have no object to change.
+
+    As in Kubernetes, the path of an error has no index.
+    """
     for rule in match.get("resourceRules") or ():
         for operation in rule.get("operations") or ():
             if operation not in _MUTATING_OPERATIONS:
@@ -160,7 +163,7 @@ def _head_errors(spec: Raw) -> Iterator[FieldError]:
 
 
 def _is_matched_anew(spec: Raw, before: Raw) -> bool:
-    """Return whether match conditions must be validated again."""
+    """Return whether an update must validate the match conditions again."""
     return any(spec.get(field) != before.get(field) for field in ("paramKind", "matchConditions"))
 
 

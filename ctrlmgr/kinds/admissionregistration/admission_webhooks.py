@@ -36,15 +36,15 @@ _SELECTORS: Final = ("namespaceSelector", "objectSelector")
 
 
 class _Required(NamedTuple):
-    """The requirements for webhooks; an update may keep earlier violations."""
+    """The requirements that webhooks must meet; violations in the old object are allowed on an update."""
 
     conditions: bool = True
-    """Require conditions that compile."""
+    """Whether match conditions must compile."""
     no_side_effects: bool = True
     known_version: bool = True
     own_names: bool = True
     valid_labels: bool = True
-    """Require values in selectors that labels can have."""
+    """Whether values in selectors must be valid values of labels."""
 
 
 class WebhookConfigurationStrategy(Strategy):
@@ -56,7 +56,7 @@ class WebhookConfigurationStrategy(Strategy):
     compares_metadata = False
 
     def __init__(self, *, mutates: bool) -> None:
-        """Select one of the two kinds; `mutates` stands for MutatingWebhookConfiguration."""
+        """Create the strategy of one of the two kinds; `mutates` is true for MutatingWebhookConfiguration."""
         self._mutates = mutates
 
     def default(self, obj: Unstructured) -> None:
@@ -65,7 +65,7 @@ class WebhookConfigurationStrategy(Strategy):
             obj["webhooks"] = [_defaulted(hook, mutates=self._mutates) for hook in obj["webhooks"]]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate every webhook, and that names are unique."""
+        """Validate every webhook, and validate that the names of webhooks are unique."""
         hooks: Sequence[Raw] = obj.get("webhooks") or ()
         before: Sequence[Raw] | None = None if ctx.old is None else ctx.old.get("webhooks") or ()
         needed = _Required() if before is None else tentatively(lambda: _required(hooks, before))
@@ -172,6 +172,6 @@ def _client_errors(client: Raw, path: Path) -> Iterator[FieldError]:
         yield required(path, "exactly one of url or service is required")
     elif url is not None:
         yield from validate_url(path.child("url"), url)
-    elif service is not None:  # Kubernetes swaps the two names in its errors
+    elif service is not None:  # in its errors, Kubernetes swaps the names of the two fields
         name, namespace = service.get("namespace") or "", service.get("name") or ""
         yield from validate_service(path.child("service"), service, name=name, namespace=namespace)

@@ -1,7 +1,7 @@
 """The variables of expressions about a write: the old and new object, the request, an authorizer, policy variables.
 
-Guarantees: an expression that compiles here evaluates to a value of the required type. Error messages are Kubernetes'.
-Compiled expressions are cached, because every update and read repeats them.
+Guarantees: an expression that compiles here evaluates to a value of the required type. Error messages are the same as
+in Kubernetes. Compiled expressions are cached, because every update and read compiles the same expressions again.
 
 Source: apiserver `pkg/admission/plugin/cel/{compile,condition,composition}.go`.
 """
@@ -71,30 +71,33 @@ _OBJECTS: Final[Mapping[str, Mapping[str, Type]]] = {
     "kubernetes.NamespaceStatus": {"phase": STRING},
 }
 VARIABLES: Final = "kubernetes.variables"
-"""The type of `variables`."""
+"""The name of the type of the variable `variables`."""
 OBJECT: Final = struct("Object")
-"""The result type of an apply configuration: arbitrary fields, in objects named by their path."""
+"""The result type of an apply configuration: an object with arbitrary fields, in objects that are named by path."""
 JSON_PATCH: Final = struct("JSONPatch")
 _PATCH_FIELDS: Final = {"op": STRING, "path": STRING, "from": STRING, "value": DYN}
 _RIGHTS: Final = {"authorizer": AUTHORIZER_TYPE, "authorizer.requestResource": RESOURCE_CHECK_TYPE}
 
 
 class Declared:
-    """The object types of a write, and the variables of a policy."""
+    """The types of the objects in a write, and of the variables of a policy."""
 
     def __init__(self, variables: Mapping[str, Type], *, mutates: bool) -> None:
-        """Declare `variables` with their types; with `mutates`, expressions may create objects and patches."""
+        """Declare `variables` with their types.
+
+        If `mutates` is true, expressions may create objects and JSON patches.
+        """
         self._objects = {**_OBJECTS, VARIABLES: variables}
         self._mutates = mutates
 
     def field(self, name: str, field: str) -> Type | None:
-        """Return the type of a field."""
+        """Return the type of a field; None if the field does not exist."""
         if name == JSON_PATCH.name:
             return _PATCH_FIELDS.get(field, NOTHING)
         return DYN if _is_object(name) else self._objects[name].get(field)
 
     def has_type(self, name: str) -> bool:
-        """Return whether an expression may create such an object."""
+        """Return whether an expression may create an object of this type."""
         return self._mutates and (name == JSON_PATCH.name or _is_object(name))
 
 
@@ -106,11 +109,11 @@ _PLAIN: Final = frozenset(types.SIMPLE.values()) - {types.TYPE}
 
 
 class ExpressionRefused(Exception):
-    """An expression is not valid at its place; the text says why."""
+    """Raised for an expression that is invalid in its field; the text of the error says why."""
 
 
 class Scope:
-    """The variables that expressions of a policy or a webhook may use at one place."""
+    """The variables that the expressions in one field of a policy or webhook may use."""
 
     def __init__(
         self,
@@ -135,7 +138,9 @@ class Scope:
         self._environment = Environment(named, functions, Declared(variables or {}, mutates=mutates))
 
     def compile(self, source: str, wanted: Iterable[Type] = ()) -> Expression:
-        """Return a compiled expression of one of the wanted types, or of any type if empty.
+        """Return a compiled expression whose result has one of the wanted types.
+
+        Any type is allowed if `wanted` is empty.
 
         Raises `ExpressionRefused`.
         """
@@ -151,30 +156,30 @@ class Scope:
         return expression
 
     def compiler(self, *wanted: Type) -> Callable[[str], Expression]:
-        """Return a function that compiles expressions of these types."""
+        """Return a function that compiles expressions whose result has one of these types."""
         return lambda source: self.compile(source, wanted)
 
 
 class Scopes(NamedTuple):
-    """The variables of the expressions of one policy, by their place in it."""
+    """The variables of the expressions of one policy, for each of the policy's fields."""
 
     conditions: Scope
     variables: Sequence[Scope]
-    """For each variable, the variables before it."""
+    """For each policy variable, the variables that are declared before it."""
     rules: Scope
-    """For validations and audit annotations."""
+    """The variables of validations and audit annotations."""
     messages: Scope
     mutations: Scope
-    """For mutations, which may create objects and patches."""
+    """The variables of mutations, which may create objects and patches."""
 
     @staticmethod
     def of(spec: Mapping[str, Any], object_type: Type = DYN) -> Scopes:
-        """Return the scopes of a policy; a variable that does not compile has the dynamic type."""
+        """Return the scopes of a policy; a policy variable that does not compile has the dynamic type."""
         has_params = spec.get("paramKind") is not None
         known: dict[str, Type] | None = {} if spec.get("variables") else None
         scopes: list[Scope] = []
         for variable in spec.get("variables") or ():
-            assert known is not None  # a policy with variables has them
+            assert known is not None  # `known` is a dict because this policy has variables
             scopes.append(Scope(has_params=has_params, variables=dict(known), object_type=object_type))
             known[variable.get("name") or ""] = _type_in(scopes[-1], variable.get("expression") or "")
         return Scopes(
@@ -187,7 +192,10 @@ class Scopes(NamedTuple):
 
 
 def variable_type(type_: Type) -> Type:
-    """Return the type of a variable by its expression's type; objects become dynamic (`convertCelTypeToDeclType`)."""
+    """Return the type of a policy variable, which is its expression's result type.
+
+    The type of an object becomes dynamic (`convertCelTypeToDeclType`).
+    """
     if type_.kind in ("list", "map"):
         return Type(type_.kind, type_.name, tuple(map(variable_type, type_.parameters)))
     return type_ if type_ in _PLAIN else DYN
@@ -201,7 +209,7 @@ def _type_in(scope: Scope, source: str) -> Type:
 
 
 CONDITIONS: Final = Scope()
-"""The scope of webhooks' match conditions."""
+"""The scope of the match conditions of webhooks."""
 
 _LONGEST_KEPT: Final = 1000
 _NAMES: Final = {
@@ -213,7 +221,7 @@ _NAMES: Final = {
 
 
 def runtime_name(type_: Type) -> str:
-    """Format a type as in messages about results."""
+    """Format a type as in error messages about the results of expressions."""
     if type_.parameters:
         return f"{type_.name}({', '.join(map(runtime_name, type_.parameters))})"
     return _NAMES.get(type_) or str(type_)
@@ -225,7 +233,7 @@ def _kept_condition(source: str) -> Expression:
 
 
 def compiled_condition(source: str) -> Expression:
-    """Return a webhook's compiled match condition; raises `ExpressionRefused`."""
+    """Return the compiled match condition of a webhook; raises `ExpressionRefused`."""
     if len(source) > _LONGEST_KEPT:
         return CONDITIONS.compile(source, (BOOL,))
     return _kept_condition(source)
@@ -234,7 +242,10 @@ def compiled_condition(source: str) -> Expression:
 def expression_errors(
     scope: Scope, source: str, wanted: Iterable[Type], path: Path, *, shown_as: str | None = None
 ) -> Iterator[FieldError]:
-    """Yield the errors of an expression; they show `shown_as` instead of the expression if it is given."""
+    """Yield the errors of an expression.
+
+    If `shown_as` is given, the errors show this text instead of the expression.
+    """
     try:
         scope.compile(source, wanted)
     except ExpressionRefused as error:

@@ -1,4 +1,4 @@
-"""The requests that a policy or a webhook matches: rules of operations and resources, selectors, conditions.
+"""The requests that a policy or a webhook matches: rules for operations and resources, selectors, and match conditions.
 
 Source: Kubernetes `pkg/apis/admissionregistration/validation/validation.go` and `v1/defaults.go`.
 """
@@ -36,14 +36,14 @@ def default_match(match: dict[str, Any]) -> None:
 
 
 def choice_errors(holder: Raw, field: str, values: Sequence[str], path: Path) -> Iterator[FieldError]:
-    """Yield an error for a field whose value is not one of the allowed ones."""
+    """Yield an error if the value of a field is not one of the allowed values."""
     value = holder.get(field)
     if value is not None and value not in values:
         yield not_supported(path.child(field), value, sorted(values))
 
 
 def match_errors(match: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of defaulted MatchResources."""
+    """Yield the errors of a MatchResources whose defaults are set."""
     yield from choice_errors(match, "matchPolicy", MATCH_POLICIES, path)
     for field in ("namespaceSelector", "objectSelector"):
         yield from validate_label_selector(match.get(field), path.child(field))
@@ -65,7 +65,7 @@ def _named_rule(rule: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def rule_errors(rule: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of a rule of operations and resources."""
+    """Yield the errors of a rule for operations and resources."""
     operations = rule.get("operations") or []
     yield from _wildcard(operations, path.child("operations"), "operations")
     for at, operation in enumerate(operations):

@@ -34,7 +34,7 @@ class BindingStrategy(Strategy):
     compares_metadata = False
 
     def __init__(self, *, mutates: bool) -> None:
-        """Select one of the two kinds; `mutates` stands for MutatingAdmissionPolicyBinding."""
+        """Create the strategy of one of the two kinds; `mutates` is true for MutatingAdmissionPolicyBinding."""
         self._mutates = mutates
 
     def default(self, obj: Unstructured) -> None:

@@ -25,7 +25,7 @@ VALIDATING_ADMISSION_POLICY = printer(
 
 
 def _param_ref(fields: Mapping[str, Any]) -> str:
-    """Return the parameters of a binding: an object (in any namespace if it names none), or a selector."""
+    """Return the parameters of a binding as text: an object (in any namespace if it names none), or a selector."""
     reference = (fields.get("spec") or {}).get("paramRef") or {}
     if reference.get("name"):
         return f"{reference.get('namespace') or '*'}/{reference['name']}"

@@ -1,8 +1,8 @@
-"""The allocation of addresses and ports for one write: requested values, and free ones.
+"""The allocation of addresses and ports for one write: of requested values, and of free values.
 
-Guarantees: a value is not allocated if it is claimed in the write's view, or was already allocated for the same write.
-A dry run claims nothing, so it gets the same answers as in Kubernetes: requests are only checked loosely, and allocated
-values are placeholders (`dryRunAllocator`, `portallocator/operation.go`).
+Guarantees: a value is not allocated if the write's view has a claim on it, or if the same write has already allocated
+it. A dry run adds no claims, so its results are those of Kubernetes: requested values are checked only loosely, and
+allocated values are placeholders (`dryRunAllocator`, `portallocator/operation.go`).
 
 The messages are those of Kubernetes' `ipallocator` and `portallocator`.
 """
@@ -24,10 +24,10 @@ _DRY_RUN_PORT = 32769
 
 
 class Allocator:
-    """The ranges, and the search for free values in them."""
+    """The ranges for addresses and ports, and the search for free values in these ranges."""
 
     def __init__(self, ranges: Ranges) -> None:
-        """Allocate from `ranges`."""
+        """Create an allocator for the values of `ranges`."""
         self.ranges = ranges
         self.addresses = Pools(ranges.addresses)
         self.ports = Searcher(ranges.ports)
@@ -38,10 +38,10 @@ class Allocator:
 
 
 class Allocation:
-    """The allocations of one write."""
+    """The addresses and ports that are allocated for one write."""
 
     def __init__(self, ctx: Context, allocator: Allocator) -> None:
-        """Start without allocations."""
+        """Create an allocation for a write, with no allocated values yet."""
         self._view = ctx.view
         self._random = ctx.random
         self._dry_run = ctx.dry_run
@@ -50,7 +50,7 @@ class Allocation:
         self._ports: set[int] = set()
 
     def address_problem(self, family: str, text: str) -> str:
-        """Return why an address cannot be allocated; empty if it can."""
+        """Return the reason why an address cannot be allocated; empty if it can be allocated."""
         pools, address = self._allocator.addresses.of(self._view, family), parse_ip(text)
         if address is None or not any(address in pool.range for pool in pools):
             return self._out_of_range(text, pools)
@@ -64,7 +64,7 @@ class Allocation:
         return "the provided network does not match the current range"
 
     def next_address(self, family: str) -> str | None:
-        """Return a free address, None if all ranges of the family are full."""
+        """Return a free address; None if all ranges of the family are full."""
         pools = self._allocator.addresses.of(self._view, family)
         if pools and self._dry_run:
             return pools[0].range.base
@@ -75,7 +75,7 @@ class Allocation:
         return None
 
     def claim_port(self, port: int) -> str:
-        """Claim a port; return why that is not possible, or an empty text."""
+        """Claim a port; return the reason if that is not possible, otherwise an empty text."""
         if not self._dry_run and port not in self._ranges.ports:
             return f"provided port is not in the valid range. The range of valid ports is {self._ranges.ports}"
         if port in self._ports or is_claimed(self._view, NODE_PORTS, str(port)):
@@ -84,7 +84,7 @@ class Allocation:
         return ""
 
     def next_port(self) -> int | None:
-        """Claim and return a free port, None if the range is full."""
+        """Claim and return a free port; None if the range is full."""
         if self._dry_run:
             port = max(self._ports, default=_DRY_RUN_PORT - 1) + 1
         else:
@@ -94,4 +94,5 @@ class Allocation:
                 return None
             port = first + index
         self._ports.add(port)
-        return port if port <= _LARGEST else port - 2 * (_LARGEST + 1)  # a dry run's port overflows as an int32 in Go
+        # in a dry run, Go's port number overflows as an int32
+        return port if port <= _LARGEST else port - 2 * (_LARGEST + 1)

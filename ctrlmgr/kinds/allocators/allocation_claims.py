@@ -1,10 +1,10 @@
 """Claims: the objects in the log that record which Service owns an address or a node port.
 
 Guarantees:
-- The name of a claim is the claimed value in canonical form, so the log itself refuses a second claim.
+- The name of a claim is the claimed value in canonical form. Therefore the log itself refuses a second claim.
 - An address is claimed by a networking.k8s.io/v1 `IPAddress`, as in Kubernetes (`ipallocator.k8s.io`). A port is
   claimed by a `NodePort` of an internal group, which is in the log and in SQL but not in the API.
-- Only its owner releases a claim.
+- A claim is released only for its owner.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, IPV4, IPV6, NO
 LABEL_FAMILY = "ipaddress.kubernetes.io/ip-family"
 LABEL_MANAGED_BY = "ipaddress.kubernetes.io/managed-by"
 ALLOCATOR = "ipallocator.k8s.io"
-"""The value of `LABEL_MANAGED_BY` on addresses that this server allocates."""
+"""The value of the label `LABEL_MANAGED_BY` on IPAddress objects that this server creates."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class ParentReference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The owner of a claim; for claims made here, a Service."""
+    """The owner of a claim; for claims that this server creates, a Service."""
 
     group: str = ""
     resource: str = ""
@@ -50,12 +50,12 @@ class Claim(msgspec.Struct, frozen=True):
 
     @property
     def parent(self) -> ParentReference | None:
-        """The owner; None if the object does not name one."""
+        """The owner; None if the claim does not name an owner."""
         return self.spec.parent_ref
 
 
 class Holdings(NamedTuple):
-    """The claims of a Service: addresses in canonical form, and node ports."""
+    """The claims of one Service: addresses in canonical form, and node ports."""
 
     addresses: frozenset[str]
     ports: frozenset[int]
@@ -71,17 +71,17 @@ def service_parent(service: Unstructured) -> ParentReference:
 
 
 def parent_of(key: Key) -> ParentReference:
-    """Return the reference to the Service of a key."""
+    """Return the reference to the Service with this key."""
     return ParentReference("", "services", key.namespace, key.name)
 
 
 def is_claimed(view: View, resource: Resource, name: str) -> bool:
-    """Return whether the value `name` is claimed."""
+    """Return whether a claim on the value `name` exists."""
     return view.get(resource, Key("", name)) is not None
 
 
 def exchange(ctx: Context, parent: ParentReference, before: Holdings, after: Holdings) -> None:
-    """Add the proposals that change the claims from `before` to `after` to the write's companions."""
+    """Add proposals to the write's companions; they change the claims from `before` to `after`."""
     companions = ctx.companions
     for address in sorted(after.addresses - before.addresses):
         companions.append(Proposal(EventType.ADDED, _claim_address(ctx, parent, address), 0))

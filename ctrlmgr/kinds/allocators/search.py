@@ -1,12 +1,13 @@
 """Finds a free value in a range.
 
 Guarantees:
-- If there is a free value, one is found, otherwise None is returned. The same random numbers find the same value.
-- It takes a few random look-ups, on average 1/(free share), but never more than `PROBES`. The values found are spread
-  evenly, so concurrent writers seldom find the same one.
-- After that, a bit array of the claimed values is used, which is built from the view and updated from its changes.
-  Therefore a full or nearly full range does not cost much more. The array needs one bit for each value, 128 KiB at
-  most. Larger ranges, and views without changes, are searched value by value.
+- If the range has a free value, the search returns one; otherwise it returns None. The result depends only on the view,
+  the taken values and the random numbers.
+- The search first makes a few random look-ups: on average 1 divided by the share of free values, and at most `PROBES`.
+  The values that it finds are spread evenly, so concurrent writers seldom find the same value.
+- If the look-ups fail, the search uses a bit array of the claimed values, which is built from the view and updated from
+  the view's changes. Therefore a full or nearly full range does not cost much more. The array needs one bit for each
+  value, 128 KiB at most. Larger ranges, and views without changes, are searched value by value.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from ctrlmgr.engine.strategy import View
 from ctrlmgr.informer.informer import Change
 
 LARGEST_INDEX = 1 << 20
-"""Ranges with more values than a /12 or /108 have no bit array: they are far from full, or nothing helps."""
+"""Ranges with more values than a /12 or /108 have no bit array, because they are never nearly full."""
 PROBES = 64
-"""The number of random look-ups before the rest of a band is searched."""
+"""The number of random look-ups before all values of a band are searched."""
 _MOST_CHANGES = 5000
-"""If there are more changes, the bit array is built again."""
+"""If a view has at least this many changes, the bit array is built again instead of updated."""
 
 
 class Range(Protocol):
-    """Values that can be claimed, counted from 0."""
+    """Values that can be claimed; each has an index, counted from 0."""
 
     @property
     def claims(self) -> Resource:
@@ -42,28 +43,28 @@ class Range(Protocol):
 
     @property
     def count(self) -> int:
-        """The number of values."""
+        """The number of values in the range."""
 
     @property
     def bands(self) -> Sequence[tuple[int, int]]:
-        """The bands to search, in order: the first value and the one after the last."""
+        """The bands to search, in order; each is the index of its first value, and the index after its last value."""
 
     def __getitem__(self, index: int) -> str:
-        """Return the name of the claim on a value."""
+        """Return the name of the claim on the value with this index."""
 
     def index(self, name: str) -> int | None:
-        """Return the value of a claim, None if it is not in the range."""
+        """Return the index of the value that a claim with this name has; None if the value is not in the range."""
 
 
 class ChangingView(View, Protocol):
-    """A view that also has changes."""
+    """A view that can also return the changes since an earlier revision."""
 
     @property
     def revision(self) -> Revision:
         """The revision of the view."""
 
     def changes_after(self, revision: Revision, resource: Resource, limit: int) -> Sequence[Change] | None:
-        """Return changes of a resource after a revision, None if some of them are no longer held."""
+        """Return the changes of a resource after a revision; None if some of these changes are no longer in memory."""
 
 
 def _says_what_changed(view: View) -> TypeGuard[ChangingView]:
@@ -71,17 +72,17 @@ def _says_what_changed(view: View) -> TypeGuard[ChangingView]:
 
 
 class Searcher:
-    """Finds free values of one range, for decisions on any view."""
+    """Finds free values of one range, in any view."""
 
     def __init__(self, range: Range) -> None:
-        """Search `range`; nothing is read yet."""
+        """Create a search in `range`; it reads nothing yet."""
         self._range = range
-        # The index belongs to one view and its thread; for another view, a new index is built. Both are replaced
-        # together, so that no thread uses the index of another view.
+        # The view, and the index that belongs to it and its thread. For another view, a new index is created. View and
+        # index are replaced as one tuple, so that no thread uses the index of another view.
         self._last: tuple[ref[View], _Index] | None = None
 
     def find(self, view: View, random: Random, taken: Collection[int] = ()) -> int | None:
-        """Return a value that is neither claimed in `view` nor in `taken`, None if there is none."""
+        """Return a value that is neither claimed in `view` nor in `taken`; None if there is no such value."""
         is_free = _free_in(view, self._range, taken)
         for first, end in self._range.bands:
             if end > first:
@@ -105,7 +106,7 @@ class Searcher:
 
 
 class _Index:
-    """The claimed values of a range in one view, as bits."""
+    """The claimed values of a range in one view, as a bit array."""
 
     def __init__(self, range: Range) -> None:
         self._range = range
@@ -113,7 +114,10 @@ class _Index:
         self._revision: Revision | None = None
 
     def find(self, first: int, end: int, start: int, taken: Collection[int]) -> int | None:
-        """Return the first free value of a band from `start` on, or else from the band's beginning."""
+        """Return the first free value of a band after `start`.
+
+        If there is none, the first free value from the band's beginning.
+        """
         with _marked(self._bits, taken):
             found = self._bits.find(0, start, end)
             if found < 0:
@@ -128,7 +132,7 @@ class _Index:
             self._bits.setall(0)
             for claim in view.list(claims):
                 self._set(claim, True)
-                claim.forget_decoded()  # each name is needed only once
+                claim.forget_decoded()  # the name of each claim is needed only once
         else:
             for change in changes:
                 self._set(change.object, change.new is not None)
@@ -142,7 +146,7 @@ class _Index:
 
 @contextmanager
 def _marked(bits: bitarray, taken: Collection[int]) -> Iterator[None]:
-    """Set additional bits within a block."""
+    """Set additional bits until the block ends."""
     marked = [index for index in taken if not bits[index]]
     for index in marked:
         bits[index] = 1
@@ -159,7 +163,7 @@ def _free_in(view: View, range: Range, taken: Collection[int]) -> Callable[[int]
 
 
 def probe(first: int, end: int, is_free: Callable[[int], bool], random: Random) -> int | None:
-    """Return a free value of a band if a few random look-ups find one."""
+    """Return a free value of a band if one of a few random look-ups finds one; otherwise None."""
     size = end - first
     for _ in range(min(PROBES, size)):
         candidate = first + random.randrange(size)
@@ -169,5 +173,8 @@ def probe(first: int, end: int, is_free: Callable[[int], bool], random: Random) 
 
 
 def walk(first: int, end: int, start: int, is_free: Callable[[int], bool]) -> int | None:
-    """Return the first free value of a band from `start` on, or else from the band's beginning."""
+    """Return the first free value of a band after `start`.
+
+    If there is none, the first free value from the band's beginning.
+    """
     return next((each for each in chain(range(start, end), range(first, start)) if is_free(each)), None)

@@ -1,9 +1,9 @@
 """The ranges of Services' addresses: those of the settings, and those of every ready ServiceCIDR (KEP-1880).
 
 Guarantees:
-- A ServiceCIDR is used while it is ready and not being deleted; one without a Ready condition counts as ready. A range
-  of several ServiceCIDRs is used while one of them is.
-- The settings' ranges come first; they are used even before their ServiceCIDR exists.
+- A ServiceCIDR is used while it is ready and not being deleted; without a Ready condition, it counts as ready. If
+  several ServiceCIDRs have the same range, the range is used while one of them is used.
+- The ranges in the settings are searched first, and they are used even before their ServiceCIDR exists.
 - Only families with a range in the settings are allocated, as in Kubernetes' API server.
 
 Kubernetes: `pkg/registry/core/service/ipallocator/cidrallocator.go`.
@@ -28,7 +28,7 @@ READY: Final = "Ready"
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a condition that are used."""
+    """The fields of a condition that this module reads."""
 
     type: str = ""
     status: str = ""
@@ -45,14 +45,14 @@ class _Status(msgspec.Struct, frozen=True, gc=False):
 
 
 class ServiceCIDR(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a ServiceCIDR that are used; `object.view(ServiceCIDR)` reads it."""
+    """The fields of a ServiceCIDR that this module reads; `object.view(ServiceCIDR)` decodes them."""
 
     spec: _Spec = _Spec()
     status: _Status = _Status()
 
     @property
     def ready(self) -> Condition | None:
-        """Its condition Ready, None if it has none."""
+        """The ServiceCIDR's condition Ready; None without this condition."""
         return next((each for each in self.status.conditions or () if each.type == READY), None)
 
 
@@ -62,13 +62,13 @@ def networks(service_cidr: Object) -> list[Network]:
 
 
 def gives(service_cidr: Object) -> bool:
-    """Return whether Services may get addresses of it."""
+    """Return whether Services may get addresses of this ServiceCIDR."""
     ready = service_cidr.view(ServiceCIDR).ready
     return not service_cidr.is_terminating and (ready is None or ready.status == "True")
 
 
 class Pool(NamedTuple):
-    """A range, and the search for free values in it."""
+    """One range, and the search for free values in it."""
 
     range: AddressRange
     searcher: Searcher
@@ -78,19 +78,22 @@ _Pools = Mapping[str, Sequence[Pool]]
 
 
 class Pools:
-    """The ranges to allocate from, by family, for decisions on any view."""
+    """The ranges from which addresses are allocated, by family, in any view."""
 
     def __init__(self, configured: Sequence[AddressRange]) -> None:
-        """Use the settings' ranges, one for each family."""
+        """Start with the ranges in the settings, one for each family."""
         self._configured = {each.network: each for each in configured}
         self._families = frozenset(each.family for each in configured)
-        # Replaced as a whole, so that no thread sees pools of other ServiceCIDRs. Entries are identified by the objects
-        # themselves, because different logs have equal revisions.
+        # The current pools. They are replaced as a whole, so that no thread combines pools of different ServiceCIDRs.
+        # ServiceCIDRs are compared as Python objects, because different logs can have equal revisions.
         self._last: tuple[Sequence[Object], _Pools] = ((), {})
         self._last = ((), self._of(()))
 
     def of(self, view: View, family: str) -> Sequence[Pool]:
-        """Return the ranges of a family, in search order; empty if the family is not configured."""
+        """Return the ranges of a family, in the order in which they are searched.
+
+        Empty if the family is not configured.
+        """
         service_cidrs = view.list(SERVICE_CIDRS)
         known, pools = self._last
         if len(known) != len(service_cidrs) or any(a is not b for a, b in zip(known, service_cidrs, strict=True)):
@@ -112,7 +115,7 @@ class Pools:
         return found
 
     def _searcher(self, range: AddressRange) -> Searcher:
-        """Return the existing searcher with its cached index, or a new one."""
+        """Return the existing search with its cached index, or a new search."""
         known = self._last[1].get(range.family, ())
         return next((pool.searcher for pool in known if pool.range.network == range.network), Searcher(range))
 

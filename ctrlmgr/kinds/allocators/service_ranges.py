@@ -1,8 +1,9 @@
 """The values that Services can get: one range of addresses for each IP family, and one range of node ports.
 
-Guarantees: each range defines values that are never allocated, values that are allocated only on request, and the order
-in which the others are tried. Its lower band is reserved for requested values until the rest is full, so that such
-requests are likely to succeed (KEP-3070 for addresses, KEP-3668 for ports).
+Guarantees: each range defines which values are never allocated, which values are allocated only on request, and the
+order in which the other values are tried. While the upper band of a range has free values, the lower band is reserved
+for requested values. Therefore requests for certain values are likely to succeed (KEP-3070 for addresses, KEP-3668 for
+ports).
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class AddressRange:
 
     The first address of the settings' range belongs to the `kubernetes` Service. The network's address is never
     allocated, nor is IPv4's broadcast address; an IPv6 range is used to its end
-    (`pkg/registry/core/service/ipallocator`). `bands` are the indexes for requests without a certain address, in order
-    of preference.
+    (`pkg/registry/core/service/ipallocator`). `bands` are the indexes that are searched if a request does not name an
+    address, in order of preference.
     """
 
     claims = IP_ADDRESSES
@@ -42,7 +43,10 @@ class AddressRange:
     __slots__ = ("_first", "_head", "_ipv4", "bands", "count", "family", "network")
 
     def __init__(self, network: Network, *, reserved: int = 1) -> None:
-        """Use a network without host bits; the first `reserved` addresses are allocated only on request."""
+        """Create the range of a network without host bits.
+
+        Its first `reserved` addresses are allocated only on request.
+        """
         self.network = network
         self._ipv4 = network.version == 4
         self.family = IPV4 if self._ipv4 else IPV6
@@ -56,7 +60,7 @@ class AddressRange:
         return address.version == self.network.version and 0 <= int(address) - self._first < self.count
 
     def __getitem__(self, index: int) -> str:
-        """Return an address in canonical form, which is the name of its IPAddress."""
+        """Return an address in canonical form, which is the name of its IPAddress object."""
         value = self._first + index
         if self._ipv4:
             return f"{value >> 24}.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}"
@@ -65,7 +69,7 @@ class AddressRange:
         return str(ipaddress.IPv6Address(value))
 
     def index(self, name: str) -> int | None:
-        """Return the index of an address in canonical form, None if it is not in the range."""
+        """Return the index of an address in canonical form; None if the address is not in the range."""
         try:
             index = self._value(name) - self._first
         except ValueError:
@@ -83,7 +87,7 @@ class AddressRange:
 
     @property
     def base(self) -> str:
-        """The network's own address, which a dry run shows as the allocated one."""
+        """The network address itself, which a dry run shows as the allocated address."""
         return str(self.network.network_address)
 
     def __str__(self) -> str:
@@ -91,7 +95,7 @@ class AddressRange:
 
 
 def _constant_head(network: Network) -> str:
-    """Return the common prefix of the texts of 65,535 IPv6 addresses; empty if it varies."""
+    """Return the prefix that the texts of 65,535 IPv6 addresses have in common; empty if there is no common prefix."""
     head = str(network.network_address)
     return head if f"{head}1" == str(network.network_address + 1) else ""
 
@@ -104,7 +108,7 @@ class PortRange:
     __slots__ = ("bands", "count", "first", "last")
 
     def __init__(self, first: int, last: int) -> None:
-        """Use these bounds."""
+        """Create the range with these bounds."""
         self.first = first
         self.last = last
         self.count = last - first + 1
@@ -112,11 +116,11 @@ class PortRange:
         self.bands = ((static, self.count), (0, static))
 
     def __getitem__(self, index: int) -> str:
-        """Return a port in the form of its claim's name."""
+        """Return a port as the name of its claim."""
         return str(self.first + index)
 
     def index(self, name: str) -> int | None:
-        """Return the index of a claim's port, None if it is not in the range."""
+        """Return the index of the port that a claim names; None if the port is not in the range."""
         index = int(name) - self.first if name.isdecimal() else -1
         return index if 0 <= index < self.count else None
 
@@ -128,20 +132,20 @@ class PortRange:
 
 
 def static_band(size: int, share: int, most: int) -> int:
-    """Return the size of the reserved band at the start of a range: a share, but at least 16 and at most `most`.
+    """Return the size of the reserved band at the start of a range: a share of the range, at least 16, at most `most`.
 
-    A range of at most 16 values has none (`calculateRangeOffset` of both of Kubernetes' allocators).
+    A range of at most 16 values has no reserved band (`calculateRangeOffset` in both of Kubernetes' allocators).
     """
     return 0 if size <= 16 else min(max(16, size // share), most)
 
 
 class Ranges:
-    """All ranges: one or two of addresses, that of the default family first, and one of ports."""
+    """All ranges: one or two ranges of addresses, the default family's first, and one range of ports."""
 
     __slots__ = ("_by_family", "addresses", "families", "ports")
 
     def __init__(self, addresses: Sequence[AddressRange], ports: PortRange) -> None:
-        """Use address ranges of different families."""
+        """Create the ranges; the address ranges have different families."""
         self.addresses = tuple(addresses)
         self.ports = ports
         self.families = tuple(each.family for each in addresses)
@@ -163,7 +167,7 @@ class Ranges:
         return cls([AddressRange(network) for network in networks], _ports(ports))
 
     def of(self, family: str) -> AddressRange | None:
-        """Return the range of a family, None if the family is not configured."""
+        """Return the range of a family; None if the family is not configured."""
         return self._by_family.get(family)
 
 
@@ -194,4 +198,4 @@ def _ports(text: str) -> PortRange:
 
 
 DEFAULT_RANGES = Ranges.parse("10.96.0.0/16", "30000-32767")
-"""The default ranges."""
+"""The ranges that the default settings describe."""

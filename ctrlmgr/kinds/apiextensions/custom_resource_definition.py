@@ -35,13 +35,13 @@ _REFUSED = 'CustomResourceDefinition in version "v1" cannot be handled as a Cust
 
 _FEW_RULES: Final = 20
 _COST: Final = 4
-"""The relative validation cost of a byte of a schema."""
+"""The validation cost of one byte of a schema, relative to a byte of other objects."""
 _COST_OF_RULES: Final = 16
-"""The relative validation cost if there are many rules."""
+"""The relative validation cost of a byte if the schema has many rules."""
 
 
 def _reserved(definition: Unstructured) -> list[FieldError]:
-    """Return an error for the group of internal objects: claims of addresses and ports, process liveness."""
+    """Return an error for the API group of internal objects, such as claims of addresses and ports."""
     group = (definition.get("spec") or {}).get("group") or ""
     if group != INTERNAL_GROUP:
         return []
@@ -58,7 +58,10 @@ class DefinitionStrategy(Strategy):
     own_preconditions = True
 
     def validation_cost(self, body: bytes) -> int:
-        """Return the cost by the number of rules, because compiling a rule and estimating its cost is expensive."""
+        """Return the validation cost.
+
+        It depends on the number of rules, because compiling rules and estimating their costs is expensive.
+        """
         has_many_rules = body.count(b"rule") > _FEW_RULES or has_escaped_letters(body)
         return _COST_OF_RULES if has_many_rules else _COST
 
@@ -71,32 +74,35 @@ class DefinitionStrategy(Strategy):
         set_defaults(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the first status."""
+        """Set the initial status."""
         prepare_new(obj)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep the status, and add a new storage version to it."""
+        """Keep the old status, and add a new storage version to its stored versions."""
         if not ctx.subresource:
             prepare_changed(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new definition; `validate_update` validates a changed one, which depends on the old one."""
+        """Validate a new definition.
+
+        For a changed definition, `validate_update` does this, because the rules depend on the old definition.
+        """
         return _reserved(obj) + validate_definition(obj) if ctx.old is None else []
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate a changed definition, or its status."""
+        """Validate a changed definition, or its changed status."""
         return validate_status(new) if ctx.subresource else validate_definition(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of unknown formats, and of rules that were not evaluated for unchanged values."""
+        """Warn about unknown formats, and about rules that were not evaluated because their values are unchanged."""
         return [] if ctx.subresource else warnings(obj, old)
 
     def finalizers(self, obj: Object) -> Sequence[str]:
-        """Return the cleanup finalizer until the deletion has started."""
+        """Return the finalizer for the cleanup of instances, unless the deletion has already started."""
         return () if obj.is_terminating else (CLEANUP,)
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
-        """Mark the first deletion as Kubernetes does: whatever the options are, its instances are deleted first."""
+        """Start the deletion of a definition as Kubernetes does: its instances are always deleted first."""
         before = ctx.view.get(DEFINITIONS, Key("", metadata_of(obj)["name"]))
         if before is None or before.is_terminating:
             return

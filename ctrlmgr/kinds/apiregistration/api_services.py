@@ -1,4 +1,6 @@
-"""APIServices: the server of a group's version; an APIService without a Service is served locally.
+"""APIServices: each names the server of one version of an API group.
+
+A version whose APIService names no Service is served locally.
 
 Rules come from kube-aggregator `pkg/apis/apiregistration/v1/defaults.go` and `pkg/apis/apiregistration/validation`.
 """
@@ -68,7 +70,7 @@ class APIServiceStrategy(Strategy):
 
 
 def _validate_names(metadata: Mapping[str, Any], wanted: str) -> list[FieldError]:
-    """Return errors unless the name is the required one; it cannot be generated."""
+    """Return errors unless the name is VERSION.GROUP; a generated name is refused."""
     detail = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
     given = {field: metadata.get(field) or "" for field in ("generateName", "name")}
     return [

@@ -1,4 +1,4 @@
-"""DaemonSets: the hooks of their writes.
+"""DaemonSets: defaults, validation and generations.
 
 Rules come from Kubernetes' `pkg/apis/apps/v1/defaults.go`, `pkg/apis/apps/validation/validation.go` and
 `pkg/registry/apps/daemonset/strategy.go`.
@@ -39,7 +39,7 @@ _UPDATE_STRATEGY = SPEC.child("updateStrategy")
 
 
 class DaemonSetStrategy(TemplateStrategy):
-    """apps/v1 DaemonSet; an annotation counts the changes of its template, as a field of the spec did in the past."""
+    """apps/v1 DaemonSet; an annotation counts the changes of its template (formerly, a field of the spec did)."""
 
     warns_of_name = False
 
@@ -55,7 +55,7 @@ class DaemonSetStrategy(TemplateStrategy):
         fill(spec, {"revisionHistoryLimit": 10})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the first template generation."""
+        """Set the initial template generation."""
         _count_templates(obj, max(_template_generation(obj), 1))
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
@@ -64,13 +64,13 @@ class DaemonSetStrategy(TemplateStrategy):
         _count_templates(new, _template_generation(old) + (changed and ctx.subresource != "status"))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec."""
+        """Validate the spec."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
-        # A changed selector is reported first, because it must not change.
+        # Kubernetes reports a changed selector before other errors, because the selector must not change.
         errors = [] if ctx.old is None else validate_same_selector(obj, ctx.old)
-        # A missing selector is reported as one that selects nothing.
+        # Kubernetes reports a missing selector as a selector that selects nothing.
         errors += [] if spec.get("selector") is None else validate_selector(spec, "daemonset")
         errors += validate_match(spec) + validate_eternal_template(spec, "DaemonSet")
         errors += nonnegative(spec.get("minReadySeconds"), SPEC.child("minReadySeconds"))
@@ -78,7 +78,7 @@ class DaemonSetStrategy(TemplateStrategy):
         return errors + nonnegative(spec.get("revisionHistoryLimit"), SPEC.child("revisionHistoryLimit"))
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the status."""
+        """Validate the status."""
         if ctx.subresource != "status":
             return []
         status = new.get("status") or {}

@@ -1,4 +1,4 @@
-"""Deployments: the hooks of their writes.
+"""Deployments: defaults, validation and generations.
 
 Rules come from Kubernetes' `pkg/apis/apps/v1/defaults.go`, `pkg/apis/apps/validation/validation.go` and
 `pkg/registry/apps/deployment/strategy.go`.
@@ -38,7 +38,10 @@ _STRATEGY = SPEC.child("strategy")
 
 
 class DeploymentStrategy(TemplateStrategy):
-    """apps/v1 Deployment. Its generation also counts changes of annotations, which its ReplicaSets get too."""
+    """apps/v1 Deployment.
+
+    Its generation also counts changes of annotations, because its ReplicaSets copy the annotations.
+    """
 
     revalidates = 0
     status_keeps = ("labels",)
@@ -51,13 +54,13 @@ class DeploymentStrategy(TemplateStrategy):
         default_rolling_update(spec.setdefault("strategy", {}), {"maxUnavailable": "25%", "maxSurge": "25%"})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Increase the generation for a change of annotations."""
+        """Increase the generation if the annotations have changed."""
         metadata, before = metadata_of(new), old.get("metadata") or {}
         if not ctx.subresource and (metadata.get("annotations") or {}) != (before.get("annotations") or {}):
             metadata["generation"] = (before.get("generation") or 0) + 1
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec."""
+        """Validate the spec."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
@@ -72,7 +75,7 @@ class DeploymentStrategy(TemplateStrategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the selector is unchanged, or validate the status."""
+        """Validate that the selector is unchanged, or validate the status."""
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
         status = new.get("status") or {}

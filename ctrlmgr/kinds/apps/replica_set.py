@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: the hooks of their writes.
+"""ReplicaSets and ReplicationControllers: defaults and validation.
 
 Rules come from Kubernetes' `pkg/apis/{apps,core}/v1/defaults.go`, `pkg/apis/{apps,core}/validation/validation.go` and
 `pkg/registry/{apps/replicaset,core/replicationcontroller}/strategy.go`.
@@ -37,12 +37,12 @@ class ReplicaSetStrategy(TemplateStrategy):
     """apps/v1 ReplicaSet."""
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the template, and of replicas to 1."""
+        """Set the defaults of the template, and default `replicas` to 1."""
         super().default(obj)
         fill(obj["spec"], {"replicas": 1})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec."""
+        """Validate the spec."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
@@ -50,26 +50,26 @@ class ReplicaSetStrategy(TemplateStrategy):
         return errors + validate_selected_template(spec, "deployment")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that the selector is unchanged, or validate the status."""
+        """Validate that the selector is unchanged, or validate the status."""
         if ctx.subresource != "status":
             return validate_same_selector(new, old)
         return validate_replicas(new.get("status") or {}, (*REPLICA_SET_COUNTS, "terminatingReplicas"), _PARTS)
 
 
 def _long_name(name: str, is_prefix: bool) -> list[str]:
-    """Return the errors of a name in the wording of declarative validation."""
+    """Return the errors of a name, with the messages of declarative validation."""
     return [each.replace("253 characters", "253 bytes") for each in subdomain_name(name, is_prefix)]
 
 
 class ReplicationControllerStrategy(TemplateStrategy):
-    """v1 ReplicationController; without a selector it selects the pods of its template."""
+    """v1 ReplicationController; without a selector, it selects the pods of its template."""
 
     default_propagation = "Orphan"
     revalidates = 0
     name_check = staticmethod(_long_name)
 
     def default(self, obj: Unstructured) -> None:
-        """Copy missing labels and selector from the template."""
+        """Copy labels and selector from the template if they are missing."""
         spec = obj.setdefault("spec", {})
         fill(spec, {"replicas": 1})
         if (template := spec.get("template")) is None:
@@ -81,7 +81,7 @@ class ReplicationControllerStrategy(TemplateStrategy):
             spec["selector"] = spec.get("selector") or dict(labels)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the spec."""
+        """Validate the spec."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
@@ -97,11 +97,11 @@ class ReplicationControllerStrategy(TemplateStrategy):
         return errors + validate_eternal_template(spec, "ReplicationController")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check the status."""
+        """Validate the status."""
         if ctx.subresource != "status":
             return []
         return validate_replicas(new.get("status") or {}, REPLICA_SET_COUNTS, _PARTS)
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the template; on an update Kubernetes checks the old template."""
+        """Return the warnings for the template; on an update, Kubernetes checks the old template."""
         return super().template_warnings(obj if old is None else old, old)

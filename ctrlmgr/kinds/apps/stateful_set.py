@@ -94,7 +94,10 @@ class StatefulSetStrategy(TemplateStrategy):
             claim["status"] = {"phase": "Pending"} | (claim.get("status") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec; an invalid template that was stored before templates were validated may stay."""
+        """Validate the spec.
+
+        An invalid template may stay if it was stored before templates were validated.
+        """
         if ctx.subresource == "status":
             return []
         before = None if ctx.old is None else ctx.old.get("spec") or {}
@@ -104,7 +107,7 @@ class StatefulSetStrategy(TemplateStrategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the template, of fractions of bytes, and of an unlimited history."""
+        """Warn about the template, about fractions of bytes, and about an unlimited revision history."""
         if ctx.subresource:
             return []
         found, spec = super().warnings(ctx, obj, old), obj.get("spec") or {}
@@ -116,7 +119,7 @@ class StatefulSetStrategy(TemplateStrategy):
         return found
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that only mutable fields have changed, or validate the status."""
+        """Validate that only mutable fields have changed, or validate the status."""
         if ctx.subresource == "status":
             status = new.get("status") or {}
             parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
@@ -129,7 +132,7 @@ class StatefulSetStrategy(TemplateStrategy):
 def _validate_spec(spec: Mapping[str, Any], *, is_new: bool, skips_pod: bool = False) -> list[FieldError]:
     """Validate a StatefulSetSpec.
 
-    Claims and the service's name are immutable, so only those of a new one are checked.
+    Claim templates and the service's name are immutable, so they are validated only for a new StatefulSet.
     """
     errors = _validate_management(spec.get("podManagementPolicy") or "")
     errors += _validate_strategy(spec["updateStrategy"])
@@ -186,22 +189,22 @@ def _validate_strategy(strategy: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _validate_template(spec: Mapping[str, Any], *, skips_pod: bool) -> list[FieldError]:
-    """Validate the template in the form of its pods; with `skips_pod` only some parts are checked."""
+    """Validate the template as the pods will have it; if `skips_pod` is true, only some parts are validated."""
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
     annotations, path = metadata.get("annotations") or {}, TEMPLATE.child("annotations")
     return [
         *([] if skips_pod else validate_template(_completed(spec), TEMPLATE)),
-        *validate_labels(metadata.get("labels") or {}, TEMPLATE.child("labels")),  # twice, as in Kubernetes
+        *validate_labels(metadata.get("labels") or {}, TEMPLATE.child("labels")),  # validated twice, as in Kubernetes
         *validate_annotations(annotations, path),
         *validate_pod_annotations(annotations, template.get("spec") or {}, path),
     ]
 
 
 def _completed(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the template with the controller's additions: a volume for each claim, hostname and subdomain.
+    """Return the template with the fields that the controller adds: a volume for each claim, hostname and subdomain.
 
-    A claim replaces a volume of the same name (`volumesToAddForTemplates`).
+    The volume of a claim replaces a template volume of the same name (`volumesToAddForTemplates`).
     """
     template = spec.get("template") or {}
     names = dict.fromkeys(
@@ -218,7 +221,7 @@ class ControllerRevisionStrategy(Strategy):
     """apps/v1 ControllerRevision."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check that the data of a new revision is an object, and that an update does not change the data.
+        """Validate that the data of a new revision is an object, and that an update does not change the data.
 
         Kubernetes compares the bytes of the data, so the order of keys counts.
         """

@@ -1,4 +1,4 @@
-"""Validates the statuses of workloads: no negative counts, and no part greater than its whole.
+"""Validates the statuses of workloads: no count is negative, and no part exceeds its whole.
 
 Rules come from Kubernetes' `pkg/apis/apps/validation/validation.go`.
 """
@@ -39,13 +39,13 @@ STATEFUL_SET_COUNTS = (
     "observedGeneration",
     "collisionCount",
 )
-"""The counts that must not be negative, in Kubernetes' order."""
+"""The fields with counts that must not be negative, in Kubernetes' order."""
 
 
 def validate_replicas(
     status: Mapping[str, Any], counts: tuple[str, ...], parts: tuple[str, ...], ready: str = "readyReplicas"
 ) -> list[FieldError]:
-    """Validate `counts`: none of `parts` may exceed all replicas.
+    """Validate `counts`: none of the counts in `parts` may exceed the number of replicas.
 
     `ready` is the name of the ready count in messages.
     """
@@ -62,7 +62,7 @@ def validate_replicas(
 
 
 def validate_collisions(status: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
-    """Check that a collision count does not decrease."""
+    """Validate that a collision count does not decrease."""
     new, old = status.get("collisionCount"), before.get("collisionCount")
     if old is None or (new is not None and new >= old):
         return []
@@ -70,7 +70,7 @@ def validate_collisions(status: Mapping[str, Any], before: Mapping[str, Any]) ->
 
 
 def validate_daemons(status: Mapping[str, Any]) -> list[FieldError]:
-    """Validate a DaemonSet's counts."""
+    """Validate the counts of a DaemonSet's status."""
     fields = (
         "currentNumberScheduled",
         "numberMisscheduled",

@@ -1,4 +1,4 @@
-"""The shared part of workload kinds: a template, a matching selector, and warnings about both.
+"""Code that workload kinds share: a pod template, a selector that matches it, and warnings about both.
 
 Rules come from Kubernetes' `pkg/apis/apps/validation/validation.go` and the strategies in `pkg/registry/apps`.
 """
@@ -33,14 +33,14 @@ class TemplateStrategy(Strategy):
 
     has_generation = True
     warns_of_name = True
-    """Whether its name becomes part of its pods' names."""
+    """Whether the object's name becomes a part of the names of its pods."""
 
     def default(self, obj: Unstructured) -> None:
         """Set the defaults of the template."""
         default_template(obj.setdefault("spec", {}).setdefault("template", {}))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for a new template, or one that may have changed."""
+        """Return the warnings for the template if it is new or may have changed."""
         if ctx.subresource or (old is not None and not self.may_have_changed(obj, old)):
             return []
         found: list[str] = []
@@ -50,30 +50,33 @@ class TemplateStrategy(Strategy):
         return found + self.template_warnings(obj, old)
 
     def may_have_changed(self, new: Unstructured, old: Unstructured) -> bool:
-        """Return whether an update needs warnings: it does if it increases the generation."""
+        """Return whether an update needs warnings, which is the case if it increases the generation."""
         return bool(metadata_of(new).get("generation") != (old.get("metadata") or {}).get("generation"))
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the template of a new object, or of a changed one whose old state is `old`."""
+        """Return the warnings for the template of an object; `old` is the old object, None for a new one."""
         return pod_warnings((obj.get("spec") or {}).get("template") or {}, TEMPLATE)
 
 
 def fill(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Set fields that are absent or empty, in place."""
+    """Set defaults, in place, for fields that are absent or empty."""
     for field, value in values.items():
         if fields.get(field) in (None, ""):
             fields[field] = value
 
 
 def fill_nil(fields: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Set absent fields in place; they are pointers in Go, so an empty text counts as set."""
+    """Set defaults, in place, for absent fields.
+
+    These fields are pointers in Go, so an empty text counts as set.
+    """
     for field, value in values.items():
         if fields.get(field) is None:
             fields[field] = value
 
 
 def validate_selector(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate a spec's selector itself; `kind` is for messages."""
+    """Validate the selector of a spec; `kind` is used in messages."""
     selector, path = spec.get("selector"), SPEC.child("selector")
     if selector is None:
         return [required(path)]
@@ -84,13 +87,16 @@ def validate_selector(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
 
 
 def is_selector_broken(spec: Mapping[str, Any]) -> bool:
-    """Return whether a spec's selector is invalid (`LabelSelectorAsSelector` fails); a missing one is valid."""
+    """Return whether the selector of a spec is invalid (`LabelSelectorAsSelector` fails).
+
+    A missing selector is valid.
+    """
     selector = spec.get("selector")
     return selector is not None and selector_of(selector) is None
 
 
 def validate_match(spec: Mapping[str, Any]) -> list[FieldError]:
-    """Check that the selector matches the template's labels, if it is valid; a missing selector matches nothing."""
+    """Validate that a valid selector matches the template's labels; a missing selector matches no labels."""
     if is_selector_broken(spec):
         return []
     selector = spec.get("selector")
@@ -102,14 +108,14 @@ def validate_match(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def shown_selector(selector: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a selector in the form of Go's struct, for messages."""
+    """Return a selector as Go prints its struct, for messages."""
     if selector is None:
         return None
     return {field: sorted_map(value) if field == "matchLabels" else value for field, value in selector.items()}
 
 
 def validate_selected_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate the selector of a Deployment or ReplicaSet, and its template if the selector is valid."""
+    """Validate the selector of a Deployment or ReplicaSet; if the selector is valid, also validate the template."""
     errors = validate_selector(spec, kind)
     if is_selector_broken(spec):
         return [
@@ -120,13 +126,13 @@ def validate_selected_template(spec: Mapping[str, Any], kind: str) -> list[Field
 
 
 def validate_eternal_template(spec: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Validate a template whose pods must run forever."""
+    """Validate a template whose pods must always be restarted."""
     template = spec.get("template") or {}
     return validate_template(template, TEMPLATE) + validate_runs_for_ever(template, kind)
 
 
 def validate_runs_for_ever(template: Mapping[str, Any], kind: str) -> list[FieldError]:
-    """Check that a template's pods are always restarted."""
+    """Validate that the restart policy of a template is Always."""
     pod, path = template.get("spec") or {}, TEMPLATE.child("spec")
     errors: list[FieldError] = []
     if (policy := pod.get("restartPolicy") or "") != "Always":
@@ -138,7 +144,7 @@ def validate_runs_for_ever(template: Mapping[str, Any], kind: str) -> list[Field
 
 
 def validate_same_selector(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Check that a selector has not changed."""
+    """Validate that a selector has not changed."""
     after = (new.get("spec") or {}).get("selector")
     if after == (old.get("spec") or {}).get("selector"):
         return []

@@ -1,7 +1,7 @@
 """Converts HorizontalPodAutoscalers between autoscaling/v1 and autoscaling/v2.
 
 Guarantees: values without a field in autoscaling/v1 are kept in annotations, as JSON, so a round trip loses nothing. An
-autoscaler in v2 never has these annotations. Malformed ones count as absent.
+autoscaler in v2 never has these annotations. Malformed annotations count as absent.
 
 Rules come from Kubernetes' `pkg/apis/autoscaling/v1/conversion.go`, `annotations.go` and `helpers.go`.
 """
@@ -40,12 +40,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Field(NamedTuple):
-    """A field of a metric in v1, and the path of its value in v2."""
+    """A field of a metric in v1, and the path of the corresponding value in v2."""
 
     name: str
     path: tuple[str, ...]
     zero: str | None = None
-    """Its value when it is unset: a quantity that is not a pointer in Go is never absent."""
+    """The value of an unset field: a quantity that is not a pointer in Go is never absent."""
 
 
 def _resource(values: str, zero: str | None) -> tuple[_Field, ...]:
@@ -57,7 +57,10 @@ def _resource(values: str, zero: str | None) -> tuple[_Field, ...]:
 
 
 def _layout(values: str, zero: str | None) -> Mapping[str, tuple[_Field, ...]]:
-    """Return the v1 fields of each kind of metric; v2 has a spec's values in `target`, a status' in `current`."""
+    """Return the v1 fields of each kind of metric.
+
+    v2 stores the values of a spec in `target`, and the values of a status in `current`.
+    """
     name, selector = _Field("metricName", ("metric", "name")), ("metric", "selector")
     value, average_value = (values, "value"), (values, "averageValue")
     return {
@@ -90,7 +93,7 @@ _TARGET_TYPES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "containerResource": lambda target: "Utilization" if "averageUtilization" in target else "AverageValue",
     "external": lambda target: "Value" if "value" in target else "AverageValue",
 }
-"""The type of each kind of target, which v1 lacks."""
+"""The type of the target in v2, for each kind of metric; v1 has no such field."""
 
 
 def to_v2(fields: Unstructured) -> Unstructured:
@@ -134,7 +137,10 @@ def to_v1(fields: Unstructured) -> Unstructured:
 
 
 def _with(fields: Unstructured, api_version: str, spec: Any, status: Any, saved: Mapping[str, str]) -> Unstructured:
-    """Return `fields` in another version; the annotations in `saved` replace those of an earlier round trip."""
+    """Return `fields` in another version.
+
+    The annotations in `saved` replace the annotations of an earlier conversion.
+    """
     converted = {**fields, "apiVersion": api_version, "spec": spec, "status": status}
     metadata = converted["metadata"] = dict(metadata_of(fields))
     annotations = {
@@ -146,7 +152,7 @@ def _with(fields: Unstructured, api_version: str, spec: Any, status: Any, saved:
 
 
 def _cpu(utilization: int | None, values: str, **more: str) -> list[dict[str, Any]]:
-    """Return v1's single number as metrics: one, or none."""
+    """Return v1's single CPU percentage as a list of metrics, which has one element or none."""
     if utilization is None:
         return []
     return [{"type": "Resource", "resource": {"name": "cpu", values: {**more, "averageUtilization": utilization}}}]
@@ -199,7 +205,10 @@ _RULES = {
     "policies": "Policies",
     "tolerance": "Tolerance",
 }
-"""Fields as JSON with Go's names: the annotation contains Kubernetes' internal type, which has no JSON names."""
+"""A struct as JSON with Go's names.
+
+The annotation contains Kubernetes' internal type, which has no JSON names.
+"""
 
 
 def _behavior_to_internal(behavior: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,7 +227,10 @@ def _rules_to_internal(rules: Mapping[str, Any] | None) -> dict[str, Any] | None
 
 
 def _behavior_to_v2(value: Any) -> Any:
-    """Rename all fields to JSON's names: Go's names with a lower-case initial; nulls are Go's nil pointers."""
+    """Rename all fields from Go's names to JSON's names, which begin in lower case.
+
+    Drop nulls, which are nil pointers in Go.
+    """
     if isinstance(value, list):
         return [_behavior_to_v2(each) for each in value]
     if isinstance(value, dict):
@@ -243,18 +255,19 @@ def _read(
     *,
     is_list: bool = False,
 ) -> Any:
-    """Return an annotation's value in v2, validated by its schema; None if it is absent or malformed."""
+    """Return the value in an annotation in its v2 form, validated by its schema; None if it is absent or malformed."""
     if name not in annotations:
         return None
     try:
         converted = convert(strict_json.decode(annotations[name].encode()))
         return [_shaped(each, definition) for each in converted] if is_list else _shaped(converted, definition)
-    except (ValueError, TypeError, KeyError, AttributeError):  # the annotation is malformed in some way
+    # any of these errors means that the annotation is malformed
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
 def _shaped(value: Any, definition: str) -> Any:
-    """Return a value in the shape of a definition; raises ValueError if it does not fit."""
+    """Return a value in the form of a definition; raises ValueError if the value does not fit the definition."""
     definitions = Definitions.builtin()
     pruned, problems = prune(definitions.schema(definition), value)
     if problems:

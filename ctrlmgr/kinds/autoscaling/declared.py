@@ -1,4 +1,4 @@
-"""The declarations of the kinds of `autoscaling`, and of Scale, a subresource of other kinds."""
+"""The declarations of the kinds of `autoscaling`, and of Scale, which is a subresource of other kinds."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults: at least one pod, a CPU target, and the fields of scaling rules."""
+        """Set the defaults: a minimum of one pod, a CPU target, and the fields of scaling rules."""
         spec = obj.setdefault("spec", {})
         fill(spec, {"minReplicas": 1})
         if not spec.get("metrics"):
@@ -61,7 +61,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 own["policies"] = [dict(each) for each in own["policies"]]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec; an object without an API group in its reference may stay without it."""
+        """Validate the spec; if the old reference had no API group, the new one may also have none."""
         if ctx.subresource:
             return []
         spec, before = obj.get("spec") or {}, ((ctx.old or {}).get("spec") or {}).get("scaleTargetRef") or {}
@@ -121,7 +121,7 @@ def _group_problem(reference: Mapping[str, Any], *, needed: bool) -> str:
 
 
 def _validate_group(reference: Mapping[str, Any], before: Mapping[str, Any] | None, path: Path) -> list[FieldError]:
-    """Return an error for a missing group, unless the reference is to a ReplicationController or had none before."""
+    """Return an error if a reference has no group, unless it is to a ReplicationController or had no group before."""
     needed = reference.get("kind") != "ReplicationController"
     problem = _group_problem(reference, needed=needed)
     if not problem or (before is not None and _group_problem(before, needed=True)):

@@ -22,7 +22,7 @@ from ctrlmgr.kinds.core.pod.defaults import default_template
 
 JOB = SPEC.child("jobTemplate", "spec")
 LONGEST_NAME = 52
-"""The limit that makes the names of its Jobs, which end in a number of 10 digits, valid DNS labels."""
+"""The maximum length of a CronJob's name, so that the names of its Jobs (10 digits longer) are valid DNS labels."""
 
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 _HISTORY = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
@@ -34,7 +34,10 @@ class CronJobStrategy(TemplateStrategy):
     revalidates = 0
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the pod template and of the CronJob itself; its Jobs get theirs when they are created."""
+        """Set the defaults of the pod template and of the CronJob itself.
+
+        The defaults of a Job are set when it is created.
+        """
         spec = obj.setdefault("spec", {})
         job = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
         default_template(job.setdefault("template", {}))
@@ -64,11 +67,11 @@ class CronJobStrategy(TemplateStrategy):
         return errors
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the Jobs' template."""
+        """Warn about the template of the Jobs."""
         return job_warnings(((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}, JOB)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the template, and of a time zone in the schedule."""
+        """Warn about the template, and about a time zone in the schedule."""
         found = super().warnings(ctx, obj, old)
         if old is None or ctx.subresource or "TZ" not in ((obj.get("spec") or {}).get("schedule") or ""):
             return found
@@ -78,7 +81,7 @@ class CronJobStrategy(TemplateStrategy):
 
 
 def _validate_schedule(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[FieldError]:
-    """Validate the schedule; an existing time zone in it may stay."""
+    """Validate the schedule; a time zone that the old schedule contained may stay."""
     schedule, path = spec.get("schedule") or "", SPEC.child("schedule")
     if not schedule:
         return [required(path)]
@@ -96,7 +99,7 @@ def _validate_schedule(spec: Mapping[str, Any], before: Mapping[str, Any] | None
 
 
 def _validate_job(template: Mapping[str, Any]) -> list[FieldError]:
-    """Validate a JobTemplateSpec; a selector is not allowed, because the Job generates it."""
+    """Validate a JobTemplateSpec, which must not have a selector, because each Job generates its own."""
     job = template.get("spec") or {}
     errors = validate_job_spec(job, JOB)
     if (selector := job.get("selector")) is not None:

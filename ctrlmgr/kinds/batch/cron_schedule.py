@@ -1,7 +1,7 @@
 """Parses the schedule of a CronJob, and validates it and the name of its time zone.
 
-Guarantees: schedules are accepted and interpreted as robfig/cron 3 and Go's `time` do in Kubernetes. Error messages are
-theirs.
+Guarantees: schedules are accepted and interpreted as robfig/cron 3 and Go's `time` do in Kubernetes. The error messages
+are the same, too.
 
 Rules come from robfig/cron's `parser.go` (`ParseStandard`), Go's `strconv.Atoi`, `time.ParseDuration` and
 `time.LoadLocation`, and Kubernetes' `pkg/apis/batch/validation/validation.go`.
@@ -43,7 +43,7 @@ _UNITS = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-"""The number of nanoseconds of each unit."""
+"""The number of nanoseconds of each time unit."""
 _WHITE = "\t\n\v\f\r \x85\xa0"
 
 
@@ -67,22 +67,25 @@ _FIELDS = (
 
 
 class Fields(NamedTuple):
-    """A schedule of five fields: sets of numbers, as bits, in a time zone (empty for the clock's own)."""
+    """A schedule of five fields: sets of numbers, as bits, in a time zone.
+
+    If the time zone is empty, the time zone of the clock applies.
+    """
 
     minute: int
     hour: int
     day: int
     month: int
     weekday: int
-    """Sunday is 0."""
+    """Days of the week as bits; Sunday is 0."""
     any_day: bool
-    """Whether the day of the month is a star."""
+    """Whether the field for the day of the month is a star."""
     any_weekday: bool
     zone: str = ""
 
 
 class Every(NamedTuple):
-    """A schedule with a fixed interval in whole seconds, at least one."""
+    """A schedule with a fixed interval in whole seconds; the interval is at least one second."""
 
     seconds: int
 
@@ -91,11 +94,11 @@ Schedule: TypeAlias = Fields | Every
 
 
 class MalformedSchedule(ValueError):
-    """A schedule is malformed; the text says why."""
+    """Raised for a malformed schedule; the text of the error says what is wrong."""
 
 
 def schedule_problem(schedule: str) -> str:
-    """Return the error of `schedule`, empty if it is valid."""
+    """Return the error of `schedule`; empty if the schedule is valid."""
     try:
         parse_schedule(schedule)
     except MalformedSchedule as problem:
@@ -134,7 +137,7 @@ def _fields(read: Sequence[tuple[int, bool]], zone: str) -> Fields:
 def _field(text: str, field: _Field) -> tuple[int, bool]:
     """Return the values of a field as bits, and whether it is a star without steps."""
     bits, star = 0, False
-    for expression in dict.fromkeys(filter(None, text.split(","))):  # duplicates have no effect
+    for expression in dict.fromkeys(filter(None, text.split(","))):  # duplicate values have no effect
         span, is_open = _range(expression, field)
         bits |= _bits(span)
         star = star or is_open
@@ -199,7 +202,7 @@ def _number(text: str) -> int:
 
 
 def _whole_seconds(schedule: str) -> int:
-    """Return the seconds of `@every 1h30m`, rounded down, at least one (robfig/cron's `Every`)."""
+    """Return the interval of `@every 1h30m` in seconds, rounded down, but at least one (robfig/cron's `Every`)."""
     text = schedule.removeprefix(_EVERY)
     try:
         nanoseconds = _duration(text)
@@ -218,7 +221,7 @@ def _duration(text: str) -> int:
     total = 0
     while rest:
         match = _DURATION.match(rest)
-        assert match is not None  # it also matches the empty string
+        assert match is not None  # the pattern also matches the empty string
         whole, fraction, unit = match.groups()
         if not whole and not fraction:
             raise MalformedSchedule(f"time: invalid duration {quote(text)}")
@@ -244,7 +247,7 @@ def time_zone_problems(name: str) -> list[str]:
 
 
 def location_problem(name: str) -> str:
-    """Return the error of a time zone's name; without a time zone database, all names are accepted."""
+    """Return the error of a time zone's name; without a time zone database, every name is accepted."""
     if name in ("", "UTC", "Local") or _is_known(name) or not _is_known("Etc/UTC"):
         return ""
     return f"unknown time zone {name}"
@@ -253,6 +256,6 @@ def location_problem(name: str) -> str:
 def _is_known(name: str) -> bool:
     try:
         ZoneInfo(name)
-    except (LookupError, ValueError, OSError):  # unknown, malformed, or a directory of zones
+    except (LookupError, ValueError, OSError):  # the name is unknown, malformed, or a directory of time zones
         return False
     return True

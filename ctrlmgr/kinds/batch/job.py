@@ -1,4 +1,4 @@
-"""Jobs: unique labels identify their pods, and their template is immutable.
+"""Jobs: unique labels identify the pods of a Job, and the template is immutable.
 
 Rules come from Kubernetes' `pkg/apis/batch/v1/defaults.go`, `pkg/apis/batch/validation/validation.go`,
 `pkg/api/job/warnings.go` and `pkg/registry/batch/job/strategy.go`.
@@ -45,7 +45,7 @@ _IMMUTABLE = {
     "managedBy": "",
     "successPolicy": "SuccessPolicy",
 }
-"""The immutable fields, with the Go type of those that are structs."""
+"""The immutable fields of a JobSpec; for a struct, with the name of its Go type."""
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 _MANY, _MANY_AT_ONCE = 100_000, 10_000
 _TOO_MANY_TO_TRACK = (
@@ -55,7 +55,7 @@ _TOO_MANY_TO_TRACK = (
 
 
 def default_failure_policy(spec: dict[str, Any]) -> None:
-    """Set the defaults of a JobSpec's podFailurePolicy: the status of a condition is True."""
+    """Set the default in a JobSpec's podFailurePolicy: the default status of a condition is True."""
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             fill(pattern, {"status": "True"})
@@ -79,9 +79,9 @@ class JobStrategy(TemplateStrategy):
     fields = ("status.successful",)
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the template and the counts; a Job without labels gets those of its template.
+        """Set the defaults of the template and the counts; a Job without labels gets the labels of its template.
 
-        Both then share later labels: in Kubernetes they are one map, to which the generated labels are added.
+        In that case, labels that are added later appear in both, because in Kubernetes both are the same map.
         """
         super().default(obj)
         spec = obj["spec"]
@@ -96,7 +96,7 @@ class JobStrategy(TemplateStrategy):
         _default_labels(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Generate labels and selector, unless `manualSelector` is set."""
+        """Generate the labels and the selector, unless `manualSelector` is set."""
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
 
@@ -109,14 +109,17 @@ class JobStrategy(TemplateStrategy):
         _default_labels(obj)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec, and that its pods can be selected and named."""
+        """Validate the spec, that its selector matches its pods, and that the pods can have valid names."""
         if ctx.subresource == "status":
             return []
         spec = obj.get("spec") or {}
         return _validate_generated(obj, ctx.old) + _validate_spec(spec) + _validate_hostnames(obj, spec)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the spec again, as Kubernetes does, and the immutable fields; or the status."""
+        """Validate the whole spec and that immutable fields are unchanged, as Kubernetes does.
+
+        Or validate the status.
+        """
         if ctx.subresource == "status":
             return validate_job_status(new, old)
         spec, before = new.get("spec") or {}, old.get("spec") or {}
@@ -129,11 +132,11 @@ class JobStrategy(TemplateStrategy):
         return errors
 
     def template_warnings(self, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of the template, and of too many completion indexes."""
+        """Warn about the template, and about too many completion indexes."""
         return job_warnings(obj.get("spec") or {}, SPEC)
 
     def field_refusal(self, field: str) -> str:
-        """Return the error message of batch."""
+        """Return the error message for a field selector that batch does not support."""
         return f'field label "{field}" not supported for Job'
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
@@ -159,7 +162,10 @@ def _generate_selector(obj: Unstructured) -> None:
 
 
 def _validate_generated(obj: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Check that the generated labels and selector are unchanged; compared with the old Job, if there is one."""
+    """Validate that the generated labels and selector are unchanged.
+
+    They are compared with the old Job, if there is one.
+    """
     metadata, spec = metadata_of(obj), obj.get("spec") or {}
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []
@@ -205,7 +211,7 @@ def _validate_hostnames(obj: Unstructured, spec: Mapping[str, Any]) -> list[Fiel
 
 
 def _validate_completions(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
-    """Check that completions are unchanged, or change together with the parallelism of an indexed Job (KEP-3715)."""
+    """Validate that completions are unchanged, or change together with the parallelism of an indexed Job (KEP-3715)."""
     completions, path = new.get("completions"), SPEC.child("completions")
     if new.get("completionMode") != INDEXED:
         return immutable(completions, old.get("completions"), path)
@@ -224,7 +230,7 @@ def _validate_template_update(template: Mapping[str, Any], old: Unstructured) ->
 
 
 def _immutable(type_: str, new: Any, old: Any, path: Path) -> list[FieldError]:
-    """Return an error if a field has changed; a struct is shown as Go prints it."""
+    """Return an error if a field has changed; the message shows a struct as Go prints it."""
     if new == old:
         return []
     return [invalid(path, shown(type_, new) if type_ and new is not None else new, IMMUTABLE)]

@@ -25,7 +25,10 @@ def count_indexes(text: str, completions: int) -> int:
 
 
 def common_index(completed: str, failed: str, completions: int) -> int | None:
-    """Return the first index in both lists, None if there is none; malformed parts are skipped."""
+    """Return the first index that both lists contain; None if there is none.
+
+    Malformed parts of the lists are skipped.
+    """
     ours, theirs = _intervals(completed, completions), _intervals(failed, completions)
     here = there = 0
     while here < len(ours) and there < len(theirs):

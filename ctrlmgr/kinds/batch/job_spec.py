@@ -29,9 +29,9 @@ _COUNTS = (
     "maxFailedIndexes",
 )
 _MOST = 100_000
-"""The maximum parallelism, number of failed indexes, and completions with a backoff limit per index."""
+"""The maximum of parallelism, of failed indexes, and of completions if there is a backoff limit per index."""
 _MOST_OF_MANY = 10_000
-"""The maximum parallelism and number of failed indexes of Jobs with more completions than that."""
+"""The maximum of parallelism and of failed indexes for a Job that has more completions than the limit above."""
 _MOST_RULES = 20
 _MOST_EXIT_CODES = 255
 _LONGEST_MANAGER = 63
@@ -103,7 +103,7 @@ def _validate_policies(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def _shown_success(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a success policy in the form of Go's struct, for messages."""
+    """Return a success policy as Go prints its struct, for messages."""
     rules = policy.get("rules")
     shown = [{f"{field[0].upper()}{field[1:]}": rule.get(field) for field in _SUCCESS_FIELDS} for rule in rules or ()]
     return {"Rules": shown if rules is not None else None}

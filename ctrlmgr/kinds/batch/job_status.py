@@ -1,6 +1,6 @@
 """Validates the status of a Job and its changes: a finished Job never changes again.
 
-Guarantees: a rule is not applied to unchanged fields, so a status that already violates it can still be written.
+Guarantees: a rule is not applied to unchanged fields, so a status that already violates the rule can still be written.
 
 Rules come from Kubernetes' `pkg/apis/batch/validation/validation.go`, `ValidateJobUpdateStatus`, and
 `pkg/registry/batch/job/strategy.go`, `getStatusValidationOptions`.
@@ -28,12 +28,12 @@ _CONFLICTS = (
 
 
 def has_condition(status: Mapping[str, Any], type_: str) -> bool:
-    """Return whether a condition is true."""
+    """Return whether the condition of this type has the status True."""
     return any(each.get("type") == type_ and each.get("status") == "True" for each in status.get("conditions") or ())
 
 
 class _Change:
-    """The old and the new status."""
+    """The old and the new status of a Job."""
 
     def __init__(self, new: Unstructured, old: Unstructured) -> None:
         self.spec: Mapping[str, Any] = new.get("spec") or {}
@@ -41,7 +41,7 @@ class _Change:
         self.old: Mapping[str, Any] = old.get("status") or {}
 
     def touches(self, *names: str) -> bool:
-        """Return whether a field, or a condition by its type, has changed."""
+        """Return whether a field has changed, or a condition that is given by its type."""
         return any(
             has_condition(self.new, name) != has_condition(self.old, name)
             if name[0].isupper()
@@ -55,7 +55,7 @@ class _Change:
 
     @property
     def finishes(self) -> bool:
-        """Return whether it changes between finished and unfinished."""
+        """Return whether the Job changes between finished and unfinished."""
         was = has_condition(self.old, "Complete") or has_condition(self.old, "Failed")
         return self.is_finished != was
 
@@ -70,7 +70,7 @@ def validate_job_status(new: Unstructured, old: Unstructured) -> list[FieldError
 
 
 def _uncounted(change: _Change) -> list[FieldError]:
-    """Check that no pod is counted twice."""
+    """Validate that no pod is counted twice."""
     pods = change.new.get("uncountedTerminatedPods") or {}
     errors: list[FieldError] = []
     seen: set[str] = set()
@@ -86,7 +86,7 @@ def _uncounted(change: _Change) -> list[FieldError]:
 
 
 def _conditions(change: _Change) -> list[FieldError]:
-    """Check that the Job has only one result."""
+    """Validate that the Job has only one result."""
     return [
         malformed(CONDITIONS, detail)
         for pair, detail in _CONFLICTS
@@ -104,14 +104,15 @@ def _times(change: _Change) -> list[FieldError]:
             errors.append(invalid(path, completed, detail))
         if completed is None and is_complete:
             errors.append(required(path, "completionTime is required for Complete jobs"))
-    ordered = started is None or completed is None or completed >= started  # as text: both are in UTC, in seconds
+    # the timestamps can be compared as text, because both are in UTC and in whole seconds
+    ordered = started is None or completed is None or completed >= started
     if change.touches("startTime", "completionTime") and not ordered:
         errors.append(invalid(path, completed, "must be equal to or after `startTime`"))
     return errors
 
 
 def _finish(change: _Change) -> list[FieldError]:
-    """Check that a finished Job has announced its result, and has no active pods."""
+    """Validate that a finished Job has announced its result before, and has no active pods."""
     status = change.new
     errors: list[FieldError] = []
     for finish, criterion in (("Failed", _FAILURE), ("Complete", _SUCCESS)):
@@ -176,7 +177,7 @@ def _validate_list(field: str, indexes: str, completions: int | None) -> list[Fi
 
 
 def _success(change: _Change) -> list[FieldError]:
-    """Check that a Job that is about to succeed does not fail."""
+    """Validate that a Job that is about to succeed does not fail."""
     if not has_condition(change.new, _SUCCESS):
         if change.spec.get("successPolicy") is None or not has_condition(change.new, "Complete"):
             return []
@@ -187,7 +188,10 @@ def _success(change: _Change) -> list[FieldError]:
 
 
 def _decrease(change: _Change) -> list[FieldError]:
-    """Check that counts do not decrease; successes of an indexed Job may decrease with its completions."""
+    """Validate that counts do not decrease.
+
+    The successes of an indexed Job may decrease together with its completions.
+    """
     spec = change.spec
     shrinks = spec.get("completionMode") == INDEXED and spec.get("completions") == spec.get("parallelism")
     errors = [
@@ -203,7 +207,7 @@ def _decrease(change: _Change) -> list[FieldError]:
 
 
 def _reversal(change: _Change) -> list[FieldError]:
-    """Check that start, completion and success are not taken back."""
+    """Validate that start time, completion time and success are not removed."""
     new, old = change.new, change.old
     errors: list[FieldError] = []
     completed = new.get("completionTime")

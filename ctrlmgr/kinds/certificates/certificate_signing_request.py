@@ -1,4 +1,4 @@
-"""Certificate signing requests: they record the requesting user, and cannot be created approved.
+"""Certificate signing requests: the server records the requesting user, and a new request is never approved.
 
 Rules come from Kubernetes' `pkg/registry/certificates/certificates/strategy.go`, `pkg/apis/certificates/validation`
 and, for the field selector, `pkg/apis/certificates/v1/conversion.go`.
@@ -22,10 +22,10 @@ from ctrlmgr.kinds.certificates.certificate_signing_status import keep_decisions
 from ctrlmgr.kinds.signers import validate_signer_name
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
-"""The signer of requests without a signer name in old versions; v1 refuses it."""
+"""The signer of requests that old API versions accepted without a signer name; v1 refuses this signer."""
 
 SHORTEST_DURATION = 600
-"""The minimum duration in seconds."""
+"""The minimum duration of a certificate, in seconds."""
 
 USAGES = frozenset(
     {
@@ -54,7 +54,7 @@ USAGES = frozenset(
         "timestamping",
     }
 )
-"""The allowed usages of a key (`pkg/apis/certificates/types.go`)."""
+"""The usages that a key may have (`pkg/apis/certificates/types.go`)."""
 
 _REQUESTER = ("username", "uid", "groups", "extra")
 _SPEC = Path("spec")
@@ -75,7 +75,7 @@ class CertificateSigningRequestStrategy(Strategy):
     fields = ("spec.signerName",)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the requesting user, whatever the request contains, and drop any decision."""
+        """Set the requesting user, regardless of the request's content, and drop any decision."""
         spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in _REQUESTER}
         extra = {key: list(values) for key, values in ctx.extra.items()}
         asks = {"username": ctx.user, "uid": ctx.uid, "groups": list(ctx.groups), "extra": extra}
@@ -83,7 +83,10 @@ class CertificateSigningRequestStrategy(Strategy):
         obj["status"] = {}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep the request; `/approval` changes only conditions, and `/status` none that approve or deny."""
+        """Keep the fields of the request.
+
+        `/approval` may change only conditions, and `/status` may not change conditions that approve or deny.
+        """
         new["spec"] = old["spec"]
         status, before = new.get("status") or {}, old.get("status") or {}
         conditions, conditions_before = status.get("conditions") or (), before.get("conditions") or ()
@@ -116,7 +119,7 @@ class CertificateSigningRequestStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the decision."""
+        """Validate a changed decision."""
         return validate_status(new.get("status") or {}, old.get("status") or {}, ctx.subresource)
 
     def selectable(self, obj: Object) -> Mapping[str, str]:

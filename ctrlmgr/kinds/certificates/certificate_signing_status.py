@@ -1,7 +1,7 @@
 """Validates the decision on a certificate signing request: its conditions and its certificate.
 
-Guarantees: a decision is final. Only `/approval` approves or denies, and not both. Only `/status` sets a certificate,
-and only once. Violations of the stored status may stay.
+Guarantees: a decision is final. Only writes to `/approval` approve or deny a request, and never both. Only writes to
+`/status` set the certificate, and only once. Violations in the stored status may stay.
 
 Rules come from Kubernetes' `pkg/registry/certificates/certificates/strategy.go` and
 `pkg/apis/certificates/validation/validation.go`.
@@ -20,7 +20,7 @@ APPROVED = "Approved"
 DENIED = "Denied"
 _DECISIONS = (APPROVED, DENIED)
 _FINAL = (*_DECISIONS, "Failed")
-"""The conditions that can only be true, and cannot be removed."""
+"""The types of conditions that can only be true and cannot be removed."""
 
 _PATH = Path("status")
 _CONDITIONS = _PATH.child("conditions")
@@ -32,7 +32,10 @@ Status: TypeAlias = Mapping[str, Any]
 
 
 def keep_decisions(new: Sequence[Condition], old: Sequence[Condition]) -> list[Condition]:
-    """Return conditions with unchanged approvals and denials, unless some were added or removed."""
+    """Return the new conditions.
+
+    Approvals and denials are those of the old conditions, unless some were added or removed.
+    """
     kept = list(new)
     for type_ in _DECISIONS:
         before = _of_type(old, type_)
@@ -44,7 +47,7 @@ def keep_decisions(new: Sequence[Condition], old: Sequence[Condition]) -> list[C
 
 
 def stamp(new: Sequence[Condition], old: Sequence[Condition], now: str) -> list[Condition]:
-    """Return conditions with missing times set; an unchanged condition keeps its transition time."""
+    """Return conditions with missing timestamps set; an unchanged condition keeps its transition time."""
     return [_stamped(each, old, now) for each in new]
 
 
@@ -72,7 +75,7 @@ def validate_status(new: Status, old: Status, subresource: str) -> list[FieldErr
     errors = _validate_conditions(after, before)
     errors += _validate_certificate(new, old)
     errors += [_forbidden("remove", type_) for type_ in _FINAL if _is_fewer(after, before, type_)]
-    if subresource != "approval":  # elsewhere `keep_decisions` has restored them
+    if subresource != "approval":  # for writes elsewhere, `keep_decisions` has restored the decisions
         errors += [_forbidden("add", type_) for type_ in _DECISIONS if _is_fewer(before, after, type_)]
     return errors + _validate_change(new, old, subresource)
 

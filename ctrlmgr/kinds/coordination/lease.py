@@ -1,4 +1,4 @@
-"""Leases: validation of their counts; an update must contain a resourceVersion.
+"""Leases: validation of durations and transitions; an update must contain a resourceVersion.
 
 Rules come from Kubernetes' `pkg/registry/coordination/lease` and `pkg/apis/coordination/validation`.
 """
@@ -22,7 +22,7 @@ class LeaseStrategy(Strategy):
     any_finalizer = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the counts."""
+        """Validate the duration and the number of transitions."""
         spec = obj.get("spec") or {}
         errors: list[FieldError] = []
         duration = spec.get("leaseDurationSeconds")

@@ -18,7 +18,8 @@ NOT_POSITIVE = "must be greater than zero"
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _DATA_SOURCES = ("dataSource", "dataSourceRef")
 _VOLUME_MODES = ("Block", "Filesystem")
-_PATH: dict[str, Any] = {}  # Kubernetes shows the other field's path here, which has no public fields
+# In this error, Kubernetes shows the path of the other field, whose Go type has no public fields
+_PATH: dict[str, Any] = {}
 _CORE_GROUP = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
 
 
@@ -47,7 +48,7 @@ def validate_claim_spec(
 
 
 def claim_warnings(spec: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the warnings for a PersistentVolumeClaimSpec: fractions of bytes."""
+    """Return the warnings for a PersistentVolumeClaimSpec, about amounts with fractions of bytes."""
     found: list[str] = []
     for field in ("requests", "limits"):
         size = ((spec.get("resources") or {}).get(field) or {}).get("storage") or "0"
@@ -75,7 +76,7 @@ def validate_access_modes(modes: Sequence[str], path: Path) -> list[FieldError]:
 
 
 def validate_volume_mode(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate whether a volume is a file system or a block device."""
+    """Validate the volume mode: a file system or a block device."""
     mode = spec.get("volumeMode")
     if mode is None or mode in _VOLUME_MODES:
         return []

@@ -1,4 +1,4 @@
-"""ConfigMaps: their size, their keys, and their immutability.
+"""ConfigMaps: validation of their size and keys, and of changes to immutable ones.
 
 Source: Kubernetes `pkg/apis/core/validation`, `ValidateConfigMap` and `ValidateConfigMapUpdate`.
 """
@@ -14,16 +14,19 @@ from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.kinds.common_rules import each_problem
 
 MAX_DATA_SIZE = 1024 * 1024
-"""The maximum size of the values of a ConfigMap or Secret together, in bytes."""
+"""The maximum total size of the values of a ConfigMap or Secret, in bytes."""
 
-_WHOLE_OBJECT = Path("[]")  # Go's form of a path without a name
+_WHOLE_OBJECT = Path("[]")  # how Go prints a path without a name
 
 
 class ConfigMapStrategy(Strategy):
     """v1 ConfigMap."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the immutability, the keys, that no key is in both maps, and the size."""
+        """Validate that an immutable ConfigMap is unchanged.
+
+        Validate the keys, that no key is in both maps, and the size.
+        """
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         errors = [] if ctx.old is None else validate_immutability(obj, ctx.old, ("data", "binaryData"))
         for key in data:
@@ -42,7 +45,7 @@ def validate_keys(data: Iterable[str], path: Path) -> list[FieldError]:
 
 
 def validate_immutability(new: Unstructured, old: Unstructured, fields: Iterable[str]) -> list[FieldError]:
-    """Validate that an `immutable` object stays immutable and keeps its data."""
+    """Validate that an object with `immutable` keeps this field and its data."""
     if not old.get("immutable"):
         return []
     words = "field is immutable when `immutable` is set"

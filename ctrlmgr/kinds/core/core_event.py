@@ -1,7 +1,7 @@
 """Events, which are stored as core/v1 and validated by the rules of the API version of the request.
 
-Guarantees: an event written with `v1` has to follow only the old rules. An event written with `events.k8s.io/v1` has to
-follow the strict rules too, and only its series can change later.
+Guarantees: an event that is written with `v1` has to obey only the old rules. An event that is written with
+`events.k8s.io/v1` also has to obey the strict rules, and later only its series can change.
 
 Source: Kubernetes `pkg/apis/core/validation/events.go`, `pkg/registry/core/event` and, for field selectors,
 `pkg/apis/{core,events}/v1/conversion.go`.
@@ -64,10 +64,10 @@ class EventStrategy(Strategy):
     name_check = staticmethod(name_formats.path_segment_name)
     fields = (*_INVOLVED, "reason", "reportingComponent", "source", "type")
     controller_field = "reportingComponent"
-    """The name of the reporting controller's field in the API of the request."""
+    """The name that the field for the reporting controller has in the API of the request."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate by the old rules."""
+        """Validate an event by the old rules."""
         errors = self._validate_new_style(obj) if obj.get("eventTime") else _validate_namespaces(obj)
         namespace = obj["metadata"].get("namespace", "")
         return errors + each_problem(name_formats.dns1123_subdomain, namespace, Path("namespace"))
@@ -108,7 +108,7 @@ class StrictEventStrategy(EventStrategy):
     fields = (*(f"regarding.{each}" for each in _REFERENCE.values()), "reason", "reportingController", "type")
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new event strictly; `validate_update` validates a changed one."""
+        """Validate a new event by the strict rules; `validate_update` validates a changed event."""
         errors = super().validate(ctx, obj)
         if ctx.old is not None:
             return errors
@@ -116,7 +116,7 @@ class StrictEventStrategy(EventStrategy):
         return errors + _validate_series(obj) + _validate_strictly(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate a changed series, and that everything else is unchanged."""
+        """Validate that only the series has changed, and that the new series is valid."""
         errors = [] if new.get("series") == old.get("series") else _validate_series(new)
         for field, shown in _IMMUTABLE:
             path = Path(self.controller_field if field == "reportingComponent" else field)
@@ -124,7 +124,7 @@ class StrictEventStrategy(EventStrategy):
         return errors
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the same fields with the names of this API."""
+        """Return the same fields under the names that they have in this API."""
         fields = {key.replace("involvedObject.", "regarding."): value for key, value in super().selectable(obj).items()}
         fields["reportingController"] = fields.pop("reportingComponent")
         return fields
@@ -166,9 +166,9 @@ _IMMUTABLE: Sequence[tuple[str, Callable[[Any], Any]]] = (
     ("reportingComponent", _shown_text),
     ("reportingInstance", _shown_text),
 )
-"""The fields that an update must keep under the strict rules, each with the function that formats its value as Go.
+"""The fields that an update must not change under the strict rules, each with a function that formats its value.
 
-Their order and number are those of Kubernetes' errors.
+Values are formatted as in Go. The order and the number of these fields are the same as in Kubernetes' errors.
 """
 
 

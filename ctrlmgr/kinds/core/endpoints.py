@@ -34,7 +34,10 @@ class EndpointsStrategy(Strategy):
                     port["protocol"] = "TCP"
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the subsets if they changed, so that old objects remain updatable when rules get stricter."""
+        """Validate the subsets if they have changed.
+
+        Unchanged subsets are not validated, so that old objects can still be updated after rules became stricter.
+        """
         subsets = obj.get("subsets") or []
         if ctx.old is not None and subsets == (ctx.old.get("subsets") or []):
             return []
@@ -42,14 +45,17 @@ class EndpointsStrategy(Strategy):
         return [error for at, each in enumerate(subsets) for error in _validate_subset(each, path.at(at))]
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about addresses in uncommon forms; not for the controller, which writes none."""
+        """Warn about addresses in uncommon forms.
+
+        Writes by the controller are not checked, because it writes no such addresses.
+        """
         if (obj["metadata"].get("labels") or {}).get(_MANAGED_BY) == _CONTROLLER:
             return []
         return [warning for path, each in _addresses(obj) for warning in ip_warnings(path.child("ip"), each["ip"])]
 
 
 def _addresses(obj: Unstructured) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Return the few addresses that may need a warning."""
+    """Return those addresses that may need a warning; these are few."""
     for at, subset in enumerate(obj.get("subsets") or ()):
         yield from _addresses_of(subset, Path("subsets").at(at))
 
@@ -63,7 +69,7 @@ def _addresses_of(subset: Mapping[str, Any], path: Path) -> Iterator[tuple[Path,
 
 
 def _is_usual(address: Mapping[str, Any]) -> bool:
-    """Return whether an address is valid and in the common form."""
+    """Return whether an address is valid and in its common form."""
     hostname, node_name = address.get("hostname"), address.get("nodeName")
     return (
         is_usual(address.get("ip", ""))

@@ -26,7 +26,7 @@ from ctrlmgr.kinds.common_rules import each_problem
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _DEFAULTS = ("default", "defaultRequest")
 _MOST_IN_MILLI = (2**63 - 1) // 1000
-"""The maximum number of units that can be counted in thousandths (resource.MaxMilliValue)."""
+"""The largest number of units that still fits if it is counted in thousandths (resource.MaxMilliValue)."""
 
 
 class LimitRangeStrategy(Strategy):
@@ -36,7 +36,10 @@ class LimitRangeStrategy(Strategy):
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Default a container's limit to its maximum, and its request to that limit or the minimum."""
+        """Default the limit of a container to its maximum, and the request to that limit.
+
+        Without one, to the minimum.
+        """
         for limit in (obj.get("spec") or {}).get("limits") or ():
             if limit.get("type") != "Container":
                 continue
@@ -51,7 +54,7 @@ class LimitRangeStrategy(Strategy):
             metadata["name"] = str(UUID(int=ctx.random.getrandbits(128), version=4))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate every limit, and that each type has one limit at most."""
+        """Validate every limit, and that each type has at most one limit."""
         errors: list[FieldError] = []
         seen: set[str] = set()
         for at, limit in enumerate((obj.get("spec") or {}).get("limits") or ()):
@@ -88,13 +91,13 @@ def _validate_names(limit: Mapping[str, Any], type_: str, path: Path) -> list[Fi
 
 
 def _resources(limit: Mapping[str, Any]) -> Iterator[str]:
-    """Return the resources of a limit, without duplicates."""
+    """Return the names of the resources in a limit, without duplicates."""
     fields = ("max", "min", *(() if limit.get("type") == "Pod" else _DEFAULTS), "maxLimitRequestRatio")
     return iter(dict.fromkeys(name for field in fields for name in limit.get(field) or ()))
 
 
 class _Amounts:
-    """The amounts of one resource in a limit."""
+    """The amounts that a limit contains for one resource."""
 
     def __init__(self, limit: Mapping[str, Any], name: str, path: Path) -> None:
         self.name = name
@@ -131,9 +134,10 @@ class _Amounts:
             yield invalid(path, text, f"ratio {text} is greater than max/min = {highest:f}")
 
     def _highest_ratio(self, ratio: int) -> float | None:
-        """Return the ratio of maximum and minimum if `ratio` (in billionths) is above it.
+        """Return the ratio of maximum and minimum if it exceeds `ratio` (in billionths).
 
-        As in Kubernetes, amounts are counted in thousandths, or all in units if one of them is too large for that.
+        As in Kubernetes, both amounts are counted in thousandths. If an amount is too large for that, both are counted
+        in units.
         """
         amounts = [ratio, parse(self.said["min"]), parse(self.said["max"])]
         unit = MILLI if all(-(-each // WHOLE) < _MOST_IN_MILLI for each in amounts) else WHOLE

@@ -1,4 +1,4 @@
-"""Namespaces: created active and labelled with their name, removed after a controller has emptied them.
+"""Namespaces: a new one is active and labelled with its name; a deleted one is removed when it is empty.
 
 Source: Kubernetes `pkg/registry/core/namespace`, `pkg/apis/core/v1/defaults.go` and `pkg/apis/core/validation`.
 """
@@ -20,10 +20,10 @@ ACTIVE = "Active"
 TERMINATING = "Terminating"
 NAME_LABEL = "kubernetes.io/metadata.name"
 CONTENT_FINALIZER = "kubernetes"
-"""The finalizer that keeps a namespace until it is empty."""
+"""The finalizer that prevents the removal of a namespace before it is empty."""
 
 _FINALIZERS = Path("spec.finalizers")
-_PHASE = Path("status.Phase")  # the capital is Kubernetes'
+_PHASE = Path("status.Phase")  # Kubernetes' name of this field begins with a capital letter
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False):
@@ -48,7 +48,7 @@ class NamespaceStrategy(Strategy):
     fields = ("status.phase",)
 
     def default(self, obj: Unstructured) -> None:
-        """Label a namespace with its name; for a generated name, `canonicalize` sets the label."""
+        """Label a namespace with its name; if the name will be generated, `canonicalize` sets the label."""
         metadata = metadata_of(obj)
         if name := metadata.get("name"):
             labels = metadata.get("labels")
@@ -56,7 +56,7 @@ class NamespaceStrategy(Strategy):
                 metadata["labels"] = {**(labels or {}), NAME_LABEL: name}
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the phase to active, and add the finalizer `kubernetes`."""
+        """Set the phase to Active, and add the finalizer `kubernetes`."""
         obj["status"] = {"phase": ACTIVE}
         spec = obj.get("spec") or {}
         finalizers = spec.get("finalizers") or []
@@ -64,20 +64,26 @@ class NamespaceStrategy(Strategy):
             obj["spec"] = {**spec, "finalizers": [*finalizers, CONTENT_FINALIZER]}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the finalizers of the spec."""
+        """Validate the finalizers in the spec."""
         if ctx.subresource:
             return []
         return [error for each in _finalizers(obj) for error in validate_finalizer(each, _FINALIZERS)]
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Keep the fields of subresources: `/finalize` writes `spec.finalizers`, and `/status` writes `status`."""
+        """Keep the fields that only subresources may write.
+
+        `/finalize` writes `spec.finalizers`, and `/status` writes `status`.
+        """
         if ctx.subresource != "status":
             _keep(new, old, "status")
         if ctx.subresource != "finalize":
             _keep(new, old, "spec")
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the phase agrees with the deletion timestamp, and the finalizers that `/finalize` wrote."""
+        """Validate that the phase agrees with the deletion timestamp.
+
+        After a write to `/finalize`, validate the finalizers.
+        """
         if ctx.subresource == "status":
             return _validate_phase(new)
         if ctx.subresource == "finalize":
@@ -86,16 +92,16 @@ class NamespaceStrategy(Strategy):
         return []
 
     def canonicalize(self, obj: Unstructured) -> None:
-        """Set the label of a namespace whose name was just generated."""
+        """Set the label of a namespace whose name has just been generated."""
         self.default(obj)
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the phase to terminating; namespaces have no grace period."""
+        """Set the phase to Terminating; namespaces have no grace period."""
         obj["status"] = {**(obj.get("status") or {}), "phase": TERMINATING}
         metadata_of(obj).pop("deletionGracePeriodSeconds", None)
 
     def finalizers(self, obj: Object) -> Sequence[str]:
-        """Return the finalizers of the spec."""
+        """Return the finalizers in the spec."""
         return obj.view(_Namespace).spec.finalizers or ()
 
     def selectable(self, obj: Object) -> Mapping[str, str]:

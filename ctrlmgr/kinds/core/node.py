@@ -1,4 +1,4 @@
-"""Nodes: their status may be created with them, and their pod CIDRs and provider cannot change once they are set.
+"""Nodes: a new node may have a status, and its pod CIDRs and its provider ID cannot change once they are set.
 
 Source: Kubernetes `pkg/registry/core/node/strategy.go`, `pkg/apis/core/validation` and
 `pkg/apis/core/v1/{defaults,conversion}.go`.
@@ -24,7 +24,7 @@ from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.core.claim_spec import NOT_POSITIVE
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_TAINTS = Path("metadata.taints")  # the path in Kubernetes' errors
+_TAINTS = Path("metadata.taints")  # the path in Kubernetes' error messages
 _POD_CIDRS = Path("spec.podCIDRs")
 _LONGEST_FEATURE = 253
 _is_feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*", re.ASCII).fullmatch
@@ -49,7 +49,7 @@ class NodeStrategy(Strategy):
     fields = ("spec.unschedulable",)
 
     def default(self, obj: Unstructured) -> None:
-        """Make podCIDR and podCIDRs agree, where podCIDR has priority; default allocatable to the capacity."""
+        """Make podCIDR and podCIDRs agree (podCIDR takes precedence); default allocatable to the capacity."""
         spec = obj.get("spec") or {}
         first, every = spec.get("podCIDR"), spec.get("podCIDRs")
         if first and (not every or every[0] != first):
@@ -71,7 +71,7 @@ class NodeStrategy(Strategy):
             new["spec"] = {key: value for key, value in new["spec"].items() if key != "configSource"}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the taints, the resource amounts, the swap, the features, and the pod CIDRs."""
+        """Validate the taints, the resource amounts, the swap memory, the declared features, and the pod CIDRs."""
         if ctx.subresource:
             return []
         held = ((ctx.old or {}).get("spec") or {}).get("podCIDRs") or ()
@@ -81,7 +81,7 @@ class NodeStrategy(Strategy):
         return errors + _validate_pod_cidrs(spec.get("podCIDRs") or (), held)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that addresses are unique and fields stay once they are set, and run the checks of every write."""
+        """Validate that addresses are unique and that set fields are unchanged; then run the checks of every write."""
         status = new.get("status") or {}
         errors = validate_node(new) + _validate_features(status.get("declaredFeatures") or ())
         errors += _validate_addresses(status.get("addresses") or ())
@@ -96,7 +96,7 @@ class NodeStrategy(Strategy):
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about unused fields, and about networks in uncommon forms."""
+        """Warn about fields that have no effect, and about networks in uncommon forms."""
         spec = obj.get("spec") or {}
         warnings = []
         if spec.get("configSource") is not None and not ctx.subresource:
@@ -109,12 +109,12 @@ class NodeStrategy(Strategy):
         return warnings
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return whether the node is unschedulable."""
+        """Return the value of `spec.unschedulable` for field selectors."""
         return {"spec.unschedulable": "true" if obj.view(_Node).spec.unschedulable else "false"}
 
 
 def validate_node(obj: Unstructured) -> list[FieldError]:
-    """Validate on every write: the taints and the resource amounts."""
+    """Validate, on every write, the taints and the resource amounts."""
     status = obj.get("status") or {}
     errors = _validate_taints((obj.get("spec") or {}).get("taints") or ())
     for field in ("capacity", "allocatable"):
@@ -155,12 +155,13 @@ def _validate_pod_cidrs(cidrs: Sequence[str], held: Sequence[str]) -> list[Field
 
 
 def _validate_swap(swap: Mapping[str, Any]) -> list[FieldError]:
-    capacity, path = swap.get("capacity"), Path("metadata.nodeSwapStatus.capacity")  # the path is Kubernetes'
+    # this path is the one in Kubernetes' errors
+    capacity, path = swap.get("capacity"), Path("metadata.nodeSwapStatus.capacity")
     return [] if capacity is None or capacity > 0 else [invalid(path, capacity, NOT_POSITIVE)]
 
 
 def _validate_features(features: Sequence[str]) -> list[FieldError]:
-    """Validate the features that the kubelet declares: their names and their order."""
+    """Validate the names and the order of the features that the kubelet declares."""
     errors: list[FieldError] = []
     path = Path("status.declaredFeatures")
     for at, feature in enumerate(features):

@@ -1,4 +1,4 @@
-"""PersistentVolumes: existing storage, claimed or not.
+"""PersistentVolumes: existing storage, which a claim may use.
 
 Source: Kubernetes `pkg/apis/core/v1/defaults.go`, `pkg/apis/core/validation/validation.go`,
 `pkg/api/persistentvolume/util.go` and `pkg/registry/core/persistentvolume/strategy.go`.
@@ -27,7 +27,7 @@ from ctrlmgr.kinds.core.volume_sources import ONLY_ONE
 from ctrlmgr.kinds.spec_difference import difference, shown
 
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""The annotation for the storage class that is older than the field."""
+"""The annotation that names the storage class, which is older than the field."""
 
 CLASS_WARNING = (
     f'metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
@@ -51,7 +51,7 @@ _MOUNTABLE = frozenset(
         "photonPersistentDisk",
     )
 )
-"""The kinds of volumes with mount options."""
+"""The volume sources that support mount options."""
 _LONGEST_PORTAL = 64
 _INLINE = "in the context of inline volumes"
 _NOT_INLINE = f"may not be specified {_INLINE}"
@@ -62,7 +62,7 @@ _STABLE_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
 }
-"""The stable names of node labels, by their beta names."""
+"""The beta names of node labels, each with its stable name."""
 
 
 class PersistentVolumeStrategy(Strategy):
@@ -81,11 +81,11 @@ class PersistentVolumeStrategy(Strategy):
         fill(obj.setdefault("status", {}), {"phase": "Pending"})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the first status."""
+        """Set the initial status."""
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Set the time of a phase change, unless the client sets it; otherwise keep the time."""
+        """Set the time of a phase change, unless the client sets that time; otherwise keep the old time."""
         if ctx.subresource != "status":
             return
         status, before = new["status"], old.get("status") or {}
@@ -96,11 +96,11 @@ class PersistentVolumeStrategy(Strategy):
             status["lastPhaseTransitionTime"] = before["lastPhaseTransitionTime"]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec, and that only kinds of volumes with mount options have them."""
+        """Validate the spec, and that mount options are used only with volume sources that support them."""
         return [] if ctx.subresource else _validate_spec(obj) + _validate_mount_options(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate everything again, as Kubernetes does, and that the source and the location are unchanged."""
+        """Validate that the volume source and the location are unchanged, and, as Kubernetes does, the whole object."""
         if ctx.subresource:
             return []
         spec, before = new.get("spec") or {}, old.get("spec") or {}
@@ -152,7 +152,10 @@ def _validate_spec(obj: Unstructured) -> list[FieldError]:
 
 
 def _validate_mount_options(obj: Unstructured) -> list[FieldError]:
-    """Validate the annotation that is older than the field (`pkg/volume/validation/pv_validation.go`)."""
+    """Validate the annotation with mount options, which is older than the field.
+
+    Source: Kubernetes `pkg/volume/validation/pv_validation.go`.
+    """
     if _MOUNT_OPTIONS not in (metadata_of(obj).get("annotations") or {}) or _MOUNTABLE & (obj.get("spec") or {}).keys():
         return []
     path = Path("metadata.annotations").child(_MOUNT_OPTIONS)
@@ -183,7 +186,7 @@ def _validate_affinity(affinity: Mapping[str, Any] | None, path: Path) -> list[F
 
 
 def _validate_same_affinity(new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> list[FieldError]:
-    """Validate that the node affinity is unchanged; beta labels may be replaced by their stable names."""
+    """Validate that the node affinity is unchanged, except that stable names may replace beta labels."""
     if old is None or (new is not None and _requirements(new, old) == old):
         return []
     value = None if new is None else shown("VolumeNodeAffinity", new)
@@ -191,7 +194,7 @@ def _validate_same_affinity(new: Mapping[str, Any] | None, old: Mapping[str, Any
 
 
 def _requirements(new: Any, old: Any) -> Any:
-    """Return `new` with the keys of `old` where `old` has a beta label and `new` has its stable name."""
+    """Return `new` with the keys of `old`, where `old` has a beta label and `new` has the stable name of that label."""
     if isinstance(new, dict) and isinstance(old, dict):
         renamed = {"key": old["key"]} if _STABLE_LABELS.get(old.get("key", "")) == new.get("key", "") else {}
         return {name: _requirements(value, old.get(name)) for name, value in new.items()} | renamed
@@ -201,7 +204,7 @@ def _requirements(new: Any, old: Any) -> Any:
 
 
 def validate_inline_spec(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the spec of a volume inside a VolumeAttachment."""
+    """Validate the spec of a volume that is inlined in a VolumeAttachment."""
     errors = [forbidden(path.child(each), _NOT_INLINE) for each in ("claimRef", "capacity") if _is_said(spec, each)]
     errors += [] if _is_said(spec, "csi") else [required(path.child("csi"), f"has to be specified {_INLINE}")]
     errors += [] if spec.get("accessModes") else [required(path.child("accessModes"))]
@@ -226,7 +229,7 @@ def _validate_sources(spec: Mapping[str, Any], name: str, path: Path) -> list[Fi
     errors: list[FieldError] = []
     for index, field in enumerate(given):
         several, own, check = PERSISTENT_SOURCES[field]
-        if index and field != "flexVolume":  # which Kubernetes does not count with the others
+        if index and field != "flexVolume":  # Kubernetes does not count this source with the other ones
             errors.append(forbidden(path.child(several), ONLY_ONE))
             continue
         if field == "iscsi":
@@ -275,7 +278,7 @@ def _sources_of(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _allow_expansion_secret(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Remove the secret for expansions, which may be added, from `after`."""
+    """Remove from `after` the secret for expansions, because an update may add it."""
     field = "controllerExpandSecretRef"
     mine, theirs = before.get("csi"), after.get("csi")
     if mine is not None and theirs is not None and field not in mine:

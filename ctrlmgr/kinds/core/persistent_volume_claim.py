@@ -45,12 +45,12 @@ class PersistentVolumeClaimStrategy(Strategy):
         fill(obj.setdefault("status", {}), {"phase": "Pending"})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the first status, and make both data source fields agree (KEP-1495)."""
+        """Set the initial status, and make the two data source fields agree (KEP-1495)."""
         obj["status"] = {"phase": "Pending"}
         _prepare_sources(obj["spec"], {})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Make both data source fields agree."""
+        """Make the two data source fields agree."""
         if not ctx.subresource:
             _prepare_sources(new["spec"], old.get("spec") or {})
 
@@ -61,7 +61,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         return validate_claim_spec(obj.get("spec") or {}, SPEC, None if ctx.old is None else ctx.old.get("spec") or {})
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that only the changeable fields change, or validate the status."""
+        """Validate that only mutable fields have changed, or validate the status."""
         return _validate_status(new) if ctx.subresource else _validate_changes(new, old)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
@@ -73,7 +73,10 @@ class PersistentVolumeClaimStrategy(Strategy):
 
 
 def _prepare_sources(spec: dict[str, Any], before: Mapping[str, Any]) -> None:
-    """Drop a dataSource of a kind that was never allowed, and copy one of the two fields to the other."""
+    """Make dataSource and dataSourceRef agree.
+
+    A dataSource of a kind that is not allowed is dropped. If one of the two fields is missing, the other one is copied.
+    """
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     is_new = before.get("dataSource") is None and before.get("dataSourceRef") is None
     if is_new and reference is None and source is not None and not _is_claim_or_snapshot(source):
@@ -119,7 +122,7 @@ def _validate_changes(new: Unstructured, old: Unstructured) -> list[FieldError]:
 def _validate_class(
     new: Unstructured, old: Unstructured, spec: dict[str, Any], before: dict[str, Any]
 ) -> list[FieldError]:
-    """Validate that the storage class is unchanged or set for the first time; removes it from the comparison."""
+    """Validate that the storage class is unchanged or set for the first time; remove it from the comparison."""
     given = (metadata_of(new).get("annotations") or {}).get(STORAGE_CLASS)
     annotated = ((old.get("metadata") or {}).get("annotations") or {}).get(STORAGE_CLASS)
     wanted, was = spec.get("storageClassName"), before.get("storageClassName")
@@ -151,7 +154,7 @@ def _size(spec: Mapping[str, Any]) -> int:
 
 
 def _validate_attributes_class(spec: Mapping[str, Any], old: Unstructured) -> list[FieldError]:
-    """Validate that the attributes class of a volume is not removed."""
+    """Validate that an update does not remove the volume attributes class."""
     field = "volumeAttributesClassName"
     wanted, was = spec.get(field), (old.get("spec") or {}).get(field)
     current = (old.get("status") or {}).get("currentVolumeAttributesClassName")

@@ -1,4 +1,6 @@
-"""The sources of PersistentVolumes: validated as those of pods' volumes, with references to other namespaces.
+"""The sources of PersistentVolumes, which are validated like the sources of pods' volumes.
+
+In contrast to those, they may refer to other namespaces.
 
 Guarantees: a table has one function for each kind of source, in the order of Kubernetes' checks.
 
@@ -82,7 +84,10 @@ def _validate_full_reference(secret: Source, path: Path) -> list[FieldError]:
 
 
 def _iscsi(source: Source, path: Path) -> list[FieldError]:
-    """Validate as a pod's volume, with its stricter prefix of names, but without requiring a secret's name."""
+    """Validate this source as in a pod's volume.
+
+    The prefix of names is stricter, and the name of the secret is not required.
+    """
     unnamed = validate_reference(source, "secretRef", path)
     checked = SOURCES["iscsi"][2](source, path)
     initiators = [error for error in checked if error.field.endswith("initiatorname")]
@@ -131,4 +136,7 @@ def _entry(field: str) -> tuple[str, str, Check]:
 
 
 PERSISTENT_SOURCES: dict[str, tuple[str, str, Check]] = {field: _entry(field) for field in _ORDER}
-"""Validation functions by field, with the field's name in "more than one" errors and in its own, as in `SOURCES`."""
+"""Validation functions by field, as in `SOURCES`.
+
+Each is listed with the field's name in "more than one" errors and in its own errors.
+"""

@@ -1,4 +1,4 @@
-"""PodTemplates: the hooks of their writes.
+"""PodTemplates: defaults, validation and warnings.
 
 Rules come from Kubernetes' `pkg/registry/core/podtemplate/strategy.go`.
 """
@@ -25,7 +25,7 @@ class PodTemplateStrategy(Strategy):
         default_template(obj.setdefault("template", {}))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Check the template."""
+        """Validate the template."""
         return validate_template(obj.get("template") or {}, Path("template"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:

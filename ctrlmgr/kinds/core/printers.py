@@ -229,7 +229,7 @@ EVENT = Printer(
 
 
 def _new_event(event: Fields, ages: Ages) -> list[Any]:
-    """Return the row of an events.k8s.io Event, whose fields have other names than those of the core Event."""
+    """Return the table row of an events.k8s.io Event, some of whose fields have other names than in the core Event."""
     names = {
         "firstTimestamp": "deprecatedFirstTimestamp",
         "lastTimestamp": "deprecatedLastTimestamp",

@@ -1,4 +1,4 @@
-"""Secrets: the required keys of each type, and `stringData`, which is written but never returned.
+"""Secrets: the keys that each type requires, and `stringData`, which clients write but never read.
 
 Source: Kubernetes `pkg/apis/core/validation`, `ValidateSecret` and `ValidateSecretUpdate`, `pkg/registry/core/secret`,
 and for `stringData` `pkg/apis/core/v1/conversion.go`.
@@ -61,7 +61,7 @@ class SecretStrategy(Strategy):
             obj["data"] = {**(obj.get("data") or {}), **encoded}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the keys, the size, and the requirements of the type."""
+        """Validate the keys, the size, and the requirements of the Secret's type."""
         data = obj.get("data") or {}
         errors = _validate_change(obj, ctx.old) if ctx.old is not None else []
         errors += validate_keys(data, _DATA)
@@ -85,7 +85,7 @@ class SecretStrategy(Strategy):
 
 
 def _validate_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate that the type is unchanged, and the immutable fields."""
+    """Validate that the type is unchanged, and that an immutable Secret is unchanged."""
     return immutable(new["type"], old["type"], Path("type")) + validate_immutability(new, old, ("data",))
 
 
@@ -100,9 +100,9 @@ def _validate_type(type_: str, data: Mapping[str, str], annotations: Mapping[str
 
 def _missing_keys(type_: str, data: Mapping[str, str]) -> Sequence[str]:
     keys = _KEYS.get(type_, ())
-    if type_ == _BASIC_AUTH_TYPE:  # one of them is enough
+    if type_ == _BASIC_AUTH_TYPE:  # one of these keys is enough
         return () if any(each in data for each in keys) else keys
-    if type_ == _SSH_TYPE:  # it must not be empty
+    if type_ == _SSH_TYPE:  # the value must not be empty
         return [each for each in keys if not data.get(each)]
     return [each for each in keys if each not in data]
 
@@ -116,8 +116,9 @@ _GO_TYPES = {list: "array", str: "string", int: "number", float: "number", bool:
 
 
 def _json_problem(data: bytes) -> str:
-    """Return the error of Go's `json.Unmarshal` when it decodes `data` as an object; empty for an object or null."""
-    text = data.decode("latin-1")  # one character per byte, as in Go's messages; strings may have any bytes
+    """Return the error of Go's `json.Unmarshal` for `data` as an object; empty if `data` is an object or null."""
+    # each byte becomes one character, as in Go's messages, because strings may contain any bytes
+    text = data.decode("latin-1")
     try:
         value: Any = loads(text)
     except RecursionError:

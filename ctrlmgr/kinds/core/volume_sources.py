@@ -32,7 +32,7 @@ _ISCSI_NAMES = {
 
 
 def validate_mode(source: Source, field: str, path: Path) -> list[FieldError]:
-    """Validate the permissions of files."""
+    """Validate the permission bits of files."""
     mode = source.get(field)
     return [invalid(path.child(field), mode, FILE_MODE)] if mode is not None and not 0 <= mode <= 0o777 else []
 
@@ -49,7 +49,7 @@ def descending_path(target: str, path: Path) -> list[FieldError]:
 
 
 def unreserved_path(target: str, path: Path) -> list[FieldError]:
-    """Validate that a path is relative and does not look like the links that the kubelet creates."""
+    """Validate that a path is relative and does not look like a symbolic link that the kubelet creates."""
     errors = descending_path(target, path)
     if target.startswith("..") and not target.startswith("../"):
         errors.append(invalid(path, target, "must not start with '..'"))
@@ -68,7 +68,7 @@ def validate_items(source: Source, path: Path) -> list[FieldError]:
 
 
 def needs(*fields: str) -> Check:
-    """Return a function that requires some fields."""
+    """Return a function that validates that some fields are set."""
 
     def check(source: Source, path: Path) -> list[FieldError]:
         return [required(path.child(field)) for field in fields if not source.get(field)]
@@ -77,7 +77,7 @@ def needs(*fields: str) -> Check:
 
 
 def _disk(field: str) -> Check:
-    """Return the validation function of a cloud disk, one partition of which is mounted."""
+    """Return the validation function for the source of a cloud disk, of which one partition is mounted."""
     identified = needs(field)
 
     def check(source: Source, path: Path) -> list[FieldError]:
@@ -227,7 +227,7 @@ def _cinder(source: Source, path: Path) -> list[FieldError]:
 
 
 def validate_reference(source: Source, field: str, path: Path) -> list[FieldError]:
-    """Validate that a reference to a secret has a name, if it exists."""
+    """Validate that a reference to a secret has a name, if the reference exists."""
     reference = source.get(field)
     return [required(path.child(field, "name"))] if reference is not None and not reference.get("name") else []
 

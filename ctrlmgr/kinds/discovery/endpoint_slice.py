@@ -51,12 +51,15 @@ class EndpointSliceStrategy(Strategy):
                 port["protocol"] = "TCP"
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the first generation, and drop the topology, which only v1beta1 has."""
+        """Set the first generation, and drop the field `deprecatedTopology`, which only v1beta1 has."""
         metadata_of(obj)["generation"] = 1
         _drop_topology(obj, frozenset())
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Increase the generation on changes, including labels, and drop the topology of changed endpoints."""
+        """Increase the generation on changes, including changes of labels.
+
+        Drop `deprecatedTopology` of changed endpoints.
+        """
         old_metadata, metadata = old["metadata"], metadata_of(new)
         changed = any(_differs(new, old, field) for field in ("addressType", "endpoints", "ports"))
         if changed or _differs(metadata, old_metadata, "labels"):
@@ -66,7 +69,7 @@ class EndpointSliceStrategy(Strategy):
             _drop_topology(new, frozenset(each[_HOSTNAME] for each in topologies if each.get(_HOSTNAME)))
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the type, the ports and the endpoints; unchanged endpoints are not validated."""
+        """Validate the address type, the ports and the endpoints; unchanged endpoints are not validated."""
         address_type = obj.get("addressType", "")
         path = Path("addressType")
         errors: list[FieldError] = []
@@ -85,10 +88,11 @@ class EndpointSliceStrategy(Strategy):
         return immutable(new.get("addressType", ""), old.get("addressType", ""), Path("addressType"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about a new slice of domain names, and about addresses in uncommon forms."""
+        """Warn about a new slice with domain names, and about addresses in uncommon forms."""
         warnings = []
         if old is None and obj.get("addressType") == "FQDN":
-            warnings.append("spec.addressType: FQDN endpoints are deprecated")  # the path is Kubernetes'
+            # this path is the one in Kubernetes' warnings
+            warnings.append("spec.addressType: FQDN endpoints are deprecated")
         if (obj["metadata"].get("labels") or {}).get(_MANAGED_BY) in _CONTROLLERS:
             return warnings
         for at, endpoint in enumerate(obj.get("endpoints") or ()):
@@ -99,12 +103,15 @@ class EndpointSliceStrategy(Strategy):
 
 
 def _differs(new: Mapping[str, Any], old: Mapping[str, Any], field: str) -> bool:
-    """Return whether a field changed; an absent list or map equals an empty one."""
+    """Return whether a field has changed; an absent list or map equals an empty one."""
     return bool((new.get(field) or None) != (old.get(field) or None))
 
 
 def _drop_topology(obj: Unstructured, known_nodes: frozenset[str]) -> None:
-    """Drop `deprecatedTopology`; a node that only it contains becomes `nodeName` if the old slice had that node."""
+    """Drop `deprecatedTopology`.
+
+    A node that only `deprecatedTopology` names becomes `nodeName`, if the old slice had that node.
+    """
     for endpoint in obj.get("endpoints") or ():
         topology = endpoint.pop("deprecatedTopology", None) or {}
         node = topology.get(_HOSTNAME)
@@ -124,7 +131,10 @@ AddressCheck = Callable[[str, int], list[FieldError]]
 
 
 def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list[FieldError]:
-    """Validate one of many endpoints; paths are relative, and those of fields are created only for errors."""
+    """Validate one of many endpoints.
+
+    Paths are relative to the endpoint, and the paths of fields are created only for errors.
+    """
     addresses = endpoint.get("addresses") or ()
     errors: list[FieldError] = []
     if not addresses:
@@ -147,10 +157,10 @@ def _validate_endpoint(endpoint: Mapping[str, Any], check: AddressCheck) -> list
 
 
 def _address_check(address_type: str) -> AddressCheck:
-    """Return the function that validates an address and its index."""
+    """Return the function that validates an address, given its index."""
     if address_type == "FQDN":
         return lambda address, at: _validate_domain(address, _ADDRESSES.at(at))
-    if address_type not in _FAMILIES:  # which has its own error
+    if address_type not in _FAMILIES:  # this address type has an error of its own
         return lambda address, at: []
     wants_ipv6 = _FAMILIES[address_type]
 

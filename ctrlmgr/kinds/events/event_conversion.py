@@ -20,7 +20,7 @@ _NAMES: Mapping[str, str] = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-"""The v1 names of the fields of an events.k8s.io/v1 Event, where they differ."""
+"""The v1 names of those fields of an events.k8s.io/v1 Event that have another name in v1."""
 
 _NAMES_BACK = {there: here for here, there in _NAMES.items()}
 

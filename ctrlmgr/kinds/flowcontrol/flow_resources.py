@@ -1,4 +1,4 @@
-"""The resources of flow control, and which priority levels requests can be assigned to."""
+"""The resources of flow control, and the rule that says which priority levels can receive requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ LEVELS: Final = Resource("flowcontrol.apiserver.k8s.io", "prioritylevelconfigura
 
 
 def is_usable(name: str, spec: Mapping[str, Any]) -> bool:
-    """Return whether requests can be assigned to a priority level; validation refuses most other levels.
+    """Return whether requests can be assigned to a priority level.
+
+    Validation refuses most levels for which this is false.
 
     Source: apiserver `pkg/util/flowcontrol/apf_controller.go` (`queueSetCompleterForPL`).
     """

@@ -30,7 +30,7 @@ def groups(*names: str) -> list[dict[str, Any]]:
 def schema(
     level: str, precedence: int, method: str, subjects: Sequence[Mapping[str, Any]], rules: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a FlowSchema's spec with one rule; `method` is the distinguisher method, empty for none."""
+    """Return the spec of a FlowSchema with one rule; `method` is the distinguisher method, empty for none."""
     return {
         "priorityLevelConfiguration": {"name": level},
         "matchingPrecedence": precedence,
@@ -52,11 +52,14 @@ PRIORITY_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
         "limited": {"nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"}},
     },
 }
-"""Their specs, without the number of seats that exempt levels may lend, which can be configured."""
+"""The specs of mandatory objects.
+
+They lack the number of seats that exempt levels may lend, which can be changed.
+"""
 
 
 def validate_fixed(type_: str, spec: Mapping[str, Any], fixed: Mapping[str, Any], what: str) -> list[FieldError]:
-    """Refuse a spec that differs from the fixed one; `type_` is its Go type, and `what` describes its owner."""
+    """Refuse a spec that differs from the mandatory one; `type_` is its Go type, and `what` describes its owner."""
     if spec == fixed:
         return []
     return [invalid(Path("spec"), shown(type_, spec), f"{what} must equal the fixed value")]

@@ -21,9 +21,9 @@ _SHARES: Final = 30
 _QUEUING: Final = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
 _MOST_QUEUES: Final = 10_000_000
 _ZERO_SHARES: Final = "flowcontrol.k8s.io/preserve-zero-concurrency-shares"
-"""The annotation for explicit shares of 0 in v1beta3, where they are the same as absent ones."""
+"""The annotation for shares that are explicitly 0 in v1beta3, where 0 and an absent value are the same."""
 _HASH_BITS: Final = 60
-"""The number of bits of a flow's hash that selects its queues."""
+"""The number of bits of a flow's hash that select the queues of the flow."""
 
 
 class PriorityLevelStrategy(Strategy):
@@ -34,7 +34,7 @@ class PriorityLevelStrategy(Strategy):
     status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of shares, of the lendable percentage, and of queues."""
+        """Set the defaults of the shares, of the percentage that can be lent, and of the queues."""
         spec = obj.get("spec") or {}
         for kind, shares in (("exempt", 0), ("limited", _SHARES)):
             level = spec.get(kind)
@@ -48,7 +48,7 @@ class PriorityLevelStrategy(Strategy):
             queuing |= {field: value for field, value in _QUEUING.items() if not queuing.get(field)}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec or the status; the specs of mandatory levels are fixed."""
+        """Validate the spec or the status; the specs of mandatory levels must not change."""
         if ctx.subresource:
             return validate_conditions(obj)
         name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
@@ -153,5 +153,5 @@ def _validate_queuing(queuing: Mapping[str, Any], path: Path) -> list[FieldError
 
 
 def _entropy(deck: int, hand: int) -> int:
-    """Return the number of bits needed to deal a hand (apiserver `pkg/util/shufflesharding`)."""
+    """Return the number of hash bits that are needed to choose queues (apiserver `pkg/util/shufflesharding`)."""
     return math.ceil(math.log2(deck) * hand)

@@ -1,4 +1,4 @@
-"""The status of both kinds of the group: conditions with unique types."""
+"""The status of FlowSchemas and PriorityLevelConfigurations: conditions with unique types."""
 
 from __future__ import annotations
 

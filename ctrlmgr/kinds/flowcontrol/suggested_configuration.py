@@ -1,6 +1,6 @@
-"""The flow schemas and priority levels that every cluster begins with: suggested ones, and the mandatory ones.
+"""The flow schemas and priority levels that every new cluster has: suggested objects and mandatory objects.
 
-An administrator can change or delete suggested objects. Mandatory objects are always corrected.
+An administrator can change or delete suggested objects. The server always restores mandatory objects.
 
 Source: apiserver `pkg/apis/flowcontrol/bootstrap/default.go`.
 """
@@ -21,7 +21,7 @@ from ctrlmgr.kinds.flowcontrol.mandatory_configuration import (
 
 API_VERSION: Final = "flowcontrol.apiserver.k8s.io/v1"
 AUTO_UPDATE: Final = "apf.kubernetes.io/autoupdate-spec"
-"""The annotation of objects whose spec the server corrects."""
+"""The annotation of objects whose spec the server updates."""
 
 _NODES: Final = groups("system:nodes")
 _ALL: Final = groups("system:unauthenticated", "system:authenticated")
@@ -99,6 +99,6 @@ BOOTSTRAP_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {**_SUGGESTED_SCHEMA
 
 
 def bootstrap_object(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object with a spec of one of the tables above."""
+    """Return an object with a spec from one of the tables above."""
     metadata = {"name": name, "annotations": {AUTO_UPDATE: "true"}}
     return {"kind": kind, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec}

@@ -20,7 +20,7 @@ KINDS = (
         strategy=IngressStrategy(),
         printer=printers.INGRESS,
         registry_path="ingress",
-        unused="no traffic is routed; an ingress controller that you run can do it, as in Kubernetes",
+        unused="no traffic is routed; as in Kubernetes, you can run an ingress controller that routes it",
     ),
     Declaration(_V1, "IngressClass", strategy=IngressClassStrategy(), printer=printers.INGRESS_CLASS),
     Declaration(

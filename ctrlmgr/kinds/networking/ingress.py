@@ -1,4 +1,4 @@
-"""Ingresses: expose Services outside of the cluster by host and path.
+"""Ingresses, which expose Services outside the cluster by host and path.
 
 Source: Kubernetes `pkg/apis/networking/validation/validation.go`, `pkg/registry/networking/ingress/strategy.go` and
 `plugin/pkg/admission/network/defaultingressclass/admission.go`.
@@ -31,7 +31,7 @@ class IngressStrategy(Strategy):
     has_generation = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec, and that a new ingress has one class at most."""
+        """Validate the spec, and that a new Ingress has at most one class."""
         if ctx.subresource:
             return []
         spec = obj.get("spec") or {}
@@ -79,7 +79,7 @@ def _has_bad_wildcards(spec: Mapping[str, Any]) -> bool:
 
 
 def _validate_spec(spec: Mapping[str, Any], before: Mapping[str, Any]) -> list[FieldError]:
-    """Validate a spec; values that are valid in `before` may stay."""
+    """Validate a spec; values that are also in `before` may stay."""
     rules, backend = spec.get("rules") or (), spec.get("defaultBackend")
     errors: list[FieldError] = []
     if not rules and backend is None:

@@ -1,4 +1,4 @@
-"""IngressClasses: the hooks of their writes.
+"""IngressClasses: defaults and validation.
 
 Rules come from Kubernetes' `pkg/apis/networking/validation`, its `v1/defaults.go`, and
 `pkg/registry/networking/ingressclass/strategy.go`.
@@ -24,13 +24,13 @@ class IngressClassStrategy(Strategy):
     has_generation = True
 
     def default(self, obj: Unstructured) -> None:
-        """Set the default scope of parameters, the cluster."""
+        """Set the default scope of the parameters, which is `Cluster`."""
         parameters = (obj.get("spec") or {}).get("parameters")
         if parameters is not None and parameters.get("scope") is None:
             parameters["scope"] = "Cluster"
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the controller, which is immutable, and the parameters."""
+        """Validate the parameters and the controller, which must not change."""
         spec, before = obj.get("spec") or {}, (ctx.old or obj).get("spec") or {}
         controller, path = spec.get("controller", ""), Path("spec.controller")
         errors = immutable(controller, before.get("controller", ""), path)

@@ -1,7 +1,7 @@
 """IPAddress: the claim on an address (networking.k8s.io/v1, KEP-1880).
 
-Guarantees: its name is the address in canonical form, so each address has at most one claim. The owner of a claim
-cannot change.
+Guarantees: the name of an IPAddress is the address in canonical form, so each address has at most one claim. The owner
+of a claim cannot change.
 
 Source: Kubernetes `pkg/apis/networking/validation` and `pkg/registry/networking/ipaddress`.
 """
@@ -21,13 +21,13 @@ _PARENT = Path("spec.parentRef")
 
 
 def address_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Validate the name of an IPAddress, which cannot be generated (`ValidateIPAddressName`)."""
+    """Validate the name of an IPAddress; a generated name is refused (`ValidateIPAddressName`)."""
     shown = f"Invalid value: {quote(name)}: "
     return [error.body.removeprefix(shown) for error in validate_ip(ROOT, name)]
 
 
 def validate_parent(parent: ParentReference) -> list[FieldError]:
-    """Validate the owner of an address; the group of a Service is empty, so it cannot be required."""
+    """Validate the reference to the owner; its group may be empty, because a Service's group is empty."""
     errors: list[FieldError] = []
     if parent.group:
         errors += _invalid("group", parent.group, dns1123_subdomain(parent.group))
@@ -41,7 +41,7 @@ def _invalid(field: str, value: str, problems: list[str]) -> list[FieldError]:
 
 
 class IPAddressStrategy(Strategy):
-    """IPAddress: the owner of an address, a Service or another object."""
+    """IPAddress, which records the owner of an address: a Service or another object."""
 
     name_check = staticmethod(address_name)
 

@@ -1,4 +1,4 @@
-"""NetworkPolicies: the allowed traffic of pods.
+"""NetworkPolicies, which describe the allowed traffic of pods.
 
 Source: Kubernetes `pkg/apis/networking/v1/defaults.go`, `pkg/apis/networking/validation/validation.go` and
 `pkg/registry/networking/networkpolicy/strategy.go`.
@@ -48,7 +48,7 @@ class NetworkPolicyStrategy(Strategy):
             spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec; networks of the old spec may stay."""
+        """Validate the spec; networks that the old spec contained may stay."""
         spec = obj.get("spec") or {}
         existing = {network for _, block in _blocks(ctx.old or {}) for _, network in _networks(block, Path())}
         before = ((ctx.old or {}).get("spec") or {}).get("podSelector")
@@ -72,7 +72,7 @@ class NetworkPolicyStrategy(Strategy):
 
 
 def _blocks(obj: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the address blocks of a policy with their paths."""
+    """Yield the IP blocks of a policy with their paths."""
     spec = obj.get("spec") or {}
     for direction, peers in _DIRECTIONS:
         for index, rule in enumerate(spec.get(direction) or ()):
@@ -102,7 +102,7 @@ def _validate_port(port: Mapping[str, Any], path: Path) -> list[FieldError]:
     elif number is not None:
         errors += [invalid(path.child("port"), number, each) for each in name_formats.port_number(number)]
         if end is not None and end < number:
-            # as in Kubernetes, the error shows the port
+            # as in Kubernetes, the error shows only the port
             errors.append(invalid(path.child("endPort"), number, "must be greater than or equal to `port`"))
         problems = name_formats.port_number(end) if end is not None else []
         errors += [invalid(path.child("endPort"), end, each) for each in problems]
@@ -144,7 +144,7 @@ def _validate_block(block: Mapping[str, Any], existing: Collection[str], path: P
 
 
 def _is_canonical_part(text: str, network: Network) -> bool:
-    """Return whether a text is a CIDR in canonical form and a part of a network."""
+    """Return whether a text is a CIDR in canonical form that lies in a network."""
     part = canonical_network(text)
     if part is None:
         return False

@@ -1,6 +1,7 @@
 """ServiceCIDR: a range that Services get their addresses from (networking.k8s.io/v1, KEP-1880).
 
-Guarantees: it has one range, or one of each IP family. A second range can be added; nothing else can change.
+Guarantees: a ServiceCIDR has one range, or one range of each IP family. An update can add a second range, and change
+nothing else.
 
 Source: Kubernetes `pkg/apis/networking/validation` and `pkg/registry/networking/servicecidr`.
 """
@@ -19,13 +20,13 @@ _ONE_OF_EACH = "may specify no more than one IP for each IP family, i.e 192.168.
 
 
 class ServiceCIDRStrategy(Strategy):
-    """ServiceCIDR: the ranges to allocate from."""
+    """ServiceCIDR, with the ranges from which addresses are allocated."""
 
     revalidates = 0
     status_keeps = METADATA
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new one; `validate_update` validates a changed one."""
+        """Validate a new ServiceCIDR; `validate_update` validates a changed one."""
         return _validate(_cidrs(obj)) if ctx.old is None else []
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:

@@ -1,4 +1,4 @@
-"""Runtime classes: a handler that cannot change, its overhead, and its nodes.
+"""Runtime classes: a handler that cannot change, the overhead of its pods, and the nodes that support it.
 
 Source: Kubernetes `pkg/apis/node/validation/validation.go` and `pkg/registry/node/runtimeclass/strategy.go`.
 """
@@ -46,7 +46,7 @@ class RuntimeClassStrategy(Strategy):
         return immutable(new.get("handler"), old.get("handler"), Path("handler"))
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about deprecated labels of nodes."""
+        """Warn about deprecated node labels."""
         selected = (obj.get("scheduling") or {}).get("nodeSelector") or ()
         return [f"scheduling.nodeSelector: {NODE_LABELS[key]}" for key in selected if key in NODE_LABELS]
 

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: the number of pods that may be evicted at a time.
+"""PodDisruptionBudgets, which limit how many pods may be evicted at a time.
 
 Source: Kubernetes `pkg/apis/policy/validation/validation.go` and `pkg/registry/policy/poddisruptionbudget/strategy.go`.
 """

@@ -1,4 +1,4 @@
-"""Roles and role bindings, as data: admission checks whether the writer has the granted permissions.
+"""Roles and role bindings as data; admission checks whether the writer has the rights that they grant.
 
 Source: Kubernetes `pkg/apis/rbac/v1/defaults.go`, `pkg/apis/rbac/validation/validation.go` and
 `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/strategy.go`.
@@ -26,13 +26,13 @@ _KINDS = ("ServiceAccount", "User", "Group")
 
 
 class GrantStrategy(Strategy):
-    """A kind of rbac.authorization.k8s.io/v1, whose names may contain anything that is allowed in a URL."""
+    """A kind of rbac.authorization.k8s.io/v1; a name may contain any character that is allowed in a URL path."""
 
     allow_create_on_update = True
     name_check = staticmethod(name_formats.path_segment_name)
 
     def __init__(self, *, namespaced: bool) -> None:
-        """With `namespaced`, its objects are in namespaces."""
+        """Create the strategy; `namespaced` says whether objects are in namespaces."""
         self.namespaced = namespaced
 
 
@@ -40,7 +40,7 @@ class RoleStrategy(GrantStrategy):
     """Role and ClusterRole."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the rules, and the selectors of aggregated roles."""
+        """Validate the rules, and the selectors of an aggregated role."""
         errors: list[FieldError] = []
         for index, rule in enumerate(obj.get("rules") or ()):
             errors += self._validate_rule(rule, _RULES.at(index))
@@ -75,7 +75,10 @@ def _selectors(role: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _selector_errors(selector: Mapping[str, Any], path: Path = ROOT, *, lenient: bool = False) -> list[FieldError]:
-    """Validate a selector; if the stored role has invalid values (`lenient`), they give one error."""
+    """Validate a selector.
+
+    If the stored role already has invalid values (`lenient`), all invalid values together give one error.
+    """
     errors = validate_label_selector(selector, path, invalid_values_allowed=lenient)
     if tentatively(lambda: validate_label_selector(selector, path)):
         errors.append(invalid(path, None, "invalid label selector."))
@@ -86,7 +89,7 @@ class RoleBindingStrategy(GrantStrategy):
     """RoleBinding and ClusterRoleBinding."""
 
     def default(self, obj: Unstructured) -> None:
-        """Set the default API group of the role and of users."""
+        """Set the default API group of the role reference and of subjects that are users."""
         fill(obj.setdefault("roleRef", {}), {"apiGroup": GROUP})
         for subject in obj.get("subjects") or ():
             if subject.get("kind") in ("User", "Group"):
@@ -119,7 +122,7 @@ class RoleBindingStrategy(GrantStrategy):
         return errors + _validate_group(subject, path)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the role is unchanged."""
+        """Validate that the role reference is unchanged."""
         errors: list[FieldError] = []
         role = new.get("roleRef") or {}
         if role != (old.get("roleRef") or {}):

@@ -18,7 +18,7 @@ _TWO_POLICIES = 'exactly one policy can be specified, cannot specify "validValue
 
 
 def validate_capacity(capacity: Fields, path: Path, *, is_shared: bool) -> list[FieldError]:
-    """Validate one capacity of a device; with `is_shared`, several claims may have the device."""
+    """Validate one capacity of a device; if `is_shared` is true, several claims may share the device."""
     policy, below = capacity.get("requestPolicy"), path.child("requestPolicy")
     if policy is None:
         return []
@@ -96,7 +96,7 @@ def _validate_most(most: str, least: str, default: str, whole: str, path: Path) 
 
 
 def _validate_step(value: str, least: str, step: str, path: Path) -> list[FieldError]:
-    """Validate that a value is `least` plus a multiple of `step`; refuses steps of 0, at which Kubernetes panics."""
+    """Validate that a value is `least` plus a multiple of `step`; refuse a `step` of 0, at which Kubernetes panics."""
     size = _number(step)
     if size and not (_number(value) - _number(least)) % size:
         return []
@@ -104,6 +104,6 @@ def _validate_step(value: str, least: str, step: str, path: Path) -> list[FieldE
 
 
 def _number(amount: str) -> int:
-    """Return an amount as an integer, rounded away from 0."""
+    """Return an amount as an integer that is rounded away from 0."""
     billionths = parse(amount)
     return -(-billionths // WHOLE) if billionths > 0 else billionths // WHOLE

@@ -1,4 +1,4 @@
-"""Validates the status of a claim: its devices, its users, and the drivers' reports about its devices.
+"""Validates the status of a ResourceClaim: its devices, its users, and the drivers' reports about its devices.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/resourceclaim/strategy.go`.
 """
@@ -49,7 +49,7 @@ _UUID = f"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
 
 
 class DeviceID(msgspec.Struct, frozen=True, rename="pascal"):
-    """Identifies a claim's part of a device, as shown in messages."""
+    """Identifies the part of a device that a claim has, as error messages show it."""
 
     driver: str
     pool: str
@@ -69,7 +69,7 @@ def results_of(claim: Unstructured) -> Sequence[Fields]:
 
 
 def drop_deallocated(new: Unstructured, old: Unstructured) -> None:
-    """Drop the drivers' reports about devices that the claim no longer has from the status, in place."""
+    """Drop from the status, in place, the drivers' reports about devices that the claim no longer has."""
     status, was = new.get("status") or {}, (old.get("status") or {}).get("devices")
     if not status.get("devices") or not (is_on("DRAResourceClaimDeviceStatus") or was):
         return
@@ -80,7 +80,7 @@ def drop_deallocated(new: Unstructured, old: Unstructured) -> None:
 
 
 def validate_claim_status(claim: Unstructured, before: Fields) -> list[FieldError]:
-    """Validate the status of a claim, whose status was `before`."""
+    """Validate the status of a claim; `before` is the old status."""
     status = claim.get("status") or {}
     allocated = {*map(_id_of, results_of(claim))}
     errors = validate_set(
@@ -102,7 +102,7 @@ def _validate_consumer(consumer: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_reservation(claim: Unstructured, status: Fields, before: Fields) -> list[FieldError]:
-    """Validate that only an allocated claim is in use, and that a claim under deletion gets no new users."""
+    """Validate that only an allocated claim is in use, and that a claim that is being deleted gets no new users."""
     consumers = status.get("reservedFor") or ()
     if consumers and status.get("allocation") is None:
         return [forbidden(_RESERVED, "may not be specified when `allocated` is not set")]
@@ -116,7 +116,7 @@ def _validate_reservation(claim: Unstructured, status: Fields, before: Fields) -
 
 
 def _validate_allocation(claim: Unstructured, allocation: Fields | None, before: Fields | None) -> list[FieldError]:
-    """Validate the allocation of a claim, which stays until it is completely removed."""
+    """Validate the allocation of a claim, which must not change until the whole allocation is removed."""
     path = _STATUS.child("allocation")
     if allocation is None:
         return []
@@ -161,14 +161,14 @@ def _validate_source(configuration: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_share(share: str, path: Path) -> list[FieldError]:
-    """Validate an RFC 4122 UUID: it has to be parsable by Go's `uuid` package, and in the common form."""
+    """Validate an RFC 4122 UUID in its common form, which Go's `uuid` package must be able to parse."""
     if problem := _uuid_problem(share):
         return [invalid(path, share, f"error validating uid: {problem}")]
     return [] if re.fullmatch(_UUID, share) and share == share.lower() else [invalid(path, share, _NOT_NORMAL)]
 
 
 def _uuid_problem(text: str) -> str:
-    """Return the error of `uuid.Validate`."""
+    """Return the error that Go's `uuid.Validate` returns for the text."""
     size = name_formats.length(text)
     if size == 45:
         if text[:9].lower() != "urn:uuid:":

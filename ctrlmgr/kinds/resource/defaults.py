@@ -1,4 +1,4 @@
-"""The defaults of the kinds of devices.
+"""The defaults of the kinds for dynamic resource allocation.
 
 Source: Kubernetes `pkg/apis/resource/v1/defaults.go`.
 """
@@ -13,7 +13,7 @@ EXACT_COUNT = "ExactCount"
 
 
 def default_claim_spec(spec: Mapping[str, Any]) -> None:
-    """Default the count of requests to one device, in place."""
+    """Default the count in device requests to 1, in place."""
     for request in _requests(spec):
         if not request.get("allocationMode"):
             request["allocationMode"] = EXACT_COUNT
@@ -29,7 +29,7 @@ def _requests(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def default_slice_spec(spec: Mapping[str, Any]) -> None:
-    """Default the multipliers of node resources in devices to one, in place."""
+    """Default the multipliers with which devices count as node resources to 1, in place."""
     for device in spec.get("devices") or ():
         for mapping in (device.get("nodeAllocatableResourceMappings") or {}).values():
             if mapping.get("allocationMultiplier") is None:
@@ -37,7 +37,7 @@ def default_slice_spec(spec: Mapping[str, Any]) -> None:
 
 
 def stamp_taints(spec: Mapping[str, Any], now: str) -> None:
-    """Set the time of taints without a time to now (RFC 3339), in place."""
+    """Set the timestamp of taints without one to the current time (RFC 3339), in place."""
     for device in spec.get("devices") or ():
         for taint in device.get("taints") or ():
             if taint.get("timeAdded") is None:

@@ -34,11 +34,11 @@ _UNKNOWN_REQUEST = (
 _ONE_ATTRIBUTE = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
 
 Requests = Mapping[str, frozenset[str]]
-"""The names of a claim's requests, each with those of its alternatives."""
+"""The names of the requests of a claim, each with the names of its alternatives."""
 
 
 def name_of(fields: Fields) -> str:
-    """Return the name of a request or a device; empty if it has none."""
+    """Return the name of a request or device; empty if it has no name."""
     name: str = fields.get("name") or ""
     return name
 
@@ -50,7 +50,7 @@ def requests_of(spec: Fields) -> Requests:
 
 
 def validate_claim_spec(spec: Fields, path: Path) -> list[FieldError]:
-    """Validate the spec of a new claim, or of a template's claims."""
+    """Validate the spec of a new claim, or the spec of the claims that a template describes."""
     devices, below, known = spec.get("devices") or {}, path.child("devices"), requests_of(spec)
     errors = validate_set(
         devices.get("requests") or (), MAX_REQUESTS, _validate_request, below.child("requests"), name_of
@@ -87,7 +87,7 @@ def _validate_alternative(alternative: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_wanted(wanted: Fields, path: Path) -> list[FieldError]:
-    """Validate the class, the number and the tolerations of the requested devices."""
+    """Validate the class, the number and the tolerations of requested devices."""
     device_class, below = wanted.get("deviceClassName") or "", path.child("deviceClassName")
     errors = each_problem(name_formats.dns1123_subdomain, device_class, below) if device_class else [required(below)]
     errors += validate_selectors(wanted.get("selectors") or (), path.child("selectors"))
@@ -115,13 +115,13 @@ def _validate_constraint(constraint: Fields, known: Requests, path: Path) -> lis
 
 
 def validate_request_configuration(configuration: Fields, known: Requests, path: Path) -> list[FieldError]:
-    """Validate a configuration for the devices of some requests."""
+    """Validate a driver configuration for the devices of some requests."""
     errors = validate_request_names(configuration, known, path)
     return errors + validate_configuration(configuration, path, stored=False)
 
 
 def validate_request_names(owner: Fields, known: Requests, path: Path) -> list[FieldError]:
-    """Validate the requests that a constraint or configuration refers to."""
+    """Validate the names of requests to which a constraint or configuration refers."""
     return validate_set(
         owner.get("requests") or (),
         MAX_REQUESTS,

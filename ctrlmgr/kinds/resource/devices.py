@@ -1,4 +1,4 @@
-"""Validates a device of a slice: its attributes, its capacities, its consumed counters, and its nodes.
+"""Validates a device in a ResourceSlice: its attributes, its capacities, the counters that it consumes, and its nodes.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
@@ -31,7 +31,7 @@ from ctrlmgr.kinds.resource.shared_parts import (
 from ctrlmgr.kinds.spec_difference import shown
 
 LISTS: Final = ("bools", "ints", "strings", "versions")
-"""The fields of an attribute with several values (KEP-5491)."""
+"""The fields for the values of an attribute that has several values (KEP-5491)."""
 _VALUES: Final = ("bool", "int", "string", "version")
 _PLACES: Final = ("nodeName", "nodeSelector", "allNodes")
 _MAX_ATTRIBUTES_AND_CAPACITIES = 32
@@ -57,9 +57,9 @@ _is_version = re.compile(
 
 
 def validate_device(device: Fields, before: Fields | None, path: Path, *, is_each_placed: bool) -> list[FieldError]:
-    """Validate a device; `before` is the old one, None if it is new.
+    """Validate a device; `before` is the old device, None if the device is new.
 
-    With `is_each_placed`, each device of the slice specifies its nodes.
+    If `is_each_placed` is true, each device of the slice specifies its own nodes.
     """
     attributes, capacities = device.get("attributes") or {}, device.get("capacity") or {}
     taints = device.get("taints") or []
@@ -132,7 +132,7 @@ def _validate_consumption(consumption: Fields, path: Path) -> list[FieldError]:
 
 
 def validate_counters(owner: Fields, path: Path) -> list[FieldError]:
-    """Validate the names of counters, defined or consumed."""
+    """Validate the names of counters that are defined or consumed."""
     counters, below = owner.get("counters") or {}, path.child("counters")
     if not counters:
         return [required(below)]
@@ -140,7 +140,10 @@ def validate_counters(owner: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list[FieldError]:
-    """Validate that a device specifies its nodes in one way if it has to; otherwise its slice does."""
+    """Validate that a device specifies its nodes in exactly one way, if it has to.
+
+    Otherwise its slice specifies them.
+    """
     if not is_each_placed:
         is_placed = any(device.get(field) is not None for field in _PLACES)
         return [invalid(path, None, _NO_PLACE)] if is_placed else []
@@ -155,7 +158,7 @@ def _validate_place(device: Fields, path: Path, *, is_each_placed: bool) -> list
 
 
 def node_name(owner: Fields, path: Path, detail: str) -> list[FieldError]:
-    """Validate the name of a node, if it exists; `detail` is the error of an empty one."""
+    """Validate the name of a node, if it exists; `detail` is the text of the error for an empty name."""
     name, below = owner.get("nodeName"), path.child("nodeName")
     if name is None:
         return []
@@ -163,23 +166,23 @@ def node_name(owner: Fields, path: Path, detail: str) -> list[FieldError]:
 
 
 def only_true(owner: Fields, fields: Iterable[str], path: Path) -> list[FieldError]:
-    """Validate fields that are true or absent."""
+    """Validate fields that must be either true or absent."""
     detail = "must be either unset or set to true"
     return [invalid(path.child(each), False, detail) for each in fields if owner.get(each) is False]
 
 
 def ways_of(owner: Fields, fields: Iterable[str]) -> Sequence[str]:
-    """Return which of these fields specify nodes."""
+    """Return those of these fields that specify nodes."""
     return [each for each in fields if owner.get(each) or (each == "nodeSelector" and owner.get(each) is not None)]
 
 
 def as_set(fields: Iterable[str]) -> str:
-    """Format fields as in messages: `a` and `b` in braces."""
+    """Format the names of fields as messages show them: `a` and `b` in braces."""
     return f"{{{', '.join(f'`{each}`' for each in fields)}}}"
 
 
 def _validate_mappings(mappings: Mapping[str, Fields], capacities: Fields, path: Path) -> list[FieldError]:
-    """Validate the resources of a node that are allocated with a device (KEP-5517)."""
+    """Validate the node resources that are allocated together with a device (KEP-5517)."""
     errors: list[FieldError] = []
     for resource, mapping in sorted(mappings.items()):
         at = path.key(resource)

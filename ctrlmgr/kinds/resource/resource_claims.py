@@ -33,11 +33,11 @@ class ResourceClaimStrategy(Strategy):
     status_keeps = METADATA
 
     def default(self, obj: Unstructured) -> None:
-        """Default the count of requests to one device."""
+        """Default the count in device requests to 1."""
         default_claim_spec(obj.get("spec") or {})
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Drop the status of devices that are no longer allocated."""
+        """Drop the drivers' reports about devices that are no longer allocated."""
         if ctx.subresource:
             drop_deallocated(new, old)
 
@@ -62,11 +62,11 @@ class ResourceClaimTemplateStrategy(Strategy):
     returns_deleted = True
 
     def default(self, obj: Unstructured) -> None:
-        """Default the count of requests to one device."""
+        """Default the count in device requests to 1."""
         default_claim_spec((obj.get("spec") or {}).get("spec") or {})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the metadata and the spec of the template's claims."""
+        """Validate the metadata and the spec of the claims that the template describes."""
         template = obj.get("spec") or {}
         spec = template.get("spec") or {}
         errors = _validate_admin_access(ctx, obj, spec) if ctx.old is None else []
@@ -87,7 +87,7 @@ def _same_spec(type_: str, ctx: Context, new: Unstructured, old: Unstructured) -
 
 
 def _validate_admin_access(ctx: Context, obj: Unstructured, spec: Fields) -> list[FieldError]:
-    """Validate that admin access to devices is only requested in namespaces for administrators (KEP-5018)."""
+    """Validate that claims request admin access to devices only in namespaces for administrators (KEP-5018)."""
     requests = (spec.get("devices") or {}).get("requests") or ()
     for at, request in enumerate(requests):
         if (request.get("exactly") or {}).get("adminAccess"):
@@ -96,7 +96,7 @@ def _validate_admin_access(ctx: Context, obj: Unstructured, spec: Fields) -> lis
 
 
 def _validate_admin_results(ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate that admin access to devices is only granted in these namespaces, unless it was granted before."""
+    """Validate that claims get admin access only in namespaces for administrators, unless they had it before."""
     if any(each.get("adminAccess") for each in results_of(old)):
         return []
     for at, result in enumerate(results_of(new)):

@@ -1,4 +1,4 @@
-"""Slices of a driver's pool of devices: their nodes, their devices, and shared counters.
+"""ResourceSlices, which list the devices in a driver's pool, with their nodes and the counters that devices share.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` and `pkg/registry/resource/resourceslice/strategy.go`.
 """
@@ -49,7 +49,7 @@ class _ResourceSlice(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResourceSliceStrategy(Strategy):
-    """resource.k8s.io/v1 ResourceSlice; field selectors find the slices of a node."""
+    """resource.k8s.io/v1 ResourceSlice; field selectors can select the slices of a node."""
 
     returns_deleted = True
     has_generation = True
@@ -57,19 +57,22 @@ class ResourceSliceStrategy(Strategy):
     fields = ("spec.nodeName", "spec.driver")
 
     def default(self, obj: Unstructured) -> None:
-        """Default the multipliers of node resources in devices to one."""
+        """Default the multipliers with which devices count as node resources to 1."""
         default_slice_spec(obj.get("spec") or {})
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the time of new taints."""
+        """Set the timestamps of new taints."""
         stamp_taints(obj.get("spec") or {}, ctx.now)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Set the time of new taints."""
+        """Set the timestamps of new taints."""
         stamp_taints(new.get("spec") or {}, ctx.now)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the driver, the pool, the nodes and the devices; the driver, the pool and the node cannot change."""
+        """Validate the driver, the pool, the nodes and the devices.
+
+        The driver, the pool and the node cannot change.
+        """
         spec, before = obj.get("spec") or {}, None if ctx.old is None else ctx.old.get("spec") or {}
         pool = spec.get("pool") or {}
         errors = driver_name(spec.get("driver") or "", _SPEC.child("driver"))
@@ -82,18 +85,18 @@ class ResourceSliceStrategy(Strategy):
         return errors + _validate_place(spec) + _validate_contents(ctx, spec, before or {})
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about a driver's name with capitals."""
+        """Warn about capital letters in the name of a driver."""
         driver = (obj.get("spec") or {}).get("driver") or ""
         if driver == driver.lower():
             return []
         return [f"spec.driver: driver names should be lowercase; {quote(driver)} contains uppercase characters"]
 
     def field_refusal(self, field: str) -> str:
-        """Return the error for a `field` that is not selectable."""
+        """Return the error for a `field` that field selectors cannot use."""
         return f"field label not supported for {_V1}, Kind=ResourceSlice: {field}"
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the node and the driver of a slice."""
+        """Return the node and the driver of a slice, for field selectors."""
         spec = obj.view(_ResourceSlice).spec
         return {"spec.nodeName": spec.node_name, "spec.driver": spec.driver}
 
@@ -109,7 +112,7 @@ def _validate_pool(pool: Fields, path: Path) -> list[FieldError]:
 
 
 def _validate_place(spec: Fields) -> list[FieldError]:
-    """Validate that the slice specifies the nodes of its devices in one way."""
+    """Validate that the slice specifies the nodes of its devices in exactly one way."""
     errors = node_name(spec, _SPEC, "must be either unset or set to a non-empty string")
     selector, below = spec.get("nodeSelector"), _SPEC.child("nodeSelector")
     if selector is not None:
@@ -128,7 +131,7 @@ def _validate_place(spec: Fields) -> list[FieldError]:
 
 
 def _validate_contents(ctx: Context, spec: Fields, before: Fields) -> list[FieldError]:
-    """Validate the devices, or the counters that devices of other slices share."""
+    """Validate the devices of the slice, or its counters, which devices of other slices share."""
     devices, counters = spec.get("devices") or (), spec.get("sharedCounters") or ()
     errors: list[FieldError] = []
     if _are_set(ctx, spec, ("sharedCounters", "devices")):
@@ -148,7 +151,7 @@ def _validate_contents(ctx: Context, spec: Fields, before: Fields) -> list[Field
 
 
 def _are_set(ctx: Context, spec: Fields, fields: tuple[str, ...]) -> bool:
-    """Return whether all of these fields were sent, including empty lists."""
+    """Return whether the request contained all of these fields; an empty list counts as contained."""
     said = ctx.sent_at("spec") if any(spec.get(each) for each in fields) else None
     return all(spec.get(each) or at(said, each) is not None for each in fields)
 

@@ -1,4 +1,6 @@
-"""Selectors of devices: CEL expressions about one device, with a cost limit because they are evaluated for each one.
+"""Selectors of devices: CEL expressions about one device.
+
+Their cost is limited, because an expression is evaluated for every device.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` (`validateCELSelector`) and
 `k8s.io/dynamic-resource-allocation/cel/compile.go`.
@@ -55,11 +57,11 @@ _SIZES: Final[Mapping[Place, int]] = {
         )
     },
 }
-"""The maximum size of a value in a device, by its path."""
+"""The maximum size of each value of a device, by the path of the value."""
 
 
 def validate_selectors(selectors: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Validate the device selectors of a request or a class."""
+    """Validate the device selectors of a request or a device class."""
     return validate_list(selectors, _MAX_SELECTORS, _validate_selector, path)
 
 
@@ -80,7 +82,7 @@ def _validate_expression(source: str, path: Path) -> list[FieldError]:
 
 
 def _judge(source: str, has_portions: bool, has_lists: bool) -> tuple[str, int]:
-    """Return the error of an expression and its maximum cost."""
+    """Return the error of an expression, and the expression's maximum cost."""
     try:
         expression = compile_selector(source, has_portions, has_lists)
     except CompileError as error:
@@ -94,15 +96,18 @@ _judged = lru_cache(maxsize=512)(_judge)
 
 
 def compile_selector(source: str, has_portions: bool, has_lists: bool) -> Expression:
-    """Compile an expression about a device; raises `CompileError`. See `_environment` for the other arguments."""
+    """Compile an expression about a device; raises `CompileError`.
+
+    See `_environment` for the other arguments.
+    """
     return _environment(has_portions, has_lists).compile(source)
 
 
 @cache
 def _environment(has_portions: bool, has_lists: bool) -> Environment:
-    """Return the variables of expressions.
+    """Return the environment with the variables of expressions.
 
-    With `has_portions`, several claims may share a device (KEP-5075); with `has_lists`, attributes may have several
+    `has_portions` means that several claims may share a device (KEP-5075), `has_lists` that attributes may have several
     values (KEP-5491).
     """
     fields = {**_FIELDS, "attributes": map_of(STRING, map_of(STRING, DYN if has_lists else ANY))}
@@ -117,7 +122,7 @@ def _most_cost(expression: Expression) -> int:
 
 
 def _size_at(place: Place) -> Range | None:
-    """Return the maximum size of a value in `device`; all attributes of a domain have the same."""
+    """Return the maximum size of a value in `device`; it is the same for all attributes of a domain."""
     if not place or place[0] != "device":
         return None
     below = place[1:]

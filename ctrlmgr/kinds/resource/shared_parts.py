@@ -1,6 +1,7 @@
-"""Parts that several kinds of devices share: bounded lists, names, taints, and configurations of drivers.
+"""Validates parts that several kinds share: bounded lists, names, taints, and configurations of drivers.
 
-The declarative validation of Kubernetes for some of these rules is alpha, so the errors are those of this file.
+For some of these rules, Kubernetes' declarative validation is alpha. Therefore the errors are those of the following
+file.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """
@@ -40,7 +41,7 @@ _MAX_DOMAIN = 63
 MAX_QUALIFIED_NAME = _MAX_DOMAIN + 1 + _MAX_IDENTIFIER
 _MAX_BINDING_CONDITIONS = 4
 MAX_DATA = 10 * 1024
-"""The maximum size of a driver's configuration or its data about a device as JSON, in bytes."""
+"""The maximum size in bytes, as JSON, of a driver's configuration or of a driver's data about a device."""
 
 _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _C_IDENTIFIER_WORDS = (
@@ -52,7 +53,7 @@ _UNSHOWN = "<value omitted>"
 
 
 def validate_list(values: Sequence[T], most: int | None, check: Check[T], path: Path) -> list[FieldError]:
-    """Validate the elements of a list with at most `most` elements; None stands for any number."""
+    """Validate the elements of a list that has at most `most` elements; None means that the number is not limited."""
     if most is not None and len(values) > most:
         return [too_many(path, len(values), most)]
     return [error for at, value in enumerate(values) for error in check(value, path.at(at))]
@@ -61,7 +62,10 @@ def validate_list(values: Sequence[T], most: int | None, check: Check[T], path: 
 def validate_set(
     values: Sequence[T], most: int | None, check: Check[T], path: Path, key: Callable[[T], Hashable] | None = None
 ) -> list[FieldError]:
-    """Validate as `validate_list`, and that elements differ in their `key`; by default, an element is its own key."""
+    """Validate as `validate_list` does, and that elements differ in their `key`.
+
+    By default, an element is its own key.
+    """
     errors = validate_list(values, most, check, path)
     if most is not None and len(values) > most:
         return errors
@@ -77,7 +81,10 @@ def validate_set(
 def validate_entries(
     entries: Mapping[str, T], most: int | None, check_key: Check[str], check: Check[T], path: Path, longest: int
 ) -> list[FieldError]:
-    """Validate the entries of a map; the paths of values show at most `longest` characters of their key."""
+    """Validate the entries of a map.
+
+    The path of a value shows at most `longest` characters of the key.
+    """
     if most is not None and len(entries) > most:
         return [too_many(path, len(entries), most)]
     errors: list[FieldError] = []
@@ -99,12 +106,12 @@ def label(name: str, path: Path) -> list[FieldError]:
 
 
 def required_label(name: str, path: Path) -> list[FieldError]:
-    """Validate the same names if they are required."""
+    """Validate the name as `validate_name` does, and that it is not empty."""
     return label(name, path) if name else [required(path)]
 
 
 def pool_name(name: str, path: Path) -> list[FieldError]:
-    """Validate `part/part`, each as a domain."""
+    """Validate `part/part`, in which each part must be a domain."""
     if not name:
         return [required(path)]
     errors = (
@@ -118,7 +125,7 @@ def pool_name(name: str, path: Path) -> list[FieldError]:
 
 
 def qualified_name(name: str, path: Path) -> list[FieldError]:
-    """Validate `identifier` or `domain/identifier`; names of more parts are not validated."""
+    """Validate `identifier` or `domain/identifier`; a name with more slashes is not validated."""
     domain, *rest = name.split("/")
     if not rest:
         return _identifier(domain, path)
@@ -157,7 +164,7 @@ def _validate_effect(effect: str, path: Path) -> list[FieldError]:
 
 
 def validate_toleration(toleration: Fields, path: Path) -> list[FieldError]:
-    """Validate a toleration of taints of devices."""
+    """Validate a toleration for device taints."""
     key, value = toleration.get("key") or "", toleration.get("value") or ""
     effect = toleration.get("effect") or ""
     errors = validate_label_name(key, path.child("key")) if key else []
@@ -175,7 +182,10 @@ def _validate_operator(operator: str, value: str, path: Path) -> list[FieldError
 
 
 def validate_configuration(configuration: Fields, path: Path, *, stored: bool) -> list[FieldError]:
-    """Validate the configuration of a driver; parameters that are already `stored` may exceed the maximum size."""
+    """Validate the configuration of a driver.
+
+    Parameters that are already `stored` may exceed the maximum size.
+    """
     opaque, below = configuration.get("opaque"), path.child("opaque")
     if opaque is None:
         return [required(below)]
@@ -184,7 +194,7 @@ def validate_configuration(configuration: Fields, path: Path, *, stored: bool) -
 
 
 def validate_data(data: Any, path: Path, *, stored: bool = False) -> list[FieldError]:
-    """Validate an object from or for a driver; its content is not validated."""
+    """Validate an object that a driver reads or writes; its content is not validated."""
     if data is None:
         return [required(path)]
     if not stored and len(msgspec.json.encode(data)) > MAX_DATA:
@@ -193,7 +203,7 @@ def validate_data(data: Any, path: Path, *, stored: bool = False) -> list[FieldE
 
 
 def validate_binding(owner: Fields, path: Path) -> list[FieldError]:
-    """Validate the binding conditions and the binding failure conditions: both exist, or neither."""
+    """Validate the binding conditions and the binding failure conditions: either both exist, or neither does."""
     wanted, failed = owner.get("bindingConditions") or (), owner.get("bindingFailureConditions") or ()
     at_wanted, at_failed = path.child("bindingConditions"), path.child("bindingFailureConditions")
     errors = validate_list(wanted, _MAX_BINDING_CONDITIONS, validate_label_name, at_wanted)

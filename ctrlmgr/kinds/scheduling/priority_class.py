@@ -1,4 +1,4 @@
-"""PriorityClasses: the hooks of their writes.
+"""PriorityClasses: defaults, validation, and protection from deletion.
 
 Rules come from Kubernetes' `pkg/apis/scheduling/validation`, its `v1/defaults.go`, and
 `pkg/registry/scheduling/priorityclass/strategy.go`.
@@ -31,7 +31,7 @@ class PriorityClassStrategy(Strategy):
             obj["preemptionPolicy"] = "PreemptLowerPriority"
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the generation, which never changes."""
+        """Set the generation, which never increases."""
         metadata_of(obj)["generation"] = 1
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
@@ -55,14 +55,14 @@ class PriorityClassStrategy(Strategy):
         return errors
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Check that value and policy are unchanged."""
+        """Validate that the value and the preemption policy are unchanged."""
         same_value = new.get("value", 0) == old.get("value", 0)
         errors = [] if same_value else [forbidden("value", "may not be changed in an update.")]
         field = "preemptionPolicy"
         return errors + immutable(new.get(field), old.get(field), Path(field))
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Raise `Forbidden` for the classes that every cluster has."""
+        """Raise `Forbidden` for a deletion of the classes that every cluster has."""
         if obj.name in SYSTEM_PRIORITIES:
             raise refused(ctx.kind.resource, obj.name, "this is a system priority class and cannot be deleted")
 

@@ -1,4 +1,4 @@
-"""CSIStorageCapacities: the storage available to a driver for volumes of a class on some nodes.
+"""CSIStorageCapacities, which say how much storage a driver has for volumes of a class on some nodes.
 
 Source: Kubernetes `pkg/apis/storage/validation/validation.go`, `pkg/registry/storage/csistoragecapacity/strategy.go`
 and `pkg/api/{storage,node}/util.go`.
@@ -30,7 +30,10 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
     """storage.k8s.io/v1 CSIStorageCapacity."""
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the nodes, the class and the amounts; a selector that was already invalid may have any values."""
+        """Validate the nodes, the class and the amounts.
+
+        If the old selector was invalid, the new one may have any values.
+        """
         was_wrong = ctx.old is not None and _is_wrong(ctx.old.get(_TOPOLOGY))
         errors = validate_label_selector(obj.get(_TOPOLOGY), _TOPOLOGY, invalid_values_allowed=was_wrong)
         errors += each_problem(name_formats.dns1123_subdomain, obj.get(_CLASS) or "", _CLASS)
@@ -47,7 +50,7 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
         return errors + immutable(new.get(_CLASS) or "", old.get(_CLASS) or "", _CLASS)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about deprecated labels of nodes."""
+        """Warn about deprecated node labels."""
         topology = obj.get(_TOPOLOGY) or {}
         labels, path = topology.get("matchLabels") or (), _TOPOLOGY.child("matchLabels")
         found = [f"{path.child(label)}: {NODE_LABELS[label]}" for label in labels if label in NODE_LABELS]

@@ -1,4 +1,6 @@
-"""Classes of volumes: the driver, its parameters, and the topology. Classes are immutable.
+"""Classes of volumes: the driver, its parameters, and the topology.
+
+Classes are immutable.
 
 Source: Kubernetes `pkg/apis/storage/v1/defaults.go`, `pkg/apis/storage/validation/validation.go`,
 `pkg/apis/core/validation/validation.go` (`ValidateTopologySelectorTerm`), `pkg/api/storage/util.go` and
@@ -21,7 +23,7 @@ from ctrlmgr.kinds.common_rules import each_problem, immutable, sorted_map
 from ctrlmgr.kinds.core.pod.warnings import NODE_LABELS
 
 Term: TypeAlias = Mapping[str, Any]
-"""A term of a topology selector."""
+"""A term of a topology selector, as plain JSON."""
 
 _PARAMETERS = Path("parameters")
 _TOPOLOGIES = Path("allowedTopologies")
@@ -38,7 +40,7 @@ class StorageClassStrategy(Strategy):
     returns_deleted = True
 
     def default(self, obj: Unstructured) -> None:
-        """Default to deleting volumes with their claims, and to binding them immediately."""
+        """Set the defaults: volumes are deleted with their claims, and are bound immediately."""
         fill_nil(obj, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
@@ -51,14 +53,14 @@ class StorageClassStrategy(Strategy):
         return errors + _validate_topologies(obj.get(_TOPOLOGIES) or ())
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the fields that determine volumes are unchanged."""
+        """Validate that the fields that determine the properties of volumes are unchanged."""
         errors = immutable(sorted_map(new.get("parameters")), sorted_map(old.get("parameters")), _PARAMETERS)
         for field in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
             errors += immutable(new.get(field) or "", old.get(field) or "", Path(field))
         return errors
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn about deprecated labels of nodes."""
+        """Warn about deprecated node labels."""
         expressions = (
             (_TOPOLOGIES.at(at).child(_EXPRESSIONS).at(index).child("key"), expression.get("key") or "")
             for at, term in enumerate(obj.get(_TOPOLOGIES) or ())
@@ -73,11 +75,14 @@ class VolumeAttributesClassStrategy(Strategy):
     returns_deleted = True
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new object; for an update, `validate_update` does it after its other checks."""
+        """Validate a new object.
+
+        For an update, `validate_update` validates the object after its other checks.
+        """
         return [] if ctx.old is not None else _validate_attributes(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate that the object is unchanged, then the whole object."""
+        """Validate first that the object is unchanged, and then the whole object."""
         errors = [
             forbidden(field, f"updates to {field} are forbidden.")
             for field in ("driverName", "parameters")
@@ -105,9 +110,9 @@ def _validate_parameters(parameters: Mapping[str, str]) -> list[FieldError]:
 
 
 def _validate_topologies(terms: Sequence[Term]) -> list[FieldError]:
-    """Validate the allowed topologies; each term is compared with the earlier ones.
+    """Validate the allowed topologies; each term is compared with the earlier terms.
 
-    As in Kubernetes, the first term is preceded by as many empty terms as there are terms.
+    As in Kubernetes, the list of earlier terms begins with as many empty terms as there are terms.
     """
     errors: list[FieldError] = []
     before = Counter({frozenset[Any](): len(terms)})

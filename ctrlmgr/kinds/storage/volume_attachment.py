@@ -1,4 +1,4 @@
-"""VolumeAttachments: the intent to attach a volume to a node, and its state.
+"""VolumeAttachments, which request that a volume is attached to a node, and report whether it is.
 
 Source: Kubernetes `pkg/apis/storage/validation/validation.go`, `pkg/apis/storage/v1/zz_generated.defaults.go` and
 `pkg/registry/storage/volumeattachment/strategy.go`.
@@ -40,7 +40,7 @@ class VolumeAttachmentStrategy(GuardedStrategy):
     compares_metadata = False
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the source of an inline volume."""
+        """Set the defaults of an inline volume's source."""
         if (inline := _source_of(obj).get(_INLINE)) is not None:
             default_volume_source(inline)
 
@@ -93,7 +93,7 @@ def _validate_status(status: Mapping[str, Any]) -> list[FieldError]:
 def _validate_error(error: Mapping[str, Any], path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
     if name_formats.length(error.get("message") or "") > _MESSAGE_SIZE:
-        errors.append(too_long(path.child("message"), _METADATA_SIZE))  # the message has Kubernetes' limit
+        errors.append(too_long(path.child("message"), _METADATA_SIZE))  # the limit in the message is Kubernetes', too
     code = error.get("errorCode")
     if code is not None and code < 0:
         errors.append(invalid(path.child("errorCode"), code, name_formats.out_of_range(0, _HIGHEST_CODE)))

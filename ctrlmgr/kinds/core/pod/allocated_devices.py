@@ -22,7 +22,10 @@ _EMPTY = "must not be empty"
 def validate_allocated(
     allocated: Sequence[Mapping[str, Any]], field: str, container: Mapping[str, Any] | None, path: Path
 ) -> list[FieldError]:
-    """Validate the health of a container's allocated resources; ephemeral containers have none."""
+    """Validate the health of resources that are allocated to a container.
+
+    Ephemeral containers have no such resources.
+    """
     if field == "ephemeralContainerStatuses":
         return [forbidden(path, "must not be specified in container status")]
     errors: list[FieldError] = []
@@ -66,7 +69,7 @@ def _validate_message(message: str | None, path: Path) -> list[FieldError]:
 
 
 def validate_extended_resources(status: Mapping[str, Any], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate which requests of a claim stand for extended resources of containers (KEP-5004)."""
+    """Validate which requests of a claim satisfy the extended resources of containers (KEP-5004)."""
     containers = {
         each.get("name") or "": each for each in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     }
@@ -104,7 +107,10 @@ def _validate_mapping(key: tuple[str, ...], containers: Mapping[str, Any], path:
 def validate_node_allocatable(
     statuses: Sequence[Mapping[str, Any]], status: Mapping[str, Any], spec: Mapping[str, Any], path: Path
 ) -> list[FieldError]:
-    """Validate the amounts of a node's allocatable resources that claims provide (KEP-5517); `path` is the status's."""
+    """Validate amounts of a node's allocatable resources that claims provide (KEP-5517).
+
+    `path` is that of the status.
+    """
     known = {each.get("resourceClaimName") for each in spec.get("resourceClaims") or ()}
     known |= {each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
     errors: list[FieldError] = []

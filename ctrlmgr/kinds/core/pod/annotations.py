@@ -1,4 +1,4 @@
-"""Annotations of pods with a meaning: mirror pods, the deletion cost, and the old forms of seccomp and AppArmor.
+"""Pod annotations that Kubernetes interprets: mirror pods, the deletion cost, and old forms of seccomp and AppArmor.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodSpecificAnnotations` and
 `ValidatePodSpecificAnnotationUpdates`, and `pkg/registry/core/pod/strategy.go`, `applyAppArmorVersionSkew`.
@@ -58,7 +58,10 @@ def validate_pod_annotations(
 
 
 def is_cost(cost: str | None) -> bool:
-    """Return whether an annotation of a deletion cost is absent or a number (`GetDeletionCostFromPodAnnotations`)."""
+    """Return whether the annotation for the deletion cost is absent or a number.
+
+    Source: Kubernetes `GetDeletionCostFromPodAnnotations`.
+    """
     return cost is None or bool(_INT32.fullmatch(cost) and len(cost) < 12 and -(2**31) <= int(cost) < 2**31)
 
 
@@ -106,7 +109,10 @@ def _validate_apparmor(key: str, profile: str, containers: frozenset[str], path:
 
 
 def validate_annotations_agree(annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate on creation that old annotations agree with the fields that replace them; `path` is the spec's."""
+    """Validate, on creation, that old annotations agree with the fields that replace them.
+
+    `path` is that of the spec.
+    """
     if not any(key == SECCOMP_POD or key.startswith((SECCOMP_CONTAINER, APPARMOR)) for key in annotations):
         return []
     of_pod = spec.get("securityContext") or {}
@@ -144,7 +150,7 @@ def _disagreement(what: str, context: Mapping[str, Any], annotation: str | None,
 
 
 def validate_annotation_update(new: Unstructured, old: Unstructured, path: Path) -> list[FieldError]:
-    """Validate the annotations of a changed pod, and that those used by kubelets are unchanged."""
+    """Validate the annotations of a changed pod, and that the annotations for kubelets are unchanged."""
     after, before = ((each.get("metadata") or {}).get("annotations") or {} for each in (new, old))
     if not after and not before:
         return []
@@ -190,7 +196,7 @@ def apply_apparmor_annotations(pod: dict[str, Any]) -> list[str]:
 
 
 def apparmor_field(annotation: str) -> dict[str, str] | None:
-    """Return the profile of an annotation, None if it is empty or unknown."""
+    """Return the profile that an annotation names; None if the annotation is empty or has an unknown value."""
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":

@@ -1,6 +1,6 @@
 """Validates the containers of pods: regular containers, init containers, and ephemeral containers.
 
-Guarantees: a container with only a name and an image costs few lookups.
+Guarantees: a container that has only a name and an image is validated with few dict lookups.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateContainers` and its siblings.
 """
@@ -50,7 +50,7 @@ _MOST_RULES, _MOST_CODES = 20, 255
 
 
 class PodParts(NamedTuple):
-    """The parts of a pod that the validation of its containers needs."""
+    """The properties of a pod that the validation of its containers needs."""
 
     volumes: Mapping[str, Mapping[str, Any]]
     claims: Collection[str]
@@ -58,11 +58,11 @@ class PodParts(NamedTuple):
     restart_policy: str
     host_users: bool
     system: str | None
-    """`spec.os.name`; None if the pod has no operating system."""
+    """The operating system of the pod (`spec.os.name`); None if the pod names none."""
 
 
 def validate_containers(spec: Mapping[str, Any], pod: PodParts, path: Path) -> list[FieldError]:
-    """Validate all containers of a pod spec; `path` is the spec's."""
+    """Validate all containers of a pod spec; `path` is the path of the spec."""
     containers = spec.get("containers") or ()
     initial = spec.get("initContainers") or ()
     errors = _validate_regular(containers, pod, path.child("containers"))
@@ -179,7 +179,7 @@ def _validate_name_and_image(container: Mapping[str, Any], path: Path) -> list[F
 
 
 def validate_padding(container: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate what templates may have but pods may not (`validateContainerOnlyForPod`)."""
+    """Validate fields that only containers in templates may have, not those of pods (`validateContainerOnlyForPod`)."""
     image = container.get("image") or ""
     return [invalid(path.child("image"), image, PADDED)] if image != image.strip() else []
 
@@ -261,7 +261,7 @@ def _validate_init_restart_policy(container: Mapping[str, Any], path: Path) -> l
 
 
 def _validate_restart_policy(container: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate a container's own restart policy and its rules (KEP-5307)."""
+    """Validate the restart policy of a container and its restart rules (KEP-5307)."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
     errors: list[FieldError] = []
     if policy is None and rules:

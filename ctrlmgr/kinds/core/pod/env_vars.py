@@ -83,7 +83,7 @@ def _validate_file_key(reference: Mapping[str, Any], path: Path) -> list[FieldEr
 
 
 def validate_file_volumes(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate that variables are read from files of empty directories (`validateFileKeyRefVolumes`)."""
+    """Validate that a file from which a variable is read is in an emptyDir volume (`validateFileKeyRefVolumes`)."""
     volumes = {each.get("name") or "": each for each in spec.get("volumes") or ()}
     errors: list[FieldError] = []
     for kind, index, container in containers_of(dict(spec)):

@@ -15,16 +15,17 @@ _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
 _IMAGE = re.compile(rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>{_TAG}))?(?P<digest>@{_DIGEST})?")
-_LONGEST = 600  # a name of 255, a tag of 128, and a digest; longer texts are not image names
+# the name has at most 255 characters, the tag 128, followed by a digest; longer texts are not image names
+_LONGEST = 600
 _LONGEST_PATH = 255
 _DIGEST_LIKE = re.compile("[a-f0-9]{64}")
 
 
-@memoized(entries=4096, longest=_LONGEST)  # most pods run the same few images
+@memoized(entries=4096, longest=_LONGEST)  # a cache is useful because most pods run the same few images
 def pull_policy(image: str) -> str:
     """Return `Always` for an image with the tag `latest` or with neither tag nor digest, else `IfNotPresent`.
 
-    Unparsable names get `IfNotPresent` too: validation accepts any image name.
+    The result for an invalid name is also `IfNotPresent`, because validation accepts any image name.
     """
     match = _IMAGE.fullmatch(image) if len(image) <= _LONGEST else None
     if match is None or _DIGEST_LIKE.fullmatch(image) or len(_path(image, match)) > _LONGEST_PATH:
@@ -34,7 +35,7 @@ def pull_policy(image: str) -> str:
 
 
 def _path(image: str, match: re.Match[str]) -> str:
-    """Return the path of the repository, split from the registry's domain as in `splitDockerDomain`."""
+    """Return the path of the repository in an image name, without the registry's domain (`splitDockerDomain`)."""
     name = image[: match.start("tag") - 1 if match["tag"] else len(image) - len(match["digest"] or "")]
     domain, slash, rest = name.partition("/")
     if slash and (any(each in domain for each in ".:") or domain == "localhost" or domain.lower() != domain):

@@ -1,4 +1,4 @@
-"""Conditions of pods, with the times of their last change.
+"""Conditions of pods, with the timestamps of their last changes.
 
 Source: Kubernetes `pkg/api/pod/util.go`, `UpdatePodCondition`.
 """
@@ -11,7 +11,7 @@ from typing import Any
 def set_condition(
     status: dict[str, Any], now: str, type_: str, value: str, reason: str = "", message: str = ""
 ) -> None:
-    """Set one condition of a pod's status in place, at its current position or at the end."""
+    """Set one condition in a pod's status, in place; a new condition is appended."""
     conditions = list(status.get("conditions") or ())
     at = next((index for index, each in enumerate(conditions) if each.get("type") == type_), len(conditions))
     old = conditions[at] if at < len(conditions) else {}
@@ -28,5 +28,5 @@ def set_condition(
 
 
 def is_ready(status: dict[str, Any]) -> bool:
-    """Return whether a pod is ready by its status."""
+    """Return whether a pod is ready according to its status."""
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in status.get("conditions") or ())

@@ -1,6 +1,6 @@
 """The resources of pods: their names and amounts, their sums, and the quality of service class.
 
-Guarantees: amounts are compared exactly, in any notation. Nothing here reads cluster state.
+Guarantees: amounts are compared exactly, in any notation. No function of this module reads cluster state.
 
 Source: Kubernetes `pkg/apis/core/helper/{helpers.go,qos/qos.go}`, `pkg/apis/core/validation/validation.go` (resource
 requirements), `pkg/apis/core/v1/defaults.go` (KEP-2837) and `component-helpers/resource/helpers.go`.
@@ -31,7 +31,7 @@ _COMPUTE = ("cpu", "memory")
 
 
 def is_pod_level(name: str) -> bool:
-    """Return whether a resource is allowed at pod level, for all of the containers."""
+    """Return whether a resource may be set at pod level, for all containers together."""
     return name in _COMPUTE or is_huge_pages(name)
 
 
@@ -53,7 +53,7 @@ def quality_of_service(spec: Mapping[str, Any]) -> str:
 
 
 def _add_compute(sums: dict[str, int], amounts: Amounts | None) -> int:
-    """Add cpu and memory to `sums`; returns how many of the two are given and not zero."""
+    """Add the amounts of cpu and memory to `sums`; return how many of these two amounts exist and are not zero."""
     found = 0
     for name in _COMPUTE if amounts else ():
         amount = parse((amounts or {}).get(name) or "0")
@@ -66,7 +66,8 @@ def _add_compute(sums: dict[str, int], amounts: Amounts | None) -> int:
 def aggregate(spec: Mapping[str, Any], field: str) -> dict[str, str]:
     """Return the total requests or limits (`field`) of a pod's containers.
 
-    Containers and restartable init containers run together; each other init container runs with those before it.
+    Containers and restartable init containers run together. Another init container runs together with the restartable
+    init containers before it.
     """
     sums: dict[str, str] = {}
     restartable: dict[str, str] = {}
@@ -88,7 +89,7 @@ def aggregate(spec: Mapping[str, Any], field: str) -> dict[str, str]:
 
 
 def amounts_of(owner: Mapping[str, Any], field: str) -> Amounts:
-    """Return the `requests` or `limits` of an owner with `resources`: a container, a pod spec, or a claim."""
+    """Return the `requests` or `limits` of an object with `resources`: a container, a pod spec, or a claim."""
     return (owner.get("resources") or {}).get(field) or {}
 
 
@@ -104,7 +105,7 @@ def _raise(highest: dict[str, str], amounts: Amounts) -> None:
 
 
 def default_pod_resources(spec: dict[str, Any]) -> None:
-    """Default a pod's own huge page limits and its requests from its containers (KEP-2837)."""
+    """Default the huge page limits and the requests at pod level from the pod's containers (KEP-2837)."""
     resources = spec["resources"]
     requests: dict[str, str] = dict(resources.get("requests") or {})
     limits: dict[str, str] = dict(resources.get("limits") or {})
@@ -126,7 +127,7 @@ def default_pod_resources(spec: dict[str, Any]) -> None:
 
 
 def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path: Path) -> list[FieldError]:
-    """Validate a pod's own resources, and that its containers' resources fit (`validatePodResources`)."""
+    """Validate the resources at pod level, and that the containers' resources fit (`validatePodResources`)."""
     resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(path, "may not be set for a windows pod")]
@@ -147,7 +148,10 @@ def validate_pod_resources(spec: Mapping[str, Any], claims: Iterable[str], path:
 
 
 def _validate_sums(spec: Mapping[str, Any], field: str, path: Path) -> list[FieldError]:
-    """Validate a pod's resources against the sums of its containers; of limits, only those of huge pages."""
+    """Validate the resources at pod level against the sums of the containers.
+
+    Of the limits, only huge pages are compared.
+    """
     given = amounts_of(spec, field)
     errors: list[FieldError] = []
     for name, amount in sorted(aggregate(spec, field).items()) if given else ():
@@ -160,7 +164,7 @@ def _validate_sums(spec: Mapping[str, Any], field: str, path: Path) -> list[Fiel
 
 
 def validate_container_resources(resources: Mapping[str, Any], claims: Iterable[str], path: Path) -> list[FieldError]:
-    """Validate a container's limits, requests and claims; `claims` are the names of the pod's resource claims."""
+    """Validate the limits, requests and claims of a container; `claims` are the names of the pod's resource claims."""
     if not resources:
         return []
     return _validate(resources, validate_container_resource_name, claims, path)

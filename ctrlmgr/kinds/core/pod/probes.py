@@ -28,16 +28,17 @@ _STOP_SIGNALS = {
         )
     ),
 }
-"""The signals of each operating system, by `spec.os.name`."""
+"""The signals that each operating system has, by `spec.os.name`."""
 _SCHEMES = ("HTTP", "HTTPS")
 
 
 def validate_probes(
     container: Mapping[str, Any], grace_period: int | None, system: str | None, path: Path
 ) -> list[FieldError]:
-    """Validate a container's hooks, then its probes.
+    """Validate the lifecycle hooks of a container, then its probes.
 
-    `grace_period` is the pod's in seconds, and `system` its operating system, None if it has none.
+    `grace_period` is the pod's grace period in seconds. `system` is the pod's operating system, None if the pod names
+    none.
     """
     errors: list[FieldError] = []
     if lifecycle := container.get("lifecycle"):
@@ -111,7 +112,7 @@ def _validate_sleep(action: Mapping[str, Any], grace_period: int | None, path: P
 
 
 def validate_port(port: int | str, path: Path) -> list[FieldError]:
-    """Validate a port that is a number or a name."""
+    """Validate a port that is given as a number or a name."""
     if isinstance(port, str):
         return each_problem(name_formats.port_name, port, path)
     return [invalid(path, port, problem) for problem in name_formats.port_number(port)]

@@ -1,4 +1,4 @@
-"""Writes to a pod's `/resize`: they change the cpu and memory of a running pod and its containers.
+"""Writes to a pod's `/resize`, which change the cpu and memory of a running pod and of its containers.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodResize`, and
 `pkg/registry/core/pod/strategy.go`, `dropNonResizeUpdates` (KEP-1287; KEP-5419 for whole pods).
@@ -28,7 +28,8 @@ _RESTARTS = "non-sidecar init containers with a resize policy of RestartContaine
 def keep_all_but_resources(new: Unstructured, old: Unstructured) -> None:
     """Revert everything in a write to `/resize` except resources and resize policies, in place.
 
-    If containers are added, removed or reordered, they stay in the object and validation refuses them.
+    If a write adds, removes or reorders containers, these changes are not reverted, so that validation refuses the
+    write.
     """
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if any(len(spec.get(field) or ()) != len(before.get(field) or ()) for field in _LISTS):
@@ -55,7 +56,7 @@ def _resized(containers: list[dict[str, Any]], before: list[dict[str, Any]]) -> 
 
 
 def validate_resize(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate a resize."""
+    """Validate a write to `/resize`."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     if reason := _impossible(before, old):
         return [forbidden("[]", reason)]
@@ -88,13 +89,16 @@ def _impossible(before: Mapping[str, Any], old: Unstructured) -> str:
 
 
 def _node_can_resize(status: Mapping[str, Any]) -> bool:
-    """Return whether the first running container's status has resources, as with kubelets that can resize."""
+    """Return whether the status of the first running container has resources.
+
+    If it has, the kubelet can resize pods.
+    """
     running = [each for each in status.get("containerStatuses") or () if (each.get("state") or {}).get("running")]
     return not running or running[0].get("resources") is not None
 
 
 def _validate_pod_level(new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> list[FieldError]:
-    """Validate the resources of the pod as a whole."""
+    """Validate the resources at pod level."""
     path = SPEC.child("resources")
     if not any((each or {}).get(field) for each in (new, old) for field in ("limits", "requests")):
         return []
@@ -108,7 +112,7 @@ def _validate_pod_level(new: Mapping[str, Any] | None, old: Mapping[str, Any] | 
 
 
 def _misplaced(field: str, spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Yield the errors of added, removed and reordered containers."""
+    """Yield the errors for added, removed and reordered containers."""
     new, old = spec.get(field) or (), before.get(field) or ()
     if len(new) != len(old):
         yield forbidden(SPEC.child(field), f"{field} may not be added or removed on resize")
@@ -144,7 +148,7 @@ def _rest(owner: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_compute(container: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a resized container without its changeable fields, and without claims, which it may not have."""
+    """Return a resized container without its mutable fields, and without claims, which it may not have."""
     return {**_with_claims(container), "claims": None}
 
 

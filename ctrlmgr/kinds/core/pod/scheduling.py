@@ -1,4 +1,4 @@
-"""Validates the scheduling fields of pods: tolerations, affinities, spreading, and gates.
+"""Validates the scheduling fields of pods: tolerations, affinities, topology spread constraints, and scheduling gates.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`.
 """
@@ -23,7 +23,7 @@ DEFAULT_TOLERATIONS = tuple(
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for taint in ("not-ready", "unreachable")
 )
-"""The tolerations that every pod gets if it has none for these taints, with their seconds."""
+"""The taints for which every pod gets a toleration if it has none, with the seconds of the toleration."""
 NOT_POSITIVE = "must be greater than zero"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS = ("Equal", "Exists")
@@ -72,7 +72,7 @@ def _validate_toleration(toleration: Mapping[str, Any], at: Path) -> list[FieldE
 
 
 def _validate_comparison(operator: str, value: str, at: Path) -> list[FieldError]:
-    """Validate a toleration that compares numbers (KEP-5471)."""
+    """Validate a toleration whose operator compares numbers (KEP-5471)."""
     if not is_on("TaintTolerationComparisonOperators"):
         return [not_supported(at.child("operator"), operator, (*_TOLERATION_OPERATORS, *_COMPARISONS))]
     errors: list[FieldError] = []
@@ -86,7 +86,7 @@ def _validate_comparison(operator: str, value: str, at: Path) -> list[FieldError
 
 
 def validate_affinity(affinity: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate a pod's affinities to nodes and to other pods."""
+    """Validate the affinities of a pod to nodes and to other pods."""
     errors: list[FieldError] = []
     if (node := affinity.get("nodeAffinity")) is not None:
         errors += _validate_node_affinity(node, path.child("nodeAffinity"))
@@ -193,7 +193,7 @@ def _validate_pod_term(term: Mapping[str, Any], path: Path) -> list[FieldError]:
 
 
 def _validate_label_keys(term: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the keys whose values are read from the pod's own labels (KEP-3633)."""
+    """Validate the label keys whose values are taken from the pod's own labels (KEP-3633)."""
     selector = term.get("labelSelector")
     matched, mismatched = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
     errors: list[FieldError] = []
@@ -275,7 +275,7 @@ def validate_gates(gates: Sequence[Mapping[str, Any]], path: Path) -> list[Field
 
 
 def merge_label_keys(pod: Mapping[str, Any]) -> None:
-    """Add the values of the pod's own labels to a new pod's selectors, in place (KEP-3633, KEP-3243)."""
+    """Add the values of a new pod's own labels to its selectors, in place (KEP-3633, KEP-3243)."""
     spec, labels = pod.get("spec") or {}, (pod.get("metadata") or {}).get("labels") or {}
     for constraint in spec.get("topologySpreadConstraints") or ():
         _merge(constraint, "matchLabelKeys", "In", labels)

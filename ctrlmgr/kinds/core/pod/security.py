@@ -1,7 +1,7 @@
 """Validates the security contexts of pods and containers, for Linux and for Windows.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validatePodSpecSecurityContext`,
-`ValidateSecurityContext`, `validateOS` and their parts.
+`ValidateSecurityContext`, `validateOS` and the functions that they call.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SWAPPED = str.maketrans("./", "/.")
 
 
 def validate_pod_security(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate a pod's own security context; `path` is the spec's."""
+    """Validate the security context of a pod; `path` is the path of the spec."""
     context = spec.get("securityContext") or {}
     below = path.child("securityContext")
     errors: list[FieldError] = []
@@ -60,7 +60,7 @@ def _one_of(context: Context, field: str, allowed: tuple[str, ...], path: Path) 
 
 
 def validate_host_users(spec: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate that a pod with `hostUsers: false` shares no other namespace of the host and has no block devices."""
+    """Validate that a pod with `hostUsers: false` shares no other host namespace and has no block devices."""
     if spec.get("hostUsers") is not False:
         return []
     shared = [("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
@@ -183,7 +183,10 @@ def _validate_sysctls(spec: Mapping[str, Any], sysctls: Any, path: Path) -> list
 
 
 def _namespace(sysctl: str) -> str:
-    """Return the kernel namespace of a sysctl, empty if it has none (component-helpers `GetNamespace`)."""
+    """Return the kernel namespace that a sysctl belongs to.
+
+    Empty if it belongs to none (component-helpers `GetNamespace`).
+    """
     separator = next((character for character in sysctl if character in "./"), ".")
     dotted = (sysctl if separator == "." else sysctl.translate(_SWAPPED)).partition("*")[0]
     if dotted.startswith("net."):

@@ -1,4 +1,4 @@
-"""Updates of pod statuses: omitted required fields are kept, and ended containers stay ended.
+"""Updates of pod statuses: required fields that a write omits are kept, and terminated containers stay terminated.
 
 Source: Kubernetes `pkg/registry/core/pod/strategy.go` (`podStatusStrategy`) and
 `pkg/apis/core/validation/validation.go`, `ValidatePodStatusUpdate`.
@@ -40,7 +40,7 @@ _LISTS = {
 
 
 def prepare_status(new: Unstructured, old: Unstructured) -> None:
-    """Keep the fields that a status update may omit but not remove, in place."""
+    """Keep, in place, the fields that a status update may omit but cannot remove."""
     status: dict[str, Any] = new.setdefault("status", {})
     before = old.get("status") or {}
     if not status.get("qosClass") and before.get("qosClass"):
@@ -88,7 +88,7 @@ def validate_status_update(new: Unstructured, old: Unstructured) -> list[FieldEr
 
 
 def _validate_containers(status: Mapping[str, Any], spec: Mapping[str, Any]) -> list[FieldError]:
-    """Validate the users of containers, and the health of their resources."""
+    """Validate the users of containers, and the health of the containers' resources."""
     places = [
         (field, STATUS.child(field).at(index), container)
         for field in _LISTS
@@ -149,7 +149,7 @@ def _validate_conditions(conditions: Sequence[Mapping[str, Any]]) -> list[FieldE
 def _validate_transitions(
     spec: Mapping[str, Any], status: Mapping[str, Any], before: Mapping[str, Any]
 ) -> list[FieldError]:
-    """Validate that no ended container runs again if its pod or its kind does not allow restarts."""
+    """Validate that no terminated container runs again if its pod or its own restart policy does not allow it."""
     lists = ["ephemeralContainerStatuses"] if _may_all_restart(spec) else [*_LISTS]
     errors: list[FieldError] = []
     for field in lists:
@@ -164,7 +164,7 @@ def _validate_transitions(
 
 
 def _may_all_restart(spec: Mapping[str, Any]) -> bool:
-    """Return whether a container's exit may restart the whole pod (KEP-5532)."""
+    """Return whether the exit of a container may restart the whole pod (KEP-5532)."""
     if not is_on("RestartAllContainersOnContainerExits"):
         return False
     containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
@@ -173,7 +173,10 @@ def _may_all_restart(spec: Mapping[str, Any]) -> bool:
 
 
 def _may_restart(spec: Mapping[str, Any], field: str, name: str | None, exit_code: int) -> bool:
-    """Return whether an ended container may run again (`ContainerShouldRestart`); ephemeral containers never may."""
+    """Return whether a terminated container may run again (`ContainerShouldRestart`).
+
+    Ephemeral containers never run again.
+    """
     container = None if field == "ephemeralContainerStatuses" else _named(name, spec.get(_LISTS[field]) or ())
     if container is None:
         return False
@@ -207,7 +210,7 @@ def _validate_claims(statuses: Sequence[Mapping[str, Any]], spec: Mapping[str, A
 
 
 def _validate_addresses(status: Mapping[str, Any], before: Mapping[str, Any], field: str) -> list[FieldError]:
-    """Validate the addresses; malformed ones may stay if they existed before."""
+    """Validate the IP addresses; malformed addresses may stay if the old status contained them."""
     path, texts = STATUS.child(field), [each.get("ip") or "" for each in status.get(field) or ()]
     known = {each.get("ip") or "" for each in before.get(field) or ()}
     errors: list[FieldError] = []

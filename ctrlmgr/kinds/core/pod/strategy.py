@@ -1,7 +1,7 @@
 """The strategy of pods, without kubelets.
 
-A deleted pod on a node stays until its kubelet (or its simulation) deletes it again with a grace period of 0. A pod
-without a node, and a pod that has ended, is deleted immediately.
+A deleted pod on a node stays until its kubelet (or the simulated kubelet) deletes it again with a grace period of 0. A
+pod without a node, and a pod that has terminated, is deleted immediately.
 
 Source: Kubernetes `pkg/registry/core/pod/strategy.go`.
 """
@@ -94,7 +94,7 @@ class PodStrategy(Strategy):
     )
 
     def default(self, obj: Unstructured) -> None:
-        """Set the defaults of the spec, and make the addresses of the status agree."""
+        """Set the defaults of the spec, and make the IP address fields of the status agree."""
         default_pod(obj)
 
     def default_status(self, obj: Unstructured) -> None:
@@ -102,7 +102,7 @@ class PodStrategy(Strategy):
         default_pod_status(obj)
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Set the first status."""
+        """Set the initial status."""
         spec = obj["spec"]
         if spec.get("affinity") or spec.get("topologySpreadConstraints"):
             merge_label_keys(obj)
@@ -119,20 +119,20 @@ class PodStrategy(Strategy):
             prepare(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec and annotations of a new pod; `validate_update` validates those of a changed one."""
+        """Validate the spec and annotations of a new pod; `validate_update` validates those of a changed pod."""
         if ctx.old is not None:
             return []
         return validate_pod(obj) + validate_new_pod(obj)
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate the change by the rules of the subresource."""
+        """Validate the change by the rules for the subresource."""
         if not ctx.subresource:
             return validate_pod_update(new, old, lambda: ctx.sent_at("spec"))
         check = _VALIDATE.get(ctx.subresource)
         return check(new, old) if check else []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn on creation, and about addresses in uncommon forms in a status."""
+        """Return warnings on creation, and warnings about IP addresses in uncommon forms in a status."""
         if old is None:
             problems = dns1123_label(metadata_of(obj).get("name") or "")
             named = [f"{_HOSTNAME}[{' '.join(problems)}]"] if problems else []
@@ -149,7 +149,7 @@ class PodStrategy(Strategy):
         ]
 
     def grace_period(self, obj: Object, asked: int | None) -> int:
-        """Return the requested grace period, else the pod's, or 0 if nothing runs that could use it."""
+        """Return the requested grace period, or else the pod's; 0 if no container runs that could use it."""
         pod = _decode(obj.body)
         if not pod.spec.node_name or pod.status.phase in _ENDED:
             return 0
@@ -157,7 +157,7 @@ class PodStrategy(Strategy):
         return 1 if (period or 0) < 0 else period or 0
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the fields that field selectors can select by."""
+        """Return the fields that field selectors support, with their values."""
         spec, status = (pod := _decode(obj.body)).spec, pod.status
         return {
             "spec.nodeName": spec.node_name,

@@ -1,7 +1,7 @@
-"""Bindings and evictions of pods: the decisions, which the engine carries out.
+"""Bindings and evictions of pods: decides how a pod changes; the engine writes the changes.
 
-Guarantees: both are pure; arguments are changed only where this is documented. An eviction and the update of its budget
-are logged together or not at all, so two evictions never use the same disruption of a budget.
+Guarantees: the functions are pure; they change an argument only if their docstring says so. An eviction and the update
+of its budget are logged together or not at all, so two evictions never use the same disruption of a budget.
 
 Source: Kubernetes `pkg/registry/core/pod/storage/{storage,eviction}.go`, `plugin/pkg/admission/podtopologylabels` and
 `component-helpers/apps/poddisruptionbudget`.
@@ -25,11 +25,11 @@ from ctrlmgr.kinds.label_selectors import selector_of
 BINDINGS = Resource("", "pods/binding")
 BUDGETS = Resource("policy", "poddisruptionbudgets")
 MOST_DISRUPTED = 2000
-"""The maximum number of evictions that a budget's controller has not yet observed."""
+"""The maximum number of evictions that the controller of a budget has not yet observed."""
 
 _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-_BUDGET_STATUS = (  # in Go's order
+_BUDGET_STATUS = (  # in the order in which Go prints them
     "observedGeneration",
     "disruptedPods",
     "disruptionsAllowed",
@@ -44,7 +44,8 @@ def bind(ctx: Context, pod: Unstructured, binding: Unstructured) -> None:
     """Assign `pod` to the node of `binding`, in place.
 
     Raises `BadRequest` if the binding is for another pod, and `InternalError` if it has no node (as Kubernetes does).
-    Raises `Conflict` if the UID or version differs, or if the pod is terminating, already has a node, or is gated.
+    Raises `Conflict` if the UID or the resourceVersion differs, or if the pod is terminating, has a node, or has
+    scheduling gates.
     """
     metadata, wanted = metadata_of(pod), binding.get("metadata") or {}
     name, target = metadata["name"], binding.get("target") or {}
@@ -95,14 +96,14 @@ def _unbindable(pod: Unstructured, name: str) -> str:
 
 
 class Evicted(NamedTuple):
-    """The steps of an eviction: store `pod`, then delete it, with `budget` in the same append."""
+    """The steps of an eviction: first store `pod`, then delete it; `budget` is stored in the same append."""
 
     pod: Unstructured
-    """The pod with the condition for the eviction; unchanged in a dry run."""
+    """The pod with the condition that announces the eviction; unchanged in a dry run."""
     budget: Proposal | None
-    """The disruption budget with one disruption less; None if the eviction uses none."""
+    """The disruption budget with one allowed disruption less; None if the eviction uses no budget."""
     options: Unstructured
-    """The DeleteOptions of the deletion."""
+    """The DeleteOptions for the deletion of the pod."""
 
 
 def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
@@ -132,7 +133,7 @@ def evict(ctx: Context, pod: Object, eviction: Unstructured) -> Evicted:
 
 
 def has_uncounted(ctx: Context, pod: Object) -> bool:
-    """Return whether a budget of the pod has evicted pods whose end its controller has not yet observed."""
+    """Return whether the budget's controller has not yet observed the termination of some evicted pods."""
     return any((budget.to_dict().get("status") or {}).get("disruptedPods") for budget in _budgets_of(ctx, pod))
 
 

@@ -1,6 +1,7 @@
 """Validates pod specs by the rules for pods and for templates.
 
-Guarantees: a typical pod with one container and no special fields costs a few dozen lookups; an absent field costs one.
+Guarantees: a typical pod with one container and no special fields is validated with a few dozen dict lookups. An absent
+field needs one lookup.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidatePodSpec`.
 """
@@ -35,7 +36,7 @@ from ctrlmgr.kinds.spec_difference import shown
 SPEC = Path("spec")
 ANNOTATIONS = Path("metadata.annotations")
 LONGEST = 2**31 - 1
-"""The maximum of activeDeadlineSeconds."""
+"""The maximum value of activeDeadlineSeconds."""
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -48,7 +49,7 @@ _NAMESERVERS, _SEARCHES, _SEARCH_LENGTH = 3, 32, 2048
 
 
 def validate_pod(pod: Mapping[str, Any]) -> list[FieldError]:
-    """Validate a pod's spec and special annotations (`validatePodMetadataAndSpec`, without the metadata)."""
+    """Validate the spec and the special annotations of a pod (`validatePodMetadataAndSpec`, without the metadata)."""
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     annotations = metadata.get("annotations") or {}
     errors: list[FieldError] = []
@@ -64,7 +65,7 @@ def validate_pod(pod: Mapping[str, Any]) -> list[FieldError]:
 
 
 def validate_new_pod(pod: Mapping[str, Any]) -> list[FieldError]:
-    """Validate by the rules for new pods only."""
+    """Validate rules that apply only to new pods."""
     spec = pod.get("spec") or {}
     errors: list[FieldError] = []
     if spec.get("ephemeralContainers"):
@@ -191,7 +192,7 @@ def _validate_deadline(seconds: int, path: Path) -> list[FieldError]:
 
 
 def _validate_claims(claims: Sequence[Mapping[str, Any]], path: Path) -> list[FieldError]:
-    """Validate the pod's claims on devices (KEP-4381)."""
+    """Validate the resource claims of the pod for devices (KEP-4381)."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     fields = ("resourceClaimName", "resourceClaimTemplateName")

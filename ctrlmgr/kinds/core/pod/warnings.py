@@ -1,4 +1,4 @@
-"""Warnings about allowed pods: deprecated, ignored and probably mistaken fields.
+"""Warnings about valid pods whose fields are deprecated, ignored or probably a mistake.
 
 Source: Kubernetes `pkg/api/pod/warnings.go` and `pkg/api/node/util.go`.
 """
@@ -48,13 +48,16 @@ VOLUMES = {
     "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 }
-"""Removed volume sources, by their names in warnings, and their replacements."""
+"""Removed volume sources, by their names in warnings, and what replaces them."""
 
 _BYTES = ("memory", "ephemeral-storage")
 
 
 def pod_warnings(owner: Mapping[str, Any], path: Path) -> list[str]:
-    """Return the warnings for a pod, or for a template at `path` (empty for a pod), limited by `told`."""
+    """Return the warnings for a pod, or for a template at `path` (empty for a pod).
+
+    `told` limits the number of warnings.
+    """
     return told(_found(owner, path))
 
 
@@ -120,7 +123,7 @@ def _placement(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
 
 
 def node_term_warnings(term: Mapping[str, Any], path: Path) -> Iterator[str]:
-    """Yield the warnings for a term of a node selector: deprecated labels."""
+    """Yield the warnings about deprecated labels in a term of a node selector."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         key = expression.get("key") or ""
         if key in NODE_LABELS:
@@ -207,7 +210,7 @@ def _fractions(amounts: Mapping[str, str], path: Path) -> Iterator[str]:
 
 
 def _ports(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
-    """Warn about duplicate ports, which have no effect until they are applied or exposed."""
+    """Warn about duplicate ports, which have no effect until the pod is applied (kubectl apply) or exposed."""
     taken: dict[tuple[int, str], _Taken] = {}
     for kind, number, container in containers_of(dict(spec)):
         for index, port in enumerate(container.get("ports") or ()):
@@ -228,7 +231,10 @@ class _Port(NamedTuple):
 
 
 class _Taken:
-    """The definitions of one port of a pod; a new definition is compared only with those that it conflicts with."""
+    """The definitions of one port number in a pod.
+
+    A new definition is compared only with the definitions that it conflicts with.
+    """
 
     def __init__(self) -> None:
         self._all: list[_Port] = []
@@ -238,7 +244,7 @@ class _Taken:
         self._same: dict[tuple[str, int], list[int]] = {}
 
     def take(self, port: _Port) -> Iterator[str]:
-        """Yield the warnings for one more definition, in the order of the earlier ones."""
+        """Yield the warnings for one more definition, in the order of the earlier definitions."""
         at, address, host_port = port
         for each in map(self._all.__getitem__, self._conflicts(address, host_port)):
             if (address, host_port) == (each.address, each.host_port):
@@ -263,7 +269,7 @@ class _Taken:
 
 
 def _shown(port: Mapping[str, Any]) -> str:
-    """Format a port as Go's `%+v`."""
+    """Format a port as Go's `%+v` does."""
     values = (
         ("Name", port.get("name") or ""),
         ("HostPort", port.get("hostPort") or 0),

@@ -1,4 +1,4 @@
-"""The differences of pods on Windows, and the fields for Windows only.
+"""The rules for pods on Windows, and for the fields that only Windows has.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `validateOS`, `validateWindows`, `validateLinux`,
 `validateWindowsHostProcessPod` and `validateWindowsSecurityContextOptions`.
@@ -25,7 +25,7 @@ _USER_LENGTH = 104
 _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _is_domain = re.compile(rf'(?:[^\\/:*?"<>|.][^\\/:*?"<>|]{{0,14}}|{_DNS_LABEL}(?:\.{_DNS_LABEL})*)').fullmatch
 _POD_FIELDS = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"))
-"""Fields of the published pod spec that are in the security context of the internal type."""
+"""Fields of the published pod spec that Kubernetes' internal type has in its security context."""
 _POD_CONTEXT = (
     "appArmorProfile",
     "seLinuxOptions",

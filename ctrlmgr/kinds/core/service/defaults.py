@@ -1,8 +1,8 @@
-"""The defaults of Services, for new ones and for updates.
+"""The defaults of new and updated Services.
 
 `set_defaults` depends only on the object (`SetDefaults_Service`, `pkg/apis/core/v1/defaults.go`). The other functions
-also read the old object (`pkg/registry/core/service`). They let a client send a manifest again without the allocated
-values, and change the type without clearing the fields of the old type.
+also read the old object (`pkg/registry/core/service`). They make two kinds of updates possible: a client can send a
+manifest again without the allocated values, and it can change the type without clearing the fields of the old type.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AFFINITY_SECONDS = 10800
 
 
 def set_defaults(service: Unstructured) -> None:
-    """Set the defaults that depend only on the object, whose spec and ports are copied first."""
+    """Set the defaults that depend only on the object; copy its spec and ports first."""
     spec = service["spec"] = dict(service.get("spec") or {})
     _default_affinity(spec)
     kind = spec["type"] = spec.get("type") or "ClusterIP"
@@ -71,7 +71,7 @@ def _lacks_mode(point: Unstructured) -> bool:
 
 
 def keep_allocated(new: Unstructured, old: Unstructured) -> None:
-    """Copy allocated values that the new spec omits from the old one (`patchAllocatedValues`)."""
+    """Copy allocated values from the old spec if the new spec omits them (`patchAllocatedValues`)."""
     if has_address(old) and has_address(new):
         _keep(new, old, "clusterIP")
         _keep(new, old, "clusterIPs")
@@ -87,7 +87,7 @@ def _keep(new: Unstructured, old: Unstructured, field: str) -> None:
 
 
 def _keep_node_ports(new: Unstructured, old: Unstructured) -> None:
-    """Keep node ports by the names of ports, except those that another port of the new spec requests."""
+    """Keep the node ports of ports with the same name, unless another port of the new spec requests that node port."""
     used = set(node_ports(old)) & set(node_ports(new))
     known = {port.get("name") or "": port.get("nodePort") or 0 for port in items(old, "ports")}
     for port in items(new, "ports"):
@@ -99,7 +99,7 @@ def _keep_node_ports(new: Unstructured, old: Unstructured) -> None:
 def link_addresses(new: Unstructured, old: Unstructured | None) -> None:
     """Make clusterIP and clusterIPs agree if a client obviously changed only one of them (`normalizeClusterIPs`).
 
-    Clients set clusterIP alone, or both; validation refuses clusterIPs alone.
+    Clients set either clusterIP alone or both fields; validation refuses clusterIPs alone.
     """
     address, addresses = new.get("clusterIP") or "", items(new, "clusterIPs")
     if old is None:
@@ -117,7 +117,7 @@ def link_addresses(new: Unstructured, old: Unstructured | None) -> None:
 def drop_foreign_fields(new: Unstructured, old: Unstructured) -> None:
     """Clear unchanged fields that the new type does not use (`dropTypeDependentFields`).
 
-    They were not requested, because the client sent the old values.
+    The client did not request these values, because it only sent the old values again.
     """
     if has_address(old) and not has_address(new):
         _drop_addresses(new, old)

@@ -34,7 +34,7 @@ _ADDRESSES = Path("spec.clusterIPs")
 
 
 def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequence[str]) -> list[FieldError]:
-    """Set the families and the policy, or return the errors; `configured` starts with the default family."""
+    """Set the families and the policy, or return the errors; the first of `configured` is the default family."""
     if spec.get("type") == EXTERNAL_NAME or keeps_dual_stack(spec, old):
         return []
     if old is None and _asks_for_nothing(spec):
@@ -49,13 +49,16 @@ def init_families(spec: Unstructured, old: Unstructured | None, configured: Sequ
 
 
 def _asks_for_nothing(spec: Unstructured) -> bool:
-    """Return whether a Service has no requests, as most new ones; the steps below are then skipped."""
+    """Return whether a Service requests no families, as most new Services; the steps below are then skipped."""
     linked = spec.get("clusterIP") or spec.get("clusterIPs") or spec.get("ipFamilies")
     return not linked and spec.get("ipFamilyPolicy") is None
 
 
 def keeps_dual_stack(spec: Unstructured, old: Unstructured | None) -> bool:
-    """Return whether an update keeps a Service that prefers dual stack; its addresses are not validated."""
+    """Return whether an update leaves the families of a Service unchanged that prefers dual stack.
+
+    If so, its addresses are not validated.
+    """
     return (
         old is not None
         and spec.get("ipFamilyPolicy") == PREFER_DUAL_STACK
@@ -77,7 +80,7 @@ def _default_policy(spec: Unstructured, old: Unstructured | None) -> None:
 
 
 def _apply_policy(spec: Unstructured, old: Unstructured | None) -> list[FieldError]:
-    """Remove unchanged values that the policy no longer allows, and refuse values that contradict it."""
+    """Remove unchanged values that the new policy no longer allows, and refuse values that contradict the policy."""
     policy = spec["ipFamilyPolicy"]
     errors: list[FieldError] = []
     for field, singular, plural in (
@@ -97,7 +100,7 @@ def _apply_policy(spec: Unstructured, old: Unstructured | None) -> list[FieldErr
 
 
 def _infer_families(spec: Unstructured, configured: Sequence[str]) -> list[FieldError]:
-    """Add the families of the addresses; validation made sure that addresses are well-formed."""
+    """Add the families of the addresses, which validation has found well-formed."""
     addresses, families = items(spec, "clusterIPs"), list(items(spec, "ipFamilies"))
     errors: list[FieldError] = []
     if addresses[:1] == [NONE]:
@@ -114,7 +117,10 @@ def _infer_families(spec: Unstructured, configured: Sequence[str]) -> list[Field
 
 
 def _complete(spec: Unstructured, configured: Sequence[str]) -> list[FieldError]:
-    """Add the families that the policy requires; a headless Service without selector may have unconfigured ones."""
+    """Add the families that the policy requires.
+
+    A headless Service without a selector may have families that are not configured.
+    """
     any_family = is_headless_without_selector(spec)
     errors = [] if any_family else _not_configured(spec, configured)
     if errors:

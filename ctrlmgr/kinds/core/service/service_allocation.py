@@ -2,12 +2,12 @@
 
 Guarantees:
 
-- The append that stores a Service also stores the claims on its new addresses and ports, and ends the claims on those
-  that it released. An update without such changes affects no claim.
+- The append that stores a Service also adds the claims on its new addresses and ports, and deletes the claims on
+  released ones. An update without such changes affects no claim.
 - Refusals have Kubernetes' messages and codes: 422 for a value that was requested, 500 for a full range.
 
 The order of steps is that of `pkg/registry/core/service/storage/alloc.go`. The claims are computed as the difference
-between the old and the new Service, so that none can leak or be shared.
+between the old and the new Service, so that no claim can leak, and no two Services can share one.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _PORTS = Path("spec.ports")
 
 
 def allocate_for_create(ctx: Context, service: Unstructured, allocator: Allocator) -> None:
-    """Set the allocated fields of a new Service; raises an `ApiError` if the allocation fails."""
+    """Set the allocated fields of a new Service; raises an `ApiError` if an allocation fails."""
     _Request(ctx, service, None, allocator).fill()
 
 
 def allocate_for_update(ctx: Context, new: Unstructured, old: Unstructured, allocator: Allocator) -> None:
-    """Set the allocated fields of a changed Service, and release its unused ones; raises an `ApiError`."""
+    """Set the allocated fields of a changed Service, and release unused values; raises an `ApiError`."""
     _Request(ctx, new, old, allocator).fill()
 
 
@@ -69,7 +69,7 @@ class _Request:
         self.parent = service_parent(service)
 
     def fill(self) -> None:
-        """Determine the families first, because everything else depends on them."""
+        """Determine the IP families first, because all other allocations depend on the families."""
         if errors := errors_of(lambda: init_families(self.spec, self.was, self.families)):
             raise refuse("Service", "", self.parent.name, errors)
         self.fill_addresses()
@@ -80,7 +80,7 @@ class _Request:
             exchange(self.ctx, self.parent, before, holdings(self.service))
 
     def fill_addresses(self) -> None:
-        """Allocate all addresses of a Service without any, and the second one of a Service that becomes dual-stack."""
+        """Allocate all addresses of a Service without any, or a second address if the Service becomes dual-stack."""
         spec, was = self.spec, self.was
         if spec.get("type") == EXTERNAL_NAME or items(spec, "clusterIPs")[:1] == [NONE]:
             return
@@ -92,7 +92,7 @@ class _Request:
             self.allocate_addresses(1)
 
     def allocate_addresses(self, first: int) -> None:
-        """Allocate the requested address, or any address, for each family from the `first` one on."""
+        """Allocate, for each family from the `first` one on, the requested address or any free address."""
         families = self.spec["ipFamilies"]
         addresses = list(items(self.spec, "clusterIPs"))
         addresses += [""] * (len(families) - len(addresses))
@@ -102,7 +102,7 @@ class _Request:
         self.spec["clusterIP"] = addresses[0]
 
     def allocate_address(self, family: str, asked: str, addresses: Sequence[str]) -> str:
-        """Return `asked`, or any free address if it is empty; the error shows `addresses`."""
+        """Return the address `asked`, or any free address if `asked` is empty; the error message shows `addresses`."""
         if asked:
             problem = self.allocation.address_problem(family, asked)
             address: str | None = asked
@@ -117,7 +117,7 @@ class _Request:
         return address
 
     def claim_problem(self, address: str) -> str:
-        """Return why this Service cannot have claims: it has no name, or one that references cannot contain."""
+        """Return the reason why this Service cannot have claims: references need a valid name of a Service."""
         name = self.parent.name
         if self.ctx.dry_run or (name and not path_segment_name(name)):
             return ""
@@ -126,7 +126,7 @@ class _Request:
     def fill_ports(self) -> None:
         """Allocate node ports.
 
-        On creation, ports with the same number share one, such as TCP and UDP of one service.
+        On creation, ports with the same number share one node port, for example TCP and UDP of one service.
         """
         if not has_node_ports(self.spec):
             return
@@ -140,7 +140,10 @@ class _Request:
                     self.change_port(index, port, kept)
 
     def share_port(self, index: int, port: Unstructured, shared: dict[int, int]) -> None:
-        """Allocate on creation (`initNodePorts`): the node port that a port of this number requests, or any."""
+        """Allocate a node port on creation (`initNodePorts`).
+
+        If a port with this number requests a node port, that node port is allocated, otherwise any free one.
+        """
         number, asked = port.get("port") or 0, port.get("nodePort") or 0
         if known := shared.get(number):
             if asked and asked != known:
@@ -175,7 +178,7 @@ class _Request:
         return port
 
     def fill_health_check_port(self) -> None:
-        """Allocate the port for health checks if the Service now needs one."""
+        """Allocate the node port for health checks if the Service now needs one."""
         if not needs_health_check(self.spec) or (self.was is not None and needs_health_check(self.was)):
             return
         if asked := self.spec.get("healthCheckNodePort"):
@@ -187,7 +190,7 @@ class _Request:
             raise _internal_error(f"failed to allocate a HealthCheck NodePort 0: {FULL}")
 
     def refuse(self, path: Path, value: object, detail: str) -> ApiError:
-        """Return the 422 for one value."""
+        """Return the 422 response for one invalid value."""
         return refuse("Service", "", self.parent.name, [invalid(path, value, detail)])
 
 
@@ -196,7 +199,7 @@ def _no_address() -> InternalError:
 
 
 def _internal_error(problem: str) -> InternalError:
-    """Return the error for problems without a specific code (`errors.NewInternalError`)."""
+    """Return the error for problems without a specific error code (`errors.NewInternalError`)."""
     return InternalError(
         f"Internal error occurred: {problem}", details=StatusDetails(causes=(StatusCause(message=problem),))
     )

@@ -1,6 +1,6 @@
 """Reads the fields of a Service's spec, depending on its type.
 
-Guarantees: absent, null and empty fields read the same everywhere, as with the zero values of Go's types.
+Guarantees: functions return the same value for absent, null and empty fields, like the zero values of Go's types.
 
 Source: Kubernetes `pkg/api/service/util.go` and `pkg/registry/core/service/strategy.go`.
 """
@@ -27,33 +27,33 @@ REQUIRE_DUAL_STACK = "RequireDualStack"
 
 
 def items(spec: Unstructured, field: str) -> list[Any]:
-    """Return a list field; never None."""
+    """Return a list field as a list; an absent field is an empty list."""
     return spec.get(field) or []
 
 
 def has_address(spec: Unstructured) -> bool:
-    """Return whether the type has a clusterIP, including `None`."""
+    """Return whether Services of this type have a clusterIP, which may be `None`."""
     return spec.get("type") != EXTERNAL_NAME
 
 
 def has_node_ports(spec: Unstructured) -> bool:
-    """Return whether the type exposes its ports on every node."""
+    """Return whether Services of this type expose their ports on every node."""
     return spec.get("type") in (NODE_PORT, LOAD_BALANCER)
 
 
 def allocates_node_ports(spec: Unstructured) -> bool:
-    """Return whether ports without a node port get one."""
+    """Return whether ports without a node port get a node port."""
     kind = spec.get("type")
     return kind == NODE_PORT or (kind == LOAD_BALANCER and spec.get("allocateLoadBalancerNodePorts") is True)
 
 
 def needs_health_check(spec: Unstructured) -> bool:
-    """Return whether load balancers must find out which nodes have an endpoint."""
+    """Return whether load balancers must determine which nodes have an endpoint."""
     return spec.get("type") == LOAD_BALANCER and spec.get("externalTrafficPolicy") == "Local"
 
 
 def is_externally_accessible(spec: Unstructured) -> bool:
-    """Return whether traffic from outside of the cluster can reach the Service."""
+    """Return whether traffic from outside the cluster can reach the Service."""
     return has_node_ports(spec) or (spec.get("type") == CLUSTER_IP and bool(spec.get("externalIPs")))
 
 
@@ -63,7 +63,10 @@ def is_headless(spec: Unstructured) -> bool:
 
 
 def is_headless_without_selector(spec: Unstructured) -> bool:
-    """Return whether the Service is headless and other components provide its endpoints, with unknown families."""
+    """Return whether the Service is headless without a selector, so that other components provide its endpoints.
+
+    Its families are then unknown.
+    """
     return spec.get("clusterIP") == NONE and not spec.get("selector")
 
 

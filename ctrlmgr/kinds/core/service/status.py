@@ -20,7 +20,7 @@ _IP_MODES = frozenset(("Proxy", "VIP"))
 
 
 def validate_status(service: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate a new status; the spec is the old one's."""
+    """Validate a new status; the spec is the one of the old object."""
     ingress = _ingress(service)
     if ingress and service["spec"].get("type") != LOAD_BALANCER:
         return [forbidden(_INGRESS, "may only be used when `spec.type` is 'LoadBalancer'")]

@@ -3,8 +3,8 @@
 Guarantees: responses are those of Kubernetes 1.36, including dry runs. The claims on addresses and ports are made in
 the append that stores the Service and released in the append that removes it.
 
-`defaults` sets the defaults, `families` and `allocation` allocate, `validation`, `address_validation` and `status`
-validate, and `warnings` warns.
+Other modules do the work: `defaults` sets the defaults, `families` and `service_allocation` allocate, `validation`,
+`address_validation` and `status` validate, and `warnings` warns.
 
 Source: Kubernetes `pkg/registry/core/service`.
 """
@@ -48,16 +48,16 @@ class _Selectable(msgspec.Struct):
 
 
 class ServiceStrategy(Strategy):
-    """The strategy of Services, with the ranges to allocate from."""
+    """The strategy of Services, with the ranges from which values are allocated."""
 
     allow_create_on_update = True
     returns_deleted = True
-    revalidates = 0  # names and labels that were valid once are not validated again
+    revalidates = 0  # names and labels that were valid when the object was created are not validated again
     name_check = staticmethod(label_name)
     fields = ("spec.clusterIP", "spec.type")
 
     def __init__(self, ranges: Ranges = DEFAULT_RANGES) -> None:
-        """Use these ranges of addresses and node ports."""
+        """Create the strategy with these ranges of addresses and node ports."""
         self.allocator = Allocator(ranges)
 
     def default(self, obj: Unstructured) -> None:
@@ -78,7 +78,7 @@ class ServiceStrategy(Strategy):
         allocate_for_update(ctx, new, old, self.allocator)
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Clear the fields for the old type only, including the load balancer's status."""
+        """Clear fields that only the old type has, including the load balancer's status."""
         if ctx.subresource:
             return
         drop_foreign_fields(new["spec"], old["spec"])
@@ -87,7 +87,7 @@ class ServiceStrategy(Strategy):
             new["status"] = {**new["status"], "loadBalancer": {}}
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the change and the object; old values may stay."""
+        """Validate the change and the object; invalid values that the old object contained may stay."""
         if ctx.subresource:
             return []
         changes = [] if ctx.old is None else validate_change(obj["spec"], ctx.old["spec"])
@@ -98,7 +98,7 @@ class ServiceStrategy(Strategy):
         return validate_status(new, old) if ctx.subresource else []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Return the warnings for the object or its status."""
+        """Return the warnings for the Service or its status."""
         return status_warnings(obj) if ctx.subresource == "status" else service_warnings(obj)
 
     def conceal(self, obj: Unstructured) -> None:
@@ -106,13 +106,13 @@ class ServiceStrategy(Strategy):
         drop_unused_policy(obj["spec"])
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Release the addresses and ports, and remove the Endpoints, so that a new Service does not inherit them."""
+        """Release the addresses and ports, and delete the Endpoints, so that a new Service does not inherit them."""
         release_all(ctx, obj.to_dict())
         endpoints = ctx.view.get(ENDPOINTS, obj.key)
         if endpoints is not None and not endpoints.metadata.finalizers:
             ctx.companions.append(Proposal(EventType.DELETED, endpoints, endpoints.revision))
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the address and the type."""
+        """Return the clusterIP and the type, for field selectors."""
         spec = obj.view(_Selectable).spec
         return {"spec.clusterIP": spec.cluster_ip, "spec.type": spec.type}

@@ -64,7 +64,7 @@ _BEYOND = frozenset(
         "loadBalancerSourceRanges",
     )
 )
-"""Fields that a Service inside of the cluster does not have."""
+"""Fields that a Service that is reachable only inside the cluster does not have."""
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 _BALANCERS_ONLY = "may only be used when `type` is 'LoadBalancer'"
@@ -93,7 +93,7 @@ def validate_service(service: Unstructured, old: Unstructured | None) -> list[Fi
 def _reachable(
     spec: Unstructured, was: Unstructured, annotations: Unstructured, old_annotations: Unstructured
 ) -> list[FieldError]:
-    """Validate the fields for traffic from outside of the cluster, and other fields that most Services do not have."""
+    """Validate the fields for traffic from outside the cluster, and other fields that most Services do not have."""
     return [
         *_external_addresses(items(spec, "externalIPs"), items(was, "externalIPs")),
         *_known_type(spec.get("type") or ""),
@@ -105,7 +105,7 @@ def _reachable(
 
 
 def validate_change(new: Unstructured, old: Unstructured) -> list[FieldError]:
-    """Validate the changes of a spec, independent of the validity of the result."""
+    """Validate the changes of a spec, regardless of whether the new spec is valid."""
     errors = validate_address_change(new, old) + validate_family_change(new, old)
     both_balance = new.get("type") == old.get("type") == LOAD_BALANCER
     if both_balance and new.get("loadBalancerClass") != old.get("loadBalancerClass"):
@@ -256,7 +256,7 @@ def _again(seen: set[Hashable], value: Hashable) -> bool:
 def _source_ranges(
     spec: Unstructured, was: Unstructured, annotations: Unstructured, old_annotations: Unstructured
 ) -> list[FieldError]:
-    """Validate the field, or else the annotation that it replaced; both may be padded with spaces."""
+    """Validate the field, or else the annotation that the field replaced; values may be padded with spaces."""
     ranges, annotation = items(spec, "loadBalancerSourceRanges"), annotations.get(SOURCE_RANGES, "")
     if not ranges and SOURCE_RANGES not in annotations:
         return []

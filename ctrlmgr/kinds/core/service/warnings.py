@@ -1,4 +1,4 @@
-"""Warnings about allowed Services: fields without effect, and deprecated fields (`pkg/api/service/warnings.go`)."""
+"""Warnings about valid Services with fields that are deprecated or have no effect (`pkg/api/service/warnings.go`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _spelling(spec: Unstructured, field: str) -> list[str]:
     return told(
         each
         for index, text in enumerate(items(spec, field))
-        if text != canonical_ip(text)  # rarely true, because allocated addresses are canonical
+        if text != canonical_ip(text)  # this is rarely true, because allocated addresses are canonical
         for each in ip_warnings(_SPEC.child(field).at(index), text)
     )
 

@@ -1,1 +1,1 @@
-"""The volumes of pods: sources, defaults, mounts, and overlapping files."""
+"""The volumes of pods: sources, defaults, mounts, and overlapping file paths."""

@@ -1,4 +1,4 @@
-"""The defaults of volumes, and the volume for the token of a pod's service account.
+"""The defaults of volumes, and the volume that contains the token of a pod's service account.
 
 Guarantees: the defaults are set in place, and setting them twice has no further effect.
 
@@ -15,12 +15,12 @@ from ctrlmgr.kinds.core.pod.image_name import pull_policy
 
 FILE_MODE = 0o644
 TOKEN_VOLUME: Final = "kube-api-access-"
-"""The name prefix of the volume for a service account's token."""
+"""The name prefix of the volume that contains a service account's token."""
 _ABSENT: tuple[Any, ...] = (None, "")
 
 
 def default_volume(volume: dict[str, Any]) -> None:
-    """Set the defaults of one volume; a volume without a source becomes an empty directory."""
+    """Set the defaults of one volume; a volume without a source becomes an emptyDir volume."""
     found = False
     for field, source in volume.items():
         if field != "name" and source is not None:
@@ -99,7 +99,7 @@ _DEFAULTS: dict[str, Callable[[dict[str, Any]], None]] = {
     "azureDisk": _fill({"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}),
     "scaleIO": _fill({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
 }
-"""The defaults by volume source; persistent volumes share some of these sources."""
+"""The functions that set defaults, by volume source; PersistentVolumes share some of these sources."""
 
 
 def default_volume_source(spec: dict[str, Any]) -> None:
@@ -110,11 +110,11 @@ def default_volume_source(spec: dict[str, Any]) -> None:
 
 
 def token_source() -> dict[str, Any]:
-    """Return the projected source of the volume for a service account's token."""
+    """Return the source of the volume with a service account's token (a projected volume)."""
     field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     return {
         "sources": [
-            # TokenRequests recognize by these seconds that the pod did not request the token itself.
+            # This number of seconds tells the TokenRequest API that the pod did not request the token itself.
             {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
@@ -124,4 +124,4 @@ def token_source() -> dict[str, Any]:
 
 
 TOKEN_SOURCE: Final = token_source()
-"""A constant to compare with: it is valid, so it is not validated again for every pod."""
+"""The source as a constant. A pod's volume that equals this constant is valid, so it is not validated again."""

@@ -1,4 +1,4 @@
-"""The mounts and devices of volumes in containers.
+"""Validates the volume mounts and volume devices of containers.
 
 Source: Kubernetes `pkg/apis/core/validation/validation.go`, `ValidateVolumeMounts` and `ValidateVolumeDevices`.
 """

@@ -1,4 +1,4 @@
-"""Warns about overlapping paths of a volume's files, from several keys or sources.
+"""Warns about files of one volume whose paths overlap, because several keys or sources define them.
 
 Source: Kubernetes `pkg/api/pod/warnings.go`, `warningsForOverlappingVirtualPaths`.
 """
@@ -14,7 +14,7 @@ from ctrlmgr.golang.go_text import quote
 class _File(NamedTuple):
     path: str
     source: str = ""
-    """The source of the file, if the volume has several."""
+    """The source of the file, if the volume has several sources."""
 
     @property
     def shown(self) -> str:
@@ -58,7 +58,7 @@ def _overlaps(volume: str, described: str, files: Iterable[_File]) -> Iterator[s
 
 
 def _ancestors(path: str) -> list[str]:
-    """Return `a`, `a/b` and `a/b/c` for `a/b/c`."""
+    """Return `a`, `a/b` and `a/b/c` for the path `a/b/c`."""
     parts = path.split("/")
     return ["/".join(parts[: count + 1]) for count in range(len(parts))]
 
@@ -68,7 +68,7 @@ def _items(source: Mapping[str, Any], described: str = "") -> list[_File]:
 
 
 def _projected(source: Mapping[str, Any]) -> list[_File]:
-    """Return the files of one projection; if it has several sources, those of the first."""
+    """Return the files of one projection; if the projection has several sources, the files of the first source."""
     for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
         if (source.get(field) or {}).get("items"):
             return _items(source[field], f"{kind} {quote(source[field].get('name') or '')}")

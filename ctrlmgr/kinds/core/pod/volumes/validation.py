@@ -40,9 +40,9 @@ _KEY_TYPES = ("ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519", "RSA3072", "RSA4
 def validate_volumes(
     volumes: Sequence[Mapping[str, Any]], pod_name: str, path: Path, *, is_pod: bool
 ) -> tuple[dict[str, Source], list[FieldError]]:
-    """Return the valid volumes by name, and the errors of the others.
+    """Return the valid volumes by name, and the errors of the invalid volumes.
 
-    `pod_name` is empty in templates; the claims of ephemeral volumes have no names there.
+    `pod_name` is empty in templates, because the claims of ephemeral volumes have no names there.
     """
     errors: list[FieldError] = []
     usable: dict[str, Source] = {}
@@ -110,14 +110,14 @@ _POD_SOURCES = {
     "ephemeral": "ephemeral",
     "image": "image",
 }
-"""Sources that only pods have, by their name in "more than one" errors (Kubernetes misspells one of them)."""
+"""Sources that only volumes of pods have, by their name in "more than one" errors; Kubernetes misspells one name."""
 _ORDER = (
     *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi"),
     *("glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc"),
     *("flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume"),
     *("azureDisk", "storageos", "projected", "scaleIO", "csi", "ephemeral", "image"),
 )
-"""All sources in the order of Kubernetes' checks; if there are several, only the first is validated."""
+"""All sources in the order of Kubernetes' checks; if a volume has several, only the first one is validated."""
 
 
 def _validate_files(source: Source, path: Path) -> list[FieldError]:
@@ -171,7 +171,7 @@ def _validate_projection(field: str, source: Source, path: Path, volume_path: Pa
 
 
 def _conflicts(field: str, source: Source, taken: set[str], path: Path) -> list[FieldError]:
-    """Return an error for each file that an earlier projection already contains, and record the others."""
+    """Return an error for each file that an earlier projection already contains, and record the other files."""
     errors: list[FieldError] = []
     if field == "clusterTrustBundle":
         targets = [source.get("path") or ""]
@@ -232,7 +232,7 @@ _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 _SHORTEST_CERTIFICATE = 3600
 _LONGEST_CERTIFICATE = 91 * 86400
 _LONGEST_OF_KUBERNETES = 86400
-"""The maximum lifetime of certificates of Kubernetes' own signers, in seconds."""
+"""The maximum lifetime of certificates from Kubernetes' own signers, in seconds."""
 
 
 def _validate_certificate(source: Source, path: Path) -> list[FieldError]:
