@@ -115,6 +115,7 @@ class Backend:
             self._large,
             runtime,
             kubelets,
+            random=random,
         )
 
     def tell_of_rounds(self, around: Round) -> None:

@@ -1,20 +1,18 @@
 """Declares the runtime of simulated containers, and reads the options of requests for running containers.
 
 Guarantees: the answer distinguishes an object that does not exist from one that is unreachable. The error texts are
-those of kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`,
-`pkg/registry/core/service/storage`).
+those of kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ipaddress import ip_address
 from typing import Protocol
 
 import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import ENDPOINTS, Key, Resource
+from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.api_errors import not_found
 from ctrlmgr.engine.kind import GroupVersionKind
@@ -24,6 +22,7 @@ from ctrlmgr.engine.request_options import Query
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.engine.watch_cache.cacher import Index
 from ctrlmgr.errors import ApiError, BadRequest, ServiceUnavailable
+from ctrlmgr.server.routes import ResourcePath
 
 _NODES = Resource("", "nodes")
 _FLAGS = ("stdin", "stdout", "stderr", "tty")
@@ -113,6 +112,9 @@ class Runtime(Protocol):
     def speed(self) -> float:
         """Simulated seconds per real second."""
 
+    def summary(self, node: Object, pods: Sequence[Unstructured]) -> Unstructured:
+        """Return the usage of a node and its pods, as `/stats/summary` of a kubelet."""
+
     def is_simulated(self, node: Object | None) -> bool:
         """Return whether the runtime answers for the pods on a node."""
 
@@ -125,14 +127,6 @@ class _Placed(msgspec.Struct):
     spec: _Spec | None = None
 
 
-class _Status(msgspec.Struct):
-    pod_ip: str = msgspec.field(name="podIP", default="")
-
-
-class _Addressed(msgspec.Struct):
-    status: _Status | None = None
-
-
 def has_no_log(target: Target, part: str, obj: Object) -> bool:
     """Return whether the request is for the log of a pod without a node, which is empty."""
     if part != "log" or target.kind.resource.plural != "pods":
@@ -141,34 +135,14 @@ def has_no_log(target: Target, part: str, obj: Object) -> bool:
     return spec is None or not spec.node_name
 
 
-def unreachable(target: Target, part: str, obj: Object, view: View) -> ApiError:
-    """Return the error for connecting to `obj`; `part` is the subresource."""
-    match target.kind.resource.plural:
-        case "services":
-            # Kubernetes reports a missing Endpoints object as a missing Service
-            if view.get(ENDPOINTS, obj.key) is None:
-                return not_found(target.kind.resource, target.name)
-            return ServiceUnavailable(f'no endpoints available for service "{target.name}"')
-        case "pods":
-            if part == "proxy" and not _is_proxyable(obj):
-                return BadRequest("address not allowed")
-            spec = obj.view(_Placed).spec
-            if spec is None or not spec.node_name:
-                return BadRequest(f"pod {target.name} does not have a host assigned")
-            if view.get(_NODES, Key("", spec.node_name)) is None:
-                return not_found(target.kind.resource, spec.node_name)  # Kubernetes uses the pods resource here as well
-            return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
-    return ServiceUnavailable(f'no kubelet answers for node "{target.name}"')
-
-
-def _is_proxyable(pod: Object) -> bool:
-    """Return whether a pod has an address that a proxy may call (apimachinery `proxyutil.IsProxyableIP`)."""
-    status = pod.view(_Addressed).status
-    try:
-        address = ip_address(status.pod_ip if status is not None else "")
-    except ValueError:
-        return False
-    return not (address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified)
+def unreachable(target: Target, pod: Object, view: View) -> ApiError:
+    """Return the error for connecting to a pod whose node has no kubelet."""
+    spec = pod.view(_Placed).spec
+    if spec is None or not spec.node_name:
+        return BadRequest(f"pod {target.name} does not have a host assigned")
+    if view.get(_NODES, Key("", spec.node_name)) is None:
+        return not_found(target.kind.resource, spec.node_name)  # Kubernetes uses the pods resource here as well
+    return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
 
 
 def node_of(obj: Object, view: View) -> Object | None:
@@ -177,8 +151,11 @@ def node_of(obj: Object, view: View) -> Object | None:
     return view.get(_NODES, Key("", spec.node_name)) if spec is not None and spec.node_name else None
 
 
-def connect_options(gvk: GroupVersionKind, query: Query, rest: str) -> Unstructured:
-    """Return the connect options in a URL's query (such as PodExecOptions), as admission receives them."""
+def connect_options(gvk: GroupVersionKind, query: Query, path: ResourcePath, *, is_folder: bool) -> Unstructured:
+    """Return the connect options in a URL's query (such as PodExecOptions), as admission receives them.
+
+    `is_folder` says that the URL's path ends with a slash.
+    """
     options: Unstructured = {"kind": gvk.kind, "apiVersion": gvk.api_version}
     for name in _FLAGS:
         if query.get(name, [""])[0].lower() in ("true", "1"):
@@ -189,8 +166,9 @@ def connect_options(gvk: GroupVersionKind, query: Query, rest: str) -> Unstructu
         options["command"] = list(query["command"])
     if ports := [int(port) for port in query.get("ports", ()) if port.isdecimal()]:
         options["ports"] = ports
-    if gvk.kind.endswith("ProxyOptions") and rest:
-        options["path"] = f"/{rest.removeprefix('/')}"
+    if gvk.kind.endswith("ProxyOptions"):
+        rest = f"/{path.rest}" if path.rest else ""
+        options.update({"path": f"{rest}/" if is_folder else rest} if rest or is_folder else {})
     return options
 
 

@@ -1,4 +1,4 @@
-"""Answers requests for running containers: through the kubelet of their node, or by the simulation.
+"""Answers requests for running containers and proxies: through the kubelet of their node, or by the simulation.
 
 Guarantees:
 - Pods on simulated nodes are answered by the simulation, all others by the kubelet of their node.
@@ -9,10 +9,10 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.api.resource import PODS
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.pod_log_options import LogOptions, parse_log
@@ -23,6 +23,11 @@ from ctrlmgr.server.container_logs import Logs
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import Request
 
+if TYPE_CHECKING:  # for type checkers only: they are imported at the first request that needs them
+    from ctrlmgr.http.proxying.upstream_address import Upstream
+    from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
+    from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl
+
 
 class Kubelets(Protocol):
     """Passes requests for containers to kubelets."""
@@ -32,6 +37,16 @@ class Kubelets(Protocol):
 
     async def stream(self, request: Request, pod: Object, node: Object, part: str, options: Unstructured) -> None:
         """Answer exec, attach or portforward (`part`) with these connect options."""
+
+    @property
+    def pool(self) -> UpstreamPool:
+        """The connections, also those to other servers."""
+
+    def url(self, node: Object) -> KubeletUrl:
+        """Return the address of a node's kubelet; raises `UnknownError` if the node has none."""
+
+    def upstream(self, url: KubeletUrl) -> Upstream:
+        """Return the kubelet as the server of a request."""
 
     def close(self) -> None:
         """Close all connections to kubelets."""
@@ -47,6 +62,28 @@ class Simulated(Protocol):
         """End all streams."""
 
 
+class Proxy(Protocol):
+    """Passes requests on to nodes, pods and Services."""
+
+    async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:
+        """Answer a request to `obj`, which it names with `name`; `path` is the path for the other server."""
+
+    def close(self) -> None:
+        """End all requests."""
+
+
+class Connection(NamedTuple):
+    """The object that a request connects to."""
+
+    name: str
+    """The name in the path, perhaps with a scheme and a port."""
+    part: str
+    """The subresource."""
+    obj: Object
+    options: Unstructured
+    """The connect options; empty for a log."""
+
+
 Make: TypeAlias = Callable[[], Kubelets]
 """Returns the connections to kubelets; called once, at the first request that needs them."""
 
@@ -54,13 +91,18 @@ Make: TypeAlias = Callable[[], Kubelets]
 class Connector:
     """Answers requests for running containers. Used on the event loop only."""
 
-    def __init__(self, view: View, runtime: Runtime | None, make: Make | None) -> None:
-        """Read nodes from `view`. Answer with `runtime` for simulated nodes, with what `make` returns for others."""
+    def __init__(self, view: View, runtime: Runtime | None, make: Make | None, random: Random) -> None:
+        """Read nodes from `view`. Answer with `runtime` for simulated nodes, with what `make` returns for others.
+
+        `random` chooses endpoints of Services.
+        """
+        self._random = random
         self._view = view
         self._runtime = runtime
         self._make = make
         self._kubelets: Kubelets | None = None
         self._simulated: Simulated | None = None
+        self._proxy: Proxy | None = None
         self._logs = Logs(view)
 
     def close(self) -> None:
@@ -68,15 +110,35 @@ class Connector:
         self._logs.close()
         if self._simulated is not None:
             self._simulated.close()
+        if self._proxy is not None:
+            self._proxy.close()
         if self._kubelets is not None:
             self._kubelets.close()
 
-    async def answer(self, request: Request, target: Target, part: str, obj: Object, options: Unstructured) -> None:
-        """Answer a request for the subresource `part` of `obj`; raises the `ApiError` to answer with."""
-        if target.kind.resource != PODS:
-            raise unreachable(target, part, obj, self._view)
-        with LONG_RUNNING.labels("CONNECT", "", "v1", "pods", part, "resource").track_inprogress():
-            await self._pod(request, target, part, obj, options)
+    async def answer(self, request: Request, target: Target, connection: Connection) -> None:
+        """Answer a request for a running container or a proxy; raises the `ApiError` to answer with."""
+        plural, part, options = target.kind.resource.plural, connection.part, connection.options
+        with LONG_RUNNING.labels("CONNECT", "", "v1", plural, part, "resource").track_inprogress():
+            if part == "proxy":
+                path = str(options.get("path", ""))
+                await self._cluster_proxy().answer(request, target, connection.name, connection.obj, path)
+            else:
+                await self._pod(request, target, part, connection.obj, options)
+
+    def _cluster_proxy(self) -> Proxy:
+        if self._proxy is None:
+            from ctrlmgr.server.proxies.cluster_proxy import ClusterProxy
+            from ctrlmgr.server.proxies.simulated_kubelet import SimulatedKubelet
+
+            pages = SimulatedKubelet(self._view, self._runtime, self._logs)
+            self._proxy = ClusterProxy(self._view, self._runtime, self._made(), pages, self._random)
+        return self._proxy
+
+    def _made(self) -> Kubelets | None:
+        """Return the connections to kubelets; None if there are none."""
+        if self._kubelets is None and self._make is not None:
+            self._kubelets = self._make()
+        return self._kubelets
 
     async def _pod(self, request: Request, target: Target, part: str, pod: Object, options: Unstructured) -> None:
         if has_no_log(target, part, pod):
@@ -90,7 +152,7 @@ class Connector:
         self, request: Request, pod: Object, node: Object | None, part: str, options: Unstructured
     ) -> bool:
         """Answer for a pod on a simulated node, and return True; return False for any other pod."""
-        if self._runtime is None or node is None or part == "proxy" or not self._runtime.is_simulated(node):
+        if self._runtime is None or node is None or not self._runtime.is_simulated(node):
             return False
         if part != "log":
             await self._streams(self._runtime).stream(request, pod, node, part, options)
@@ -110,12 +172,11 @@ class Connector:
     async def _on_kubelet(
         self, request: Request, target: Target, part: str, pod: Object, node: Object | None, options: Unstructured
     ) -> None:
-        if node is None or self._make is None or part == "proxy":
-            raise unreachable(target, part, pod, self._view)
-        if self._kubelets is None:
-            self._kubelets = self._make()
+        kubelets = self._made()
+        if node is None or kubelets is None:
+            raise unreachable(target, pod, self._view)
         if part == "log":
             log_options = parse_log(request.query, pod.name)
-            await self._kubelets.log(request, pod, node, log_options, is_checked=not log_options.skips_verification)
+            await kubelets.log(request, pod, node, log_options, is_checked=not log_options.skips_verification)
         else:
-            await self._kubelets.stream(request, pod, node, part, options)
+            await kubelets.stream(request, pod, node, part, options)

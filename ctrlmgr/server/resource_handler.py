@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from random import Random
 from typing import Any, TypeAlias, TypeVar
 
 from ctrlmgr.api import status_responses
@@ -39,7 +40,7 @@ from ctrlmgr.largebodies import jobs
 from ctrlmgr.server.authn.review_resources import Question, Reviews
 from ctrlmgr.server.authn.token_requests import TOKEN_REQUEST, TokenRequests
 from ctrlmgr.server.connect_subresources import Runtime, connect_options, object_name
-from ctrlmgr.server.container_connector import Connector, Make
+from ctrlmgr.server.container_connector import Connection, Connector, Make
 from ctrlmgr.server.event_loop_driver import Driver
 from ctrlmgr.server.largebodies.large_body_jobs import LargeBodyJobs, Listener
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
@@ -130,14 +131,17 @@ class Api:
         large: LargeBodyJobs,
         runtime: Runtime | None = None,
         kubelets: Make | None = None,
+        *,
+        random: Random,
     ) -> None:
         """Run the operations of `engine` with `driver`, and serve watches with `watches`.
 
         Without `tokens`, token requests are answered with 404. `runtime` answers for simulated nodes, `kubelets` for
-        all others; without both, no node is reachable. `large` runs requests with large bodies in other processes.
+        all others; without both, no node is reachable. `random` chooses endpoints of Services. `large` runs requests
+        with large bodies in other processes.
         """
         self._engine = engine
-        self._connector = Connector(engine.cacher, runtime, kubelets)
+        self._connector = Connector(engine.cacher, runtime, kubelets, random)
         self._driver = driver
         self._watches = watches
         self._presentations = presentations
@@ -297,13 +301,17 @@ class Api:
         options: Unstructured = {}
         if call.target.subresource != "log":  # a log is read, not connected to
             gvk = call.endpoint.shown
-            options = connect_options(gvk, call.request.query, call.path.rest)
+            if call.request.query.get("dryRun"):
+                raise BadRequest("dryRun is not supported")
+            is_folder = call.request.location.path.endswith("/")
+            options = connect_options(gvk, call.request.query, call.path, is_folder=is_folder)
             told = await self._admit(call, Verb.CONNECT, options, gvk)
             # sent whether the connection succeeds or not
             call.request.headers = (*call.request.headers, *warnings(told))
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
-        await self._connector.answer(call.request, target, call.target.subresource, obj, options)
+        connection = Connection(call.path.name, call.target.subresource, obj, options)
+        await self._connector.answer(call.request, target, connection)
 
     async def _admit(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import socket
@@ -109,3 +110,30 @@ def test_an_undeclared_port_is_refused(kubectl: Kubectl) -> None:
 def test_attach_follows_the_log(kubectl: Kubectl) -> None:
     out = kubectl("run ticks --image busybox --restart Never -i --rm -- sh -c 'sleep 3; echo one; sleep 1; echo two'")
     assert "two\n" in out
+
+
+def test_proxies_reach_simulated_pods(kubectl: Kubectl, namespace: str) -> None:
+    base = f"/api/v1/namespaces/{namespace}"
+    assert kubectl(f"get --raw {base}/pods/web/proxy/") == "web\n"
+    assert kubectl(f"get --raw {base}/pods/web:80/proxy/any/path?q=1") == "web\n"
+    assert "connect: connection refused" in kubectl.fails(f"get --raw {base}/pods/web:81/proxy/")
+    kubectl("expose pod web --name front --port 8080 --target-port 80")
+    kubectl("wait endpoints front --for jsonpath={.subsets[0].addresses[0].ip} --timeout 20s")
+    assert kubectl(f"get --raw {base}/services/front:8080/proxy/") == "web\n"
+
+
+def test_the_proxy_of_a_simulated_node_shows_its_kubelet(kubectl: Kubectl, namespace: str) -> None:
+    node = kubectl("get nodes -o name").split()[0].removeprefix("node/")
+    base = f"/api/v1/nodes/{node}/proxy"
+    assert kubectl(f"get --raw {base}/healthz") == "ok"
+    pods = json.loads(kubectl(f"get --raw {base}/pods"))
+    assert (namespace, "web") in [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in pods["items"]]
+    summary = json.loads(kubectl(f"get --raw {base}/stats/summary"))
+    assert summary["node"]["nodeName"] == node
+    [web] = [each for each in summary["pods"] if each["podRef"]["namespace"] == namespace]
+    assert web["memory"]["workingSetBytes"] == web["containers"][0]["memory"]["workingSetBytes"] > 0
+    assert "kubelet_running_pods " in kubectl(f"get --raw {base}/metrics")
+    assert json.loads(kubectl(f"get --raw {base}/configz"))["kubeletconfig"]["maxPods"] == 110
+    assert "could not find" in kubectl.fails(f"get --raw {base}/nonsense")
+    log = kubectl("logs web")
+    assert kubectl(f"get --raw {base}/containerLogs/{namespace}/web/web") == log

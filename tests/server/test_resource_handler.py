@@ -263,7 +263,10 @@ def test_reviews_are_answered(site: Site) -> None:
     ("path", "code", "message"),
     [
         ("services/web/proxy", 404, 'services "web" not found'),
-        ("services/https:web:443/proxy/a/b", 404, 'services "web" not found'),
+        ("services/https:web:80/proxy/a/b", 404, 'services "web" not found'),
+        ("services/https:web:443/proxy/a/b", 503, 'no service port 443 found for service "web"'),
+        ("services/ftp:web:80/proxy", 400, 'invalid service request "ftp:web:80"'),
+        ("services/web/proxy?dryRun=All", 400, "dryRun is not supported"),
         ("services/told/proxy", 503, 'no endpoints available for service "told"'),
         ("services/other/proxy", 404, 'services "other" not found'),
         ("pods/unplaced/proxy", 400, "address not allowed"),

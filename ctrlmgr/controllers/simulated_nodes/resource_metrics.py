@@ -1,4 +1,4 @@
-"""Computes the usage of pods and nodes as `metrics.k8s.io` reports it: PodMetrics and NodeMetrics.
+"""Computes the usage of pods and nodes: PodMetrics and NodeMetrics of `metrics.k8s.io`, and the summary of a kubelet.
 
 Guarantees: only containers that run are reported, and only pods with such a container. A node's usage is the sum of its
 pods' usage and of the usage of the programs that a real node runs in addition.
@@ -9,7 +9,7 @@ in Ki.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ctrlmgr.api.unstructured import Unstructured
@@ -46,6 +46,39 @@ def node_metrics(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], rul
     meta = node["metadata"]
     named = {"name": meta["name"], "labels": meta.get("labels") or {}}
     return {**_head("NodeMetrics", named, now), "usage": _written(total)}
+
+
+def stats_summary(node: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], rules: Rules, now: int) -> Unstructured:
+    """Return a node's `/stats/summary` at `now` (microseconds): CPU in nanocores, memory in bytes."""
+    usages = {_key(pod): _used(pod, rules, now) for pod in pods}
+    time = format_time_seconds(now)
+    every = [usage for used in usages.values() for usage in used.values()]
+    return {
+        "node": {"nodeName": node["metadata"]["name"], **_stats([_OF_NODE, *every], time)},
+        "pods": [
+            {
+                "podRef": {"name": name, "namespace": namespace, "uid": uid},
+                "containers": [{"name": each, **_stats([usage], time)} for each, usage in used.items()],
+                **_stats(list(used.values()), time),
+            }
+            for (namespace, name, uid), used in usages.items()
+            if used
+        ],
+    }
+
+
+def _key(pod: Mapping[str, Any]) -> tuple[str, str, str]:
+    meta = pod["metadata"]
+    return meta["namespace"], meta["name"], meta.get("uid", "")
+
+
+def _stats(usages: Sequence[Mapping[str, int]], time: str) -> Unstructured:
+    """Return the sum of usages as a kubelet reports it."""
+    cpu, memory = (sum(usage[resource] for usage in usages) for resource in ("cpu", "memory"))
+    return {
+        "cpu": {"time": time, "usageNanoCores": cpu},
+        "memory": {"time": time, "workingSetBytes": memory // _BILLION},
+    }
 
 
 def _used(pod: Mapping[str, Any], rules: Rules, now: int) -> dict[str, Mapping[str, int]]:

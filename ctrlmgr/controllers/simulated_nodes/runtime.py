@@ -11,10 +11,12 @@ from math import inf
 from typing import NamedTuple
 
 from ctrlmgr.api.object import Object
+from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import Clock, format_time
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.controllers.simulated_nodes.cluster_services import Services
 from ctrlmgr.controllers.simulated_nodes.controller import is_marked
+from ctrlmgr.controllers.simulated_nodes.resource_metrics import stats_summary
 from ctrlmgr.controllers.simulated_nodes.simulated_exec import Executions
 from ctrlmgr.controllers.simulated_nodes.simulated_time import PodTime, asked_of, ips_of, taken_at
 from ctrlmgr.engine.pod_log_options import LogOptions
@@ -141,6 +143,10 @@ class SimulatedRuntime:
         if node is None or not is_marked(node):
             return None
         return Reading(pod, node, options, self, self._clock)
+
+    def summary(self, node: Object, pods: Sequence[Unstructured]) -> Unstructured:
+        """Return the usage of a node and its pods, as `/stats/summary` of a kubelet."""
+        return stats_summary(node.to_dict(), pods, self.rules, self._clock.now())
 
     def is_simulated(self, node: Object | None) -> bool:
         """Return whether a node is simulated."""

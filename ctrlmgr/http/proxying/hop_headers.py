@@ -6,9 +6,10 @@ Rules: Go's `net/http/httputil` (`ReverseProxy`), and apimachinery `pkg/util/pro
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from ctrlmgr.http.framing import Header
 
@@ -26,7 +27,20 @@ _HOP: Final = frozenset(
     }
 )
 """Headers that are about one connection (`hopHeaders`)."""
+_CORS: Final = frozenset(
+    b"access-control-allow-" + each for each in (b"credentials", b"headers", b"methods", b"origin")
+)
+"""Headers of an answer that let scripts of other sites read it. They would hold for this server as a whole."""
+_IN_PATHS: Final = "/$&+,:;=@-_.~"
+"""Characters that Go escapes in no path."""
+_VALID: Final = re.compile(r"(?:[A-Za-z0-9$&+,/:;=@\-_.~!'()*\[\]]|%[0-9A-Fa-f]{2})*")
+"""Paths that Go keeps as they are (`validEncoded`)."""
 _FORWARDED: Final = frozenset({b"x-forwarded-uri", b"x-forwarded-host", b"x-forwarded-proto"})
+
+
+def escaped(path: str) -> str:
+    """Return a path with escapes, as Go's `URL.EscapedPath` writes it."""
+    return quote(path, safe=_IN_PATHS)
 
 
 def is_upgrade(headers: Iterable[Header]) -> bool:
@@ -72,25 +86,32 @@ class Outside(NamedTuple):
         more = ((b"x-forwarded-host", self.host), (b"x-forwarded-proto", self.scheme))
         return kept + [(name, value.encode()) for name, value in more if value]
 
-    def rewritten(self, location: str, inside: str, asked: str) -> str:
-        """Return a Location header as clients can use it.
+    def rewritten(self, link: str, inside: str, asked: str) -> str:
+        """Return a link of the other server as clients can use it.
 
         `inside` is the other server's host and port, `asked` the Host header that it received.
         """
         try:
-            url = urlsplit(location)
+            url = urlsplit(link)
         except ValueError:
-            return location
+            return link
+        kept = url.path if _VALID.fullmatch(url.path) else escaped(unquote(url.path))
         is_other = url.netloc not in ("", inside, asked)
         if is_other or not url.path.startswith("/"):
-            return location
+            return link if kept == url.path else url._replace(path=kept).geturl()
         if not (url.netloc == asked and not self.scheme and not self.host):
             url = url._replace(scheme=self.scheme, netloc=self.host)
-        if url.path.startswith(self.prefix):
-            return url.geturl()
-        path = posixpath.normpath(f"{self.prefix}/{url.path}")
-        path += "/" if url.path.endswith("/") and not path.endswith("/") else ""
-        return url._replace(path=path).geturl()
+        path = unquote(url.path)
+        if path.startswith(self.prefix):
+            return url._replace(path=kept).geturl()
+        joined = posixpath.normpath(f"{self.prefix}/{path}")
+        joined += "/" if path.endswith("/") and not joined.endswith("/") else ""
+        return url._replace(path=escaped(joined)).geturl()
+
+
+def without_cors(headers: Iterable[Header]) -> list[Header]:
+    """Return the headers of an answer without those that let scripts of other sites read it."""
+    return [header for header in headers if header[0] not in _CORS]
 
 
 def with_location(headers: Sequence[Header], outside: Outside, inside: str, asked: str) -> list[Header]:

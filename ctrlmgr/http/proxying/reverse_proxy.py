@@ -6,6 +6,7 @@ Guarantees:
 - A client that disconnects ends the request to the other server. A server that fails before its answer raises
   `UpstreamFailed`; one that fails within its answer ends the client's answer visibly incomplete.
 - A request without a body whose reused connection turns out to be closed is sent once more.
+- Links in HTML and in Location that lead to the other server lead to this one instead.
 - An upgrade is passed on if the client's connection supports it. Then both sides exchange bytes until one closes.
 
 Rules: apimachinery `pkg/util/proxy/upgradeaware.go`, Go's `net/http/httputil` (`ReverseProxy`).
@@ -18,7 +19,15 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ctrlmgr.http.framing import LAST_CHUNK, Header, chunk
-from ctrlmgr.http.proxying.hop_headers import Outside, forwarded_for, is_upgrade, with_location, without_hops
+from ctrlmgr.http.proxying.hop_headers import (
+    Outside,
+    forwarded_for,
+    is_upgrade,
+    with_location,
+    without_cors,
+    without_hops,
+)
+from ctrlmgr.http.proxying.html_body import HtmlBody, is_rewritable
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, UpstreamRefused, UpstreamTimeout
 from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
@@ -155,11 +164,22 @@ class _Request:
         if self._passing.refuses_redirects and _redirects(head):
             await _whole(self._client, 502, _REDIRECTED.encode())
             return
-        self.stream = await self._client.begin_stream(head.code, _passed_back(head.headers, self._passing))
+        body = self._rewritten(head)
+        headers = _passed_back(head.headers, self._passing)
+        if body is not None:
+            headers = [header for header in headers if header[0] != b"content-length"]
+        self.stream = await self._client.begin_stream(head.code, headers)
         try:
-            await copy_body(connection, self.stream)
+            await copy_body(connection, self.stream, body)
         except UpstreamFailed:
             self.stream.abort()
+
+    def _rewritten(self, head: ResponseHead) -> HtmlBody | None:
+        """Return the body with rewritten links if it is HTML, else None."""
+        if self._client.method == "HEAD" or not is_rewritable(head.code, head.headers):
+            return None
+        outside, inside, asked = self._passing.outside, _inside(self._passing), self._passing.host
+        return HtmlBody(head.headers, lambda link: outside.rewritten(link, inside, asked))
 
     def close(self) -> None:
         """Keep the connection for another request if it can be reused, else close it."""
@@ -209,10 +229,13 @@ async def _send_body(client: Downstream, connection: UpstreamConnection) -> None
         raise
 
 
-async def copy_body(connection: UpstreamConnection, stream: Stream) -> None:
-    """Send the rest of an answer to the client; raises `UpstreamFailed` if it ends early."""
+async def copy_body(connection: UpstreamConnection, stream: Stream, html: HtmlBody | None = None) -> None:
+    """Send the rest of an answer to the client, with rewritten links if it is `html`; raises `UpstreamFailed`."""
     while piece := await connection.piece():
-        await stream.send_all((piece[at : at + ONE_WRITE] for at in range(0, len(piece), ONE_WRITE)), PATIENCE)
+        for part in (piece,) if html is None else html.feed(piece):
+            await stream.send_all((part[at : at + ONE_WRITE] for at in range(0, len(part), ONE_WRITE)), PATIENCE)
+    if html is not None:
+        stream.send(html.end())
     stream.end()
 
 
@@ -264,9 +287,14 @@ def _encoded(passing: Passing, client: Downstream, headers: Iterable[Header]) ->
 
 def _passed_back(headers: Sequence[Header], passing: Passing) -> list[Header]:
     """Return the headers of an answer that the client receives."""
-    inside = f"{passing.upstream.host}:{passing.upstream.port}"
-    kept = [header for header in without_hops(headers) if header[0] not in _OWN]
-    return with_location(kept, passing.outside, inside, passing.host)
+    kept = [header for header in without_cors(without_hops(headers)) if header[0] not in _OWN]
+    return with_location(kept, passing.outside, _inside(passing), passing.host)
+
+
+def _inside(passing: Passing) -> str:
+    """Return the other server's host and port, as its own links name them."""
+    host, port = passing.upstream.host, passing.upstream.port
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _redirects(head: ResponseHead) -> bool:

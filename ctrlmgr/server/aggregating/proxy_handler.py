@@ -16,13 +16,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.engine.calls.endpoint import Unresolved
 from ctrlmgr.engine.calls.remote_services import RemoteService
 from ctrlmgr.errors import RequestTimeout, StatusDetails
-from ctrlmgr.http.proxying.hop_headers import Outside, is_upgrade
+from ctrlmgr.http.proxying.hop_headers import Outside, escaped, is_upgrade
 from ctrlmgr.http.proxying.reverse_proxy import Passing, pass_on
 from ctrlmgr.http.proxying.upstream_address import (
     Upstream,
@@ -49,8 +49,6 @@ DISCOVERY_TIMEOUT: Final = 5.0
 """Seconds for the discovery document of a version (`aggregatedDiscoveryTimeout`)."""
 _DISCOVERY: Final = 3
 """Segments in the path of such a document."""
-_IN_PATHS: Final = "/$&+,:;=@-_.~"
-"""Characters that Go's `URL.EscapedPath` keeps in a path."""
 _UNAVAILABLE: Final = "service unavailable\n"
 
 
@@ -134,7 +132,7 @@ class Aggregator:
         return Passing(
             upstream,
             host,
-            quote(request.location.path, safe=_IN_PATHS),
+            escaped(request.location.path),
             urlencode([(name, value) for name in sorted(request.query) for value in request.query[name]]),
             (*headers, (b"audit-id", request.id)),
             Outside("https", host),

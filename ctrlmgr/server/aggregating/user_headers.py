@@ -1,6 +1,6 @@
-"""The headers with which a front proxy names the user of a request.
+"""The headers of a client that are passed on, and those with which a front proxy names the user of a request.
 
-Guarantees: a client cannot set them; credentials and impersonation of the client are not passed on.
+Guarantees: a client cannot set the latter. Credentials and impersonation of the client are not passed on.
 
 Source: client-go `transport/round_trippers.go` (`SetAuthProxyHeaders`), apiserver `pkg/endpoints/filters`.
 """
@@ -25,6 +25,12 @@ _TOKEN: Final = frozenset(b"!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzAB
 
 def passed_headers(headers: Iterable[Header], user: User) -> Iterator[Header]:
     """Yield the client's headers that are passed on, and those that name its user."""
+    yield from without_credentials(headers)
+    yield from user_headers(user)
+
+
+def without_credentials(headers: Iterable[Header]) -> Iterator[Header]:
+    """Yield the client's headers that any server may receive."""
     for name, value in headers:
         if name == _PROTOCOLS:
             value = _without_token(value)
@@ -32,7 +38,6 @@ def passed_headers(headers: Iterable[Header], user: User) -> Iterator[Header]:
                 continue
         if name not in _DROPPED and not name.startswith(_PREFIXES):
             yield name, value
-    yield from user_headers(user)
 
 
 def user_headers(user: User) -> Iterator[Header]:

@@ -106,6 +106,11 @@ def _names(containers: Iterable[_Container] | None) -> Iterator[str]:
     return (each.name for each in containers or ())
 
 
+def node_url(node: Object, types: Sequence[str], port: int) -> KubeletUrl:
+    """Return the address of a node's kubelet; raises `UnknownError` for a node without an address."""
+    return _url(node, "", (), types, port)
+
+
 def log_url(pod: Object, node: Object, options: LogOptions, types: Sequence[str], port: int) -> KubeletUrl:
     """Return the URL of a container's log; raises `BadRequest`, and `UnknownError` for a node without an address."""
     container = container_of(pod, options.container)

@@ -32,7 +32,7 @@ from ctrlmgr.server.go_http_errors import failure_words
 from ctrlmgr.server.kubelets.channels import SPDY_PROTOCOLS, V5, SpdyChannels, WebSocketChannels, wanted_channels
 from ctrlmgr.server.kubelets.kubelet_credentials import Credentials, Issue
 from ctrlmgr.server.kubelets.kubelet_refusals import refused_by_kubelet
-from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl, log_url, stream_url
+from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl, log_url, node_url, stream_url
 from ctrlmgr.server.kubelets.shares import TunnelShares
 from ctrlmgr.server.kubelets.translation import Translation
 from ctrlmgr.server.presenting.responses import NO_CACHE, Response
@@ -79,6 +79,10 @@ class KubeletProxy:
             tunnel.abort()
         if self._pool is not None:
             self._pool.close()
+
+    def url(self, node: Object) -> KubeletUrl:
+        """Return the address of a node's kubelet; raises `UnknownError` if the node has none."""
+        return node_url(node, self._settings.preferred_address_types, self._settings.port)
 
     def upstream(self, url: KubeletUrl, *, is_checked: bool = True) -> Upstream:
         """Return the kubelet of a URL; `is_checked` says whether its certificate is verified."""

@@ -18,6 +18,11 @@ _LONGEST: Final = 64 * 1024
 """Maximum size of a request's head in bytes."""
 
 
+def answer_of(pod: Object) -> bytes:
+    """Return what a port of a simulated pod answers: its host name."""
+    return f"{pod.name}\n".encode()
+
+
 class SimulatedPorts:
     """The forwarded connections of one client. Used on the event loop only."""
 
@@ -58,7 +63,7 @@ class SimulatedPorts:
             stream.abort()
             return
         errors.finish()
-        stream.attach(_Answering(stream, self._pod.name))
+        stream.attach(_Answering(stream, answer_of(self._pod)))
 
     def _ended(self) -> None:
         if not self.over.done():
@@ -68,9 +73,9 @@ class SimulatedPorts:
 class _Answering(Receiver):
     """Answers the HTTP requests of one forwarded connection."""
 
-    def __init__(self, stream: SpdyStream, host: str) -> None:
+    def __init__(self, stream: SpdyStream, body: bytes) -> None:
         self._stream = stream
-        self._body = f"{host}\n".encode()
+        self._body = body
         self._held = b""
 
     def receive(self, data: bytes) -> None:

@@ -43,11 +43,13 @@ class SmallKubelet:
         self.asked: list[str] = []
         """The targets of all requests."""
         self.headers: list[dict[bytes, bytes]] = []
+        self.certificates: list[bool] = []
+        """Whether each client had a certificate."""
         self.refuses: tuple[int, bytes] | None = None
         """The code and text with which all requests are refused."""
         self.commands = 0
         """The number of commands that run."""
-        self._server = HttpServer(self, ("127.0.0.1", 0), clock=SystemClock(), tls=_context(pki, folder))
+        self._server = HttpServer(self, ("0.0.0.0", 0), clock=SystemClock(), tls=_context(pki, folder))
         self._stop = threading.Event()
         self.port = self._server.port
 
@@ -72,6 +74,7 @@ class SmallKubelet:
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""
         query = parse_qs(exchange.query.decode(), keep_blank_values=True)
+        self.certificates.append(bool(exchange.certificates))
         self.asked.append(f"{exchange.method} {exchange.path.decode()}?{exchange.query.decode()}")
         self.headers.append(dict(exchange.headers))
         if self.refuses is not None:
@@ -82,6 +85,10 @@ class SmallKubelet:
                 await self._log(exchange, query)
             case ["", "exec", _, _, _]:
                 await self._exec(exchange, query)
+            case ["", "healthz"]:
+                exchange.answer(200, [(b"content-type", b"text/plain")], b"ok")
+            case ["", "logs", ""]:
+                exchange.answer(200, [(b"content-type", b"text/html")], b'<pre><a href="/logs/a.log">a.log</a></pre>')
             case ["", "portForward", _, _]:
                 PortForward(exchange.switch(spdy_answer("portforward.k8s.io")))
             case _:

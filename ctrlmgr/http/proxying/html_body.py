@@ -1,0 +1,68 @@
+"""Rewrites the links in an HTML body, which may be compressed.
+
+Guarantees: the body is decoded in parts of at most `_PART` bytes, so a small body that expands to a large one needs
+little memory. A body in an unknown encoding is not changed.
+
+Rules: apimachinery `pkg/util/proxy/transport.go` (`rewriteResponse`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from ctrlmgr.http.framing import Header
+from ctrlmgr.http.proxying.html_links import LinkRewriter
+from ctrlmgr.http.proxying.upstream_address import UpstreamMalformed
+
+_ENCODINGS: Final = {b"gzip": 31, b"deflate": -15}
+"""The window of each encoding, as zlib names it; Go reads `deflate` without a zlib header."""
+_PART: Final = 64 * 1024
+_BODILESS: Final = frozenset({204, 304})
+
+
+def is_rewritable(code: int, headers: Sequence[Header]) -> bool:
+    """Return whether an answer has links that can be rewritten: HTML, not a redirect, in a known encoding."""
+    kind = _header(headers, b"content-type").partition(b";")[0].strip()
+    is_known = _header(headers, b"content-encoding") in (b"", *_ENCODINGS)
+    return kind == b"text/html" and is_known and code not in _BODILESS and not _header(headers, b"location")
+
+
+def _header(headers: Sequence[Header], name: bytes) -> bytes:
+    return next((value for key, value in headers if key == name), b"")
+
+
+class HtmlBody:
+    """The body of one answer."""
+
+    def __init__(self, headers: Sequence[Header], rewrite: Callable[[str], str]) -> None:
+        """Replace each URL in the body with the one that `rewrite` returns; `headers` say how it is compressed."""
+        window = _ENCODINGS.get(_header(headers, b"content-encoding"))
+        self._links = LinkRewriter(rewrite)
+        self._decoder = None if window is None else zlib.decompressobj(window)
+        self._encoder = None if window is None else zlib.compressobj(wbits=window)
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Yield the next parts of the body, given more of it; raises `UpstreamMalformed`."""
+        if self._decoder is None:
+            yield self._links.feed(piece)
+            return
+        while piece:
+            try:
+                decoded = self._decoder.decompress(piece, _PART)
+            except zlib.error as error:
+                raise UpstreamMalformed(str(error)) from error
+            piece = self._decoder.unconsumed_tail
+            yield self._encoded(self._links.feed(decoded))
+
+    def end(self) -> bytes:
+        """Return the rest of the body; raises `UpstreamMalformed` if it is incomplete."""
+        if self._decoder is None or self._encoder is None:
+            return self._links.end()
+        if not self._decoder.eof:
+            raise UpstreamMalformed("unexpected EOF")
+        return self._encoded(self._links.end()) + self._encoder.flush()
+
+    def _encoded(self, data: bytes) -> bytes:
+        return data if self._encoder is None else self._encoder.compress(data)

@@ -1,0 +1,234 @@
+"""Answers requests to `proxy` of nodes, pods and Services by passing them on.
+
+Guarantees:
+- The other server never receives the client's credentials. Kubelets receive this server's client certificate.
+- A server that is not reached is a 503 that says why. Links and redirects lead through the proxy again.
+- Requests for simulated nodes, and for pods on them, are answered by the simulation.
+- All requests end when the server stops.
+
+Rules: apimachinery `pkg/util/proxy/upgradeaware.go`, `pkg/registry/core/node/strategy.go` (`ResourceLocation`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from functools import cached_property
+from ipaddress import ip_address
+from random import Random
+from typing import Final, Protocol
+
+from ctrlmgr.api.object import Object
+from ctrlmgr.api.resource import NODES, PODS
+from ctrlmgr.engine.operations import Target
+from ctrlmgr.engine.strategy import View
+from ctrlmgr.errors import BadRequest, ServiceUnavailable, UnknownError
+from ctrlmgr.http.proxying.hop_headers import Outside, escaped, is_upgrade
+from ctrlmgr.http.proxying.reverse_proxy import Passing, pass_on
+from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, UpstreamUnreachable
+from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
+from ctrlmgr.http.response_stream import Disconnected
+from ctrlmgr.server.aggregating.user_headers import without_credentials
+from ctrlmgr.server.connect_subresources import Runtime, node_of
+from ctrlmgr.server.go_http_errors import failure_words
+from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl
+from ctrlmgr.server.kubelets.shares import TunnelShares
+from ctrlmgr.server.kubelets.simulated_ports import answer_of
+from ctrlmgr.server.presenting.responses import TEXT_TYPE, Response
+from ctrlmgr.server.proxied_request import ProxiedRequest
+from ctrlmgr.server.proxies.proxy_backends import (
+    NOT_ALLOWED,
+    Backend,
+    ProxyName,
+    backend_of_pod,
+    backend_of_service,
+    is_proxyable,
+)
+from ctrlmgr.server.proxies.simulated_kubelet import SimulatedKubelet
+from ctrlmgr.server.request import Request
+from ctrlmgr.settings.kubeconfig import trusting
+
+_KINDS: Final = {"nodes": "node", "pods": "pod", "services": "service"}
+_LARGEST: Final = 65535
+
+
+class KubeletServers(Protocol):
+    """The connections to kubelets."""
+
+    @property
+    def pool(self) -> UpstreamPool:
+        """The connections, also those to other servers."""
+
+    def url(self, node: Object) -> KubeletUrl:
+        """Return the address of a node's kubelet; raises `UnknownError` if the node has none."""
+
+    def upstream(self, url: KubeletUrl) -> Upstream:
+        """Return the kubelet as the server of a request."""
+
+
+class ClusterProxy:
+    """Passes requests on to nodes, pods and Services. Used on the event loop only."""
+
+    def __init__(
+        self,
+        view: View,
+        runtime: Runtime | None,
+        kubelets: KubeletServers | None,
+        pages: SimulatedKubelet,
+        random: Random,
+    ) -> None:
+        """Connect with `kubelets`; None: to no server. `runtime` and `pages` answer for simulated nodes."""
+        self._view = view
+        self._runtime = runtime
+        self._kubelets = kubelets
+        self._pages = pages
+        self._random = random
+        self._shares = TunnelShares()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closing = False
+
+    def close(self) -> None:
+        """End all requests. Those that start later end immediately."""
+        self._is_closing = True
+        for task in self._tasks:
+            task.cancel()
+
+    async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:
+        """Answer a request to `obj`, which it names with `name`; `path` is the path for the other server.
+
+        Raises `ApiError`, and `Disconnected` if the client disconnects.
+        """
+        resource = target.kind.resource
+        wanted = ProxyName.of(name, _KINDS[resource.plural])
+        if resource == NODES:
+            await self._answer_node(request, obj, wanted, path)
+        else:
+            is_pod = resource == PODS
+            backend = (
+                backend_of_pod(obj, wanted)
+                if is_pod
+                else backend_of_service(obj, wanted, name, self._view, self._random)
+            )
+            await self._answer_pod(request, backend, path)
+
+    async def _answer_node(self, request: Request, node: Object, wanted: ProxyName, path: str) -> None:
+        if self._runtime is not None and self._runtime.is_simulated(node):
+            if not await _redirected(request, path):
+                await self._pages.answer(request, node, path)
+            return
+        if self._kubelets is None:
+            raise ServiceUnavailable(f'no kubelet answers for node "{node.name}"')
+        url = self._kubelets.url(node)
+        await _check(url.host)
+        if wanted.port in ("", str(url.port)):
+            upstream = self._kubelets.upstream(url)
+        else:
+            upstream = self._upstream(url.host, wanted.port, is_secure=wanted.scheme == "https")
+        await self._pass_on(request, self._kubelets.pool, upstream, path)
+
+    async def _answer_pod(self, request: Request, backend: Backend, path: str) -> None:
+        node = node_of(backend.pod, self._view)
+        if self._runtime is not None and self._runtime.is_simulated(node):
+            if not await _redirected(request, path):
+                await self._answer_simulated(request, self._runtime, backend)
+            return
+        if self._kubelets is None:
+            where = node.name if node is not None else ""
+            raise ServiceUnavailable(f'no kubelet answers for node "{where}"')
+        upstream = self._upstream(backend.host, backend.port, is_secure=backend.is_secure)
+        await self._pass_on(request, self._kubelets.pool, upstream, path)
+
+    async def _answer_simulated(self, request: Request, runtime: Runtime, backend: Backend) -> None:
+        """Answer as a connection to a forwarded port is answered."""
+        port = backend.port
+        if not (port.isdecimal() and runtime.executions.listens(backend.pod, int(port))):
+            where = f"{backend.host}:{port}"
+            raise ServiceUnavailable(f"error trying to reach service: dial tcp {where}: connect: connection refused")
+        if request.upgrades:
+            raise UnknownError("invalid upgrade response: status code 200")
+        await request.respond(Response(200, answer_of(backend.pod), (TEXT_TYPE,)))
+
+    async def _pass_on(self, request: Request, pool: UpstreamPool, upstream: Upstream, path: str) -> None:
+        if await _redirected(request, path):
+            return
+        if self._is_closing:
+            raise Disconnected
+        with self._shares.held(request.user):
+            passing = _passing(request, upstream, path)
+            task = asyncio.get_running_loop().create_task(pass_on(pool, passing, ProxiedRequest(request)))
+            self._tasks.add(task)
+            try:
+                await task
+            except asyncio.CancelledError:
+                if self._is_closing:
+                    raise Disconnected from None
+                raise
+            except UpstreamFailed as error:
+                raise _failed(error, request, upstream) from error
+            finally:
+                self._tasks.discard(task)
+                task.cancel()
+
+    def _upstream(self, host: str, port: str, *, is_secure: bool) -> Upstream:
+        """Return a server that is no kubelet; raises `ServiceUnavailable` for a port that does not exist."""
+        if not port.isdecimal():
+            raise ServiceUnavailable(f"error trying to reach service: dial tcp: lookup tcp/{port}: unknown port")
+        if int(port) > _LARGEST:
+            raise ServiceUnavailable(f"error trying to reach service: dial tcp: address {port}: invalid port")
+        return Upstream(host, int(port), self._unverified if is_secure else None)
+
+    @cached_property
+    def _unverified(self) -> ssl.SSLContext:
+        """The TLS context for pods, whose certificates are not verified (`CreateProxyTransport`)."""
+        return trusting(b"", b"", False)
+
+
+async def _check(host: str) -> None:
+    """Raise `BadRequest` if requests may not be passed on to a node's address (`isProxyableHostname`)."""
+    try:
+        addresses = [str(ip_address(host))]
+    except ValueError:
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise BadRequest(f"lookup {host}: no such host") from error
+        addresses = [str(each[4][0]) for each in found]
+    if not all(map(is_proxyable, addresses)):
+        raise BadRequest(NOT_ALLOWED)
+
+
+async def _redirected(request: Request, path: str) -> bool:
+    """Answer a request without a path for the other server with a redirect to `/`, so that its links work.
+
+    Return whether it is such a request.
+    """
+    if path or request.method not in ("GET", "HEAD") or request.upgrades:
+        return False
+    query = request.exchange.query
+    location = escaped(request.location.path).encode() + b"/" + (b"?" + query if query else b"")
+    await request.respond(Response(301, b"", ((b"location", location),)))
+    return True
+
+
+def _passing(request: Request, upstream: Upstream, path: str) -> Passing:
+    """Return the request as the other server receives it."""
+    whole = request.location.path
+    where = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
+    asked = request.header(b"host").decode("latin-1") or f"{where}:{upstream.port}"
+    return Passing(
+        upstream,
+        asked,
+        escaped(path) or "/",
+        request.exchange.query.decode("latin-1"),
+        tuple(without_credentials(request.raw_headers)),
+        Outside(prefix=whole.removesuffix(path)),
+    )
+
+
+def _failed(error: UpstreamFailed, request: Request, upstream: Upstream) -> ServiceUnavailable | UnknownError:
+    """Return the error for a request whose server failed before it answered."""
+    words = failure_words(error, upstream.host, upstream.port)
+    if not (is_upgrade(request.raw_headers) and request.upgrades):
+        return ServiceUnavailable(f"error trying to reach service: {words}")
+    return UnknownError(f"error dialing backend: {words}" if isinstance(error, UpstreamUnreachable) else words)
