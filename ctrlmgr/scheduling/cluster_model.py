@@ -1,7 +1,7 @@
 """Pods and nodes as the scheduler counts them.
 
-Guarantees: a `PodInfo` never changes. A `NodeInfo` is only changed by `add` and `remove`, so that its sums are those of
-its pods; `copy` shares no mutable state.
+Guarantees: a `PodInfo` never changes. Only `add` and `remove` change a `NodeInfo`, so that its sums always match its
+pods; a `copy` shares no mutable state with its original.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ _ZONES: Final = (
 
 
 class HostPort(NamedTuple):
-    """A node's port that a pod uses."""
+    """A port of a node that a pod uses."""
 
     address: str
     protocol: str
     port: int
 
     def clashes(self, other: HostPort) -> bool:
-        """Return whether both cannot be on one node: the same port, of one address or of every address."""
+        """Return whether both ports conflict on one node: same protocol and port, and the same address or any address."""
         if (self.protocol, self.port) != (other.protocol, other.port):
             return False
         return self.address == other.address or ANY_ADDRESS in (self.address, other.address)
 
 
 Kin = tuple[str, frozenset[tuple[str, str]]]
-"""A namespace and labels, which equivalent pods share."""
+"""A namespace and labels; all pods with the same value are equivalent for selectors."""
 
 
 class PodInfo:
-    """A pod, with values derived from it, computed once."""
+    """A pod, with derived values that are computed once."""
 
     def __init__(self, view: PodView) -> None:
         """Keep the decoded fields of a pod."""
@@ -76,33 +76,33 @@ class PodInfo:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether it no longer uses its node."""
+        """Return whether the pod no longer uses its node."""
         return self.view.status.phase in _ENDED
 
     @cached_property
     def kin(self) -> Kin:
-        """Return its namespace and labels, by which selectors match it."""
+        """Return the pod's namespace and labels, by which selectors match it."""
         return self.namespace, frozenset(self.labels.items())
 
     @cached_property
     def asks_for_nodes(self) -> bool:
-        """Return whether it limits its nodes: it has a selector, or required affinity."""
+        """Return whether the pod limits its nodes: it has a node selector or a required node affinity."""
         affinity = self.node_affinity
         return bool(self.view.spec.node_selector) or (affinity is not None and affinity.required is not None)
 
     @cached_property
     def requests(self) -> Amounts:
-        """Return its requests."""
+        """Return the pod's requests."""
         return pod_requests(self.view.spec)
 
     @cached_property
     def defaulted_requests(self) -> Amounts:
-        """Return its requests for scoring, with defaults for missing ones."""
+        """Return the pod's requests for scoring, with defaults for missing requests."""
         return pod_requests(self.view.spec, defaulted=True)
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Return the host ports of its containers and sidecars."""
+        """Return the host ports of the pod's containers and sidecars."""
         spec = self.view.spec
         sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
         return tuple(
@@ -114,55 +114,55 @@ class PodInfo:
 
     @property
     def tolerations(self) -> list[Toleration]:
-        """Return its tolerations."""
+        """Return the pod's tolerations."""
         return self.view.spec.tolerations or []
 
     @property
     def node_affinity(self) -> NodeAffinity | None:
-        """Return its node affinity."""
+        """Return the pod's node affinity."""
         affinity = self.view.spec.affinity
         return affinity.node_affinity if affinity is not None else None
 
     @cached_property
     def affinity(self) -> TermsView:
-        """Return its affinity to pods."""
+        """Return the pod's affinity to other pods."""
         affinity = self.view.spec.affinity
         return (affinity.pod_affinity if affinity is not None else None) or _NO_TERMS
 
     @cached_property
     def anti_affinity(self) -> TermsView:
-        """Return its anti-affinity to pods."""
+        """Return the pod's anti-affinity to other pods."""
         affinity = self.view.spec.affinity
         return (affinity.pod_anti_affinity if affinity is not None else None) or _NO_TERMS
 
     @cached_property
     def has_affinity(self) -> bool:
-        """Return whether it has affinity or anti-affinity to pods."""
+        """Return whether the pod has affinity or anti-affinity to other pods."""
         return self.affinity is not _NO_TERMS or self.anti_affinity is not _NO_TERMS
 
     @cached_property
     def required_anti_affinity(self) -> list[AffinityTerm]:
-        """Return its required anti-affinity terms."""
+        """Return the pod's required anti-affinity terms."""
         return self.anti_affinity.required or []
 
     @property
     def spread(self) -> list[SpreadConstraint]:
-        """Return its topology spread constraints."""
+        """Return the pod's topology spread constraints."""
         return self.view.spec.topology_spread_constraints or []
 
     @property
     def nominated(self) -> str:
-        """Return its nominated node, "" if none."""
+        """Return the pod's nominated node, "" if it has none."""
         return self.view.status.nominated_node_name
 
     @cached_property
     def disks(self) -> tuple[Disk, ...]:
-        """Return the disks that it names itself."""
+        """Return the disks that the pod's volumes name directly."""
         return tuple(disk for volume in self.view.spec.volumes or () for disk in disks_of(volume))
 
     @cached_property
     def claims(self) -> tuple[str, ...]:
-        """Return the names of the PersistentVolumeClaims that it mounts."""
+        """Return the names of the PersistentVolumeClaims that the pod mounts."""
         found = []
         for volume in self.view.spec.volumes or ():
             if volume.persistent_volume_claim is not None:
@@ -174,7 +174,7 @@ class PodInfo:
 
 @dataclass(slots=True)
 class NodeInfo:
-    """A node with the pods that are bound to it, or will be."""
+    """A node with the pods that are bound to it or will be bound to it."""
 
     name: str
     labels: Mapping[str, str]
@@ -182,7 +182,7 @@ class NodeInfo:
     unschedulable: bool
     allocatable: Amounts
     images: Mapping[str, int] = field(default_factory=dict)
-    """The size in bytes of each image on the node, by each of its names."""
+    """The size of each image on the node in bytes, by each of the image's names."""
     pods: dict[Key, PodInfo] = field(default_factory=dict)
     used: Amounts = field(default_factory=dict)
     used_defaulted: Amounts = field(default_factory=dict)
@@ -190,30 +190,30 @@ class NodeInfo:
     with_affinity: dict[Key, PodInfo] = field(default_factory=dict)
     with_required_anti_affinity: dict[Key, PodInfo] = field(default_factory=dict)
     kin: dict[Kin, int] = field(default_factory=dict)
-    """The number of pods that are not terminating, by `Kin`."""
+    """The number of pods on the node that are not terminating, by `Kin`."""
     zone: str = field(init=False)
-    """Region and zone as one key; "" if it has neither label."""
+    """The node's region and zone as one key; "" if the node has neither label."""
 
     def __post_init__(self) -> None:
-        """Set its zone: its labels do not change."""
+        """Set the node's zone, because its labels do not change."""
         region, zone = (next((self.labels[key] for key in keys if key in self.labels), "") for keys in _ZONES)
         self.zone = f"{region}:\0:{zone}" if region or zone else ""
 
     @classmethod
     def of(cls, node: Object) -> NodeInfo:
-        """Decode a node, without pods."""
+        """Decode a node; the result has no pods."""
         return cls.of_view(decode_node(node.body))
 
     @classmethod
     def of_view(cls, view: NodeView) -> NodeInfo:
-        """Return a node from decoded fields, without pods."""
+        """Return a node from its decoded fields; the result has no pods."""
         images = {name: each.size_bytes for each in view.status.images or () for name in each.names or ()}
         spec = view.spec
         held = amounts(view.status.allocatable)
         return cls(view.metadata.name, view.metadata.labels or {}, spec.taints or [], spec.unschedulable, held, images)
 
     def add(self, pod: PodInfo) -> None:
-        """Add a pod; it must not be there."""
+        """Add a pod to the node; the pod must not be on it already."""
         self.pods[pod.key] = pod
         _count(self.used, pod.requests, 1)
         _count(self.used_defaulted, pod.defaulted_requests, 1)
@@ -226,7 +226,7 @@ class NodeInfo:
                 self.with_required_anti_affinity[pod.key] = pod
 
     def remove(self, pod: PodInfo) -> None:
-        """Remove a pod, found by its key."""
+        """Remove a pod from the node; only its key is compared."""
         held = self.pods.pop(pod.key)
         _count(self.used, held.requests, -1)
         _count(self.used_defaulted, held.defaulted_requests, -1)
@@ -240,7 +240,7 @@ class NodeInfo:
         self.with_required_anti_affinity.pop(pod.key, None)
 
     def take_over(self, other: NodeInfo) -> None:
-        """Add the pods of the node's previous state."""
+        """Add the pods that the previous state of the node has."""
         for pod in other.pods.values():
             self.add(pod)
 
@@ -260,17 +260,17 @@ def _count(total: Amounts, asked: Amounts, sign: int) -> None:
 
 
 class Cluster:
-    """The state on which decisions are based."""
+    """The state of the cluster on which decisions are based."""
 
     def __init__(self, nodes: Iterable[NodeInfo] = ()) -> None:
-        """Begin with these nodes."""
+        """Start with these nodes."""
         self._nodes = {node.name: node for node in nodes}
         self._in_order: list[NodeInfo] | None = None
         self._images: frozenset[str] = frozenset()
         self.namespaces: dict[str, Mapping[str, str]] = {}
         """The labels of each namespace."""
         self.nominated: dict[str, dict[Key, PodInfo]] = {}
-        """By node, the pods that are nominated for it."""
+        """The pods that are nominated for each node, by the node's name."""
 
     @property
     def nodes(self) -> Mapping[str, NodeInfo]:
@@ -289,12 +289,15 @@ class Cluster:
 
     @property
     def images(self) -> frozenset[str]:
-        """Return the names of all images on any node."""
+        """Return the names of all images that any node has."""
         self.list()
         return self._images
 
     def list(self) -> list[NodeInfo]:
-        """Return the nodes, one of each zone in turn, in the order of adding. The list must not be changed."""
+        """Return the nodes, taking one of each zone in turn, in the order in which they were added.
+
+        The caller must not change the list.
+        """
         if self._in_order is None:
             zones: dict[str, list[NodeInfo]] = {}
             for node in self._nodes.values():

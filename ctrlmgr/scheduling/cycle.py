@@ -1,8 +1,8 @@
-"""One scheduling decision: the nodes for a pod, or why there is none.
+"""Makes one scheduling decision: the suitable nodes for a pod, or the reason why there are none.
 
-Guarantees: a pure function of the pod and the known cluster. The caller chooses among nodes of equal score. In a large
-cluster not all nodes are checked, as in kube-scheduler: it stops at enough feasible nodes, and the next decision begins
-at the next node.
+Guarantees: the decision is a pure function of the pod and the model of the cluster. The caller chooses among nodes with
+equal scores. As in kube-scheduler, not all nodes of a large cluster are checked: the check stops when enough feasible
+nodes are found. The next decision begins at the next node.
 """
 
 from __future__ import annotations
@@ -32,31 +32,35 @@ NO_NODES: Final = "no nodes available to schedule pods"
 _FAILED: Final = "SchedulerError"
 """The reason of the condition of a pod about which the scheduler could not decide."""
 _SMALL: Final = 100
-"""Maximum nodes that are all checked."""
+"""The maximum size of a cluster of which all nodes are checked."""
 
 
 @dataclass
 class Decision:
-    """A decision. If `best` is not empty, the pod can be bound to any of these; otherwise `message` says why not."""
+    """A decision about a pod.
+
+    If `best` is not empty, the pod can be bound to any of these nodes; otherwise `message` contains the reason.
+    """
 
     best: list[str] = field(default_factory=list)
     scores: Scores = field(default_factory=Scores)
-    """Of the feasible nodes; empty if there is only one."""
+    """The scores of the feasible nodes; empty if there is only one."""
     refusals: dict[str, Refusal] = field(default_factory=dict)
     message: str = ""
     plugins: frozenset[str] = frozenset()
-    """The plugins that refused."""
+    """The plugins that refused nodes."""
     preemption: Preemption | None = None
     deallocation: Key | None = None
-    """A resource claim of the pod whose devices are useless, which is to be deallocated."""
+    """A resource claim of the pod that must be deallocated, because its devices cannot be reached from a suitable node.
+    """
     reason: str = "Unschedulable"
-    """The reason of the pod's condition."""
+    """The reason in the pod's condition PodScheduled."""
     next_start: int = 0
     """The index of the node with which the next decision begins."""
 
     @property
     def nominated(self) -> str | None:
-        """Return the node to nominate; "" removes the nomination; None changes nothing."""
+        """Return the node to nominate; "" removes the nomination, None keeps it."""
         if self.preemption is None:
             return None
         if self.preemption.candidate is not None:
@@ -65,7 +69,7 @@ class Decision:
 
 
 def enough(nodes: int) -> int:
-    """Return how many feasible nodes are enough, of `nodes`."""
+    """Return how many feasible nodes are enough in a cluster of `nodes` nodes."""
     if nodes < _SMALL:
         return nodes
     percent = max(50 - nodes // 125, 5)
@@ -83,7 +87,10 @@ def decide(
     start: int = 0,
     offset: int = 0,
 ) -> Decision:
-    """Return the decision about a pod; `start` is the index of the first node, `offset` the one for preemption."""
+    """Return the decision about a pod.
+
+    `start` is the index of the first node to check, `offset` the index of the first node to check for preemption.
+    """
     nodes = cluster.list()
     if not nodes:
         return Decision(message=NO_NODES)
@@ -118,7 +125,7 @@ def _deallocation(devices: Devices, cluster: Cluster, refusals: Mapping[str, Ref
 def _feasible(
     filters: Filters, cluster: Cluster, nodes: Sequence[NodeInfo], start: int
 ) -> tuple[list[NodeInfo], dict[str, Refusal], int]:
-    """Return the feasible nodes, the refusals of others, and where to begin next time."""
+    """Return the feasible nodes, the refusals of other nodes, and the index at which the next decision begins."""
     refusals: dict[str, Refusal] = {}
     meant = cluster.nodes.get(filters.pod.nominated) if filters.pod.nominated else None
     if meant is not None and with_nominated(filters, meant, cluster.nominated.get(meant.name)) is None:
@@ -168,7 +175,7 @@ def _unschedulable(
 
 
 def _about_claims(devices: Devices, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:
-    """Return what the plugin for devices does about a pod that does not fit."""
+    """Return what the plugin DynamicResources does about a pod that fits on no node."""
     if devices.is_empty:
         return NO_CLAIMS
     return DEALLOCATED if _deallocation(devices, cluster, refusals) is not None else NOT_SCHEDULABLE

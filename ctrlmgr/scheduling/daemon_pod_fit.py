@@ -1,8 +1,8 @@
-"""Whether a DaemonSet's pod fits on a node, apart from resources and other pods.
+"""Decides whether a DaemonSet's pod fits on a node, without considering resources and other pods.
 
-Guarantees: the same results as the DaemonSet controller's `NodeShouldRunDaemonPod` (`pkg/controller/daemon`): a pod
-should be on a node if its name, selectors and tolerations allow it, and may stay on one if it tolerates the NoExecute
-taints.
+Guarantees: the results equal those of the DaemonSet controller's `NodeShouldRunDaemonPod` (`pkg/controller/daemon`). A
+pod should run on a node if its node name, selectors and tolerations allow this. It may stay on a node if it tolerates
+the node's NoExecute taints.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class FitSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Fit(NamedTuple):
-    """Whether a pod of a DaemonSet should run on a node, and whether a running one may continue."""
+    """Whether a pod of a DaemonSet should run on a node, and whether an existing pod may continue there."""
 
     should_run: bool
     may_continue: bool
 
 
 def fit(spec: FitSpec, node: FitNode) -> Fit:
-    """Return the fit of a node for pods with this spec, whose tolerations are complete."""
+    """Return the fit of a node for pods with this spec; its tolerations must be complete."""
     name, labels = node.metadata.name, node.metadata.labels or {}
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     if spec.node_name not in ("", name) or not selects(name, labels, spec.node_selector, affinity):

@@ -1,7 +1,7 @@
-"""The requirements of a pod's resource claims, as in kube-scheduler's plugin DynamicResources.
+"""Computes the node requirements of a pod's resource claims, as kube-scheduler's plugin DynamicResources does.
 
-An allocated claim limits the pod to the nodes that can reach its devices. For the other claims, `Allocating` searches
-devices on each node.
+An allocated claim limits the pod to the nodes that can reach its devices. For the claims that are not allocated yet,
+`Allocating` searches for devices on each node.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ NOT_SCHEDULABLE: Final = "still not schedulable"
 
 
 class SliceIndex:
-    """All ResourceSlices, by the nodes that may reach their pools."""
+    """All ResourceSlices, grouped by the nodes that may reach their pools."""
 
     def __init__(self, slices: Sequence[Slice]) -> None:
-        """Index the slices."""
+        """Index these slices."""
         self._by_pool: dict[tuple[str, str], list[Slice]] = {}
         self._pools_of: dict[str, set[tuple[str, str]]] = {}
         for each in slices:
             self._by_pool.setdefault(each.pool, []).append(each)
-            # The pools of slices for several nodes are those of the node "".
+            # Pools with slices for several nodes have the node name "".
             name = "" if each.spec.get("sharedCounters") else each.spec.get("nodeName") or ""
             self._pools_of.setdefault(name, set()).add(each.pool)
 
     def of(self, node: str) -> list[Slice]:
-        """Return the slices of all pools that a node may reach."""
+        """Return the slices of all pools that the node may reach."""
         pools = self._pools_of.get(node, set()) | self._pools_of.get("", set())
         return [each for pool in sorted(pools) for each in self._by_pool[pool]]
 
 
 @dataclass
 class Allocating:
-    """The claims of a pod that need devices; it searches once on each node."""
+    """The claims of a pod that need devices; devices on each node are searched once."""
 
     claims: Sequence[Claim]
     slices: SliceIndex
@@ -55,7 +55,7 @@ class Allocating:
     _found: dict[str, Solution | str] = field(default_factory=dict)
 
     def on(self, name: str, labels: Mapping[str, str]) -> Solution | str:
-        """Return devices on a node, or why there are none; raises `AllocationError` for a claim that is wrong."""
+        """Return devices on a node, or the reason why there are none; raises `AllocationError` for an invalid claim."""
         if name not in self._found:
             self._found[name] = self._search(NodePlace(name, labels))
         return self._found[name]
@@ -73,13 +73,13 @@ class Allocated(NamedTuple):
 
     claim: Key
     selector: NodeSelector | None = None
-    """The nodes that can reach its devices; None: every node."""
+    """The nodes that can reach the claim's devices; None stands for every node."""
     is_unused: bool = False
-    """Whether no other pod uses it, so that it may be deallocated."""
+    """Whether no other pod uses the claim, so that the claim may be deallocated."""
 
 
 class Devices(NamedTuple):
-    """The requirements of a pod's claims, or a problem on every node."""
+    """The node requirements of a pod's claims, or a problem that applies to every node."""
 
     allocated: tuple[Allocated, ...] = ()
     allocating: Allocating | None = None
@@ -97,7 +97,7 @@ class Devices(NamedTuple):
         return ELSEWHERE if any(True for _ in self._elsewhere(name, labels)) else ""
 
     def deallocation(self, nodes: Mapping[str, Mapping[str, str]]) -> Key | None:
-        """Return an unused claim whose devices some of the `nodes` (name to labels) cannot reach, None if none."""
+        """Return an unused claim whose devices a node in `nodes` (name to labels) cannot reach, None without one."""
         for name, labels in nodes.items():
             for each in self._elsewhere(name, labels):
                 if each.is_unused:

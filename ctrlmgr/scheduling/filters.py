@@ -1,7 +1,7 @@
-"""Filters: whether a node is feasible for a pod, and if not, why, in kube-scheduler's words.
+"""Filters: decide whether a node is feasible for a pod, and if not, return the reason in kube-scheduler's words.
 
-Guarantees: filters run in the order of the default profile, and the first that refuses a node gives the reason. A
-refusal says whether deleting other pods on the node could help (`helps`), for preemption.
+Guarantees: filters run in the order of the default profile, and the first filter that refuses a node provides the
+reason. For preemption, a refusal says whether deleting other pods on the node could make it feasible (`helps`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CORDONED: Final = Taint(UNSCHEDULABLE, "", "NoSchedule")
 
 
 class Refusal(NamedTuple):
-    """Why a node is infeasible: the plugin, its messages, and whether deleting pods could help."""
+    """The reason why a node is infeasible: the plugin, its messages, and whether deleting pods could help."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -40,7 +40,7 @@ class Refusal(NamedTuple):
 
 
 class Volumes(NamedTuple):
-    """The requirements of a pod's volumes: selectors that must all match, or a problem on every node."""
+    """The node requirements of a pod's volumes: selectors that must all match, or a problem on every node."""
 
     selectors: tuple[NodeSelector, ...] = ()
     zones: Zones = ()
@@ -55,7 +55,7 @@ NO_VOLUMES: Final = Volumes()
 
 
 class Filters:
-    """All filters for one pod, with the facts about all nodes that they need."""
+    """All filters for one pod, with the facts about all nodes that the filters need."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Filters:
         volumes: Volumes = NO_VOLUMES,
         devices: Devices = NO_DEVICES,
     ) -> None:
-        """Read all nodes."""
+        """Collect the facts about all nodes."""
         self.pod = pod
         self._volumes = volumes
         self.devices = devices
         self._spread = HardSpread(pod, nodes)
         self._affinity = HardAffinity(pod, nodes, namespaces)
         self._requests = pod.requests
-        # The number of other pods' uses of the claims that only one pod may use.
+        # The number of times that other pods use the claims that only one pod may use.
         self._rivals = sum(self._uses(each) for node in nodes for each in node.pods.values()) if volumes.once else 0
         self._selector = pod.view.spec.node_selector
         self._tolerates_cordons = is_tolerated(_CORDONED, pod.tolerations)
@@ -95,25 +95,25 @@ class Filters:
 
     @property
     def busy(self) -> Sequence[NodeInfo]:
-        """Return the nodes with pods that have affinities."""
+        """Return the nodes that have pods with affinities."""
         return self._affinity.busy
 
     def copy(self) -> Filters:
-        """Return a copy, for adding and removing pods on one node."""
+        """Return a copy, to which pods on one node can be added, and from which they can be removed."""
         fresh = Filters.__new__(Filters)
         fresh.__dict__.update(self.__dict__)
         fresh._spread, fresh._affinity = self._spread.copy(), self._affinity.copy()
         return fresh
 
     def add(self, other: PodInfo, node: NodeInfo) -> None:
-        """Add a pod to a node, and to the counts."""
+        """Add a pod to a node, and to the facts about all nodes."""
         node.add(other)
         self._spread.count(other, node, 1)
         self._affinity.count(other, node, 1)
         self._rivals += self._uses(other)
 
     def remove(self, other: PodInfo, node: NodeInfo) -> None:
-        """Remove a pod."""
+        """Remove a pod from a node, and from the facts about all nodes."""
         node.remove(other)
         self._spread.count(other, node, -1)
         self._affinity.count(other, node, -1)
@@ -147,7 +147,7 @@ class Filters:
         return self._full(node) or self._beside_others(node) or self._without_devices(node)
 
     def _full(self, node: NodeInfo) -> Refusal | None:
-        """Return a refusal if ports or resources are lacking, or a volume is elsewhere."""
+        """Return a refusal if ports or resources are insufficient, or if a volume is not on the node."""
         ports = self.pod.host_ports
         if ports and any(port.clashes(taken) for port in ports for taken in node.ports):
             return Refusal("NodePorts", (PORTS_TAKEN,), helps=True)
@@ -192,9 +192,9 @@ class Filters:
 
 
 def named_nodes(pod: PodInfo) -> set[str] | None:
-    """Return the names to which a pod's required affinity limits it, None if it does not.
+    """Return the names of the nodes to which a pod's required affinity limits it, None if there is no such limit.
 
-    It does if every term has fields that contain names, as for the pods of DaemonSets.
+    There is one if every term has fields that contain node names, as for the pods of DaemonSets.
     """
     affinity = pod.node_affinity
     if affinity is None or affinity.required is None:
@@ -209,10 +209,10 @@ def named_nodes(pod: PodInfo) -> set[str] | None:
 
 
 def with_nominated(filters: Filters, node: NodeInfo, nominated: Mapping[Key, PodInfo] | None) -> Refusal | None:
-    """Return why a node is infeasible, also with the pods that are nominated for it.
+    """Return why a node is infeasible, considering the pods that are nominated for it.
 
-    Only nominated pods with the same or a higher priority count. The node must be feasible with and without them,
-    because they may not be bound to it.
+    Only nominated pods with the same or a higher priority count. The node must be feasible both with and without these
+    pods, because they may be bound to other nodes.
     """
     others = [
         each
@@ -230,7 +230,7 @@ def with_nominated(filters: Filters, node: NodeInfo, nominated: Mapping[Key, Pod
 
 
 def histogram(refusals: Iterable[Refusal], absent: int = 0, absent_reason: str = "") -> list[str]:
-    """Return how many nodes were refused for each reason, as `3 Insufficient cpu`, sorted as text."""
+    """Return the number of nodes that were refused for each reason, as `3 Insufficient cpu`, sorted as text."""
     counts: dict[str, int] = {}
     for refusal in refusals:
         for reason in refusal.reasons:

@@ -1,9 +1,9 @@
-"""Node selectors and required node affinity: which nodes a pod allows, by labels and names.
+"""Node selectors and required node affinity: the nodes that a pod allows, by labels and names.
 
 Guarantees, those of Kubernetes' `component-helpers/scheduling/corev1/nodeaffinity`:
 
-- Terms are alternatives; all requirements within a term must be met. An empty term matches no node, nor does a selector
-  without terms.
+- Terms are alternatives; all requirements within a term must be met. An empty term matches no node; a selector without
+  terms matches no node either.
 - Gt and Lt compare integers; other values do not match.
 - A pod's `nodeSelector` and its required affinity must both match.
 """

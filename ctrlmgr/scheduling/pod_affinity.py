@@ -3,8 +3,8 @@
 Guarantees, those of Kubernetes' plugin InterPodAffinity:
 
 - Pods are neighbours if their nodes have the same value of the term's topology key.
-- A pod's affinity is met by pods that match all its terms. The first pod of a group is feasible anywhere, if it matches
-  its own terms. Anti-affinity of existing pods counts too.
+- A pod's affinity is met by pods that match all its terms. The first pod of a group is feasible on any node, if it
+  matches its own terms. Anti-affinity of existing pods counts too.
 - Preferences of the pod and of existing pods are added; required terms of existing pods count with a weight of 1.
 """
 
@@ -28,7 +28,7 @@ Namespaces: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
 def term_matches(term: AffinityTerm, owner: PodInfo, other: PodInfo, namespaces: Namespaces) -> bool:
-    """Return whether a term of `owner` matches `other`."""
+    """Return whether an affinity term of `owner` matches the pod `other`."""
     if term.label_selector is None or not _reaches(term, owner, other.namespace, namespaces):
         return False
     return term.label_selector.matches(other.labels)
@@ -43,10 +43,10 @@ def _reaches(term: AffinityTerm, owner: PodInfo, namespace: str, namespaces: Nam
 
 
 class HardAffinity:
-    """The required terms of one pod, and those of other pods that match it, over all nodes."""
+    """The required terms of one pod, and the required terms of other pods that match it, over all nodes."""
 
     def __init__(self, pod: PodInfo, nodes: Sequence[NodeInfo], namespaces: Namespaces) -> None:
-        """Count the matching pods in each domain."""
+        """Count the matching pods in each topology domain."""
         self._pod = pod
         self._namespaces = namespaces
         self._affinity: Sequence[AffinityTerm] = pod.affinity.required or ()
@@ -56,7 +56,7 @@ class HardAffinity:
         self._existing: _Counts = {}
         cares = bool(self._affinity or self._anti)
         self.busy = [node for node in nodes if node.with_affinity]
-        """The nodes with pods that have affinities: usually few, and found quickly."""
+        """The nodes that have pods with affinities; there are usually few, and they are found quickly."""
         for node in self.busy:
             for other in node.with_required_anti_affinity.values():
                 self._count_existing(other, node, 1)
@@ -66,7 +66,7 @@ class HardAffinity:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no node is limited."""
+        """Return whether affinity limits no node."""
         return not self._affinity and not self._anti and not self._existing
 
     def copy(self) -> HardAffinity:
@@ -78,7 +78,7 @@ class HardAffinity:
         return fresh
 
     def count(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Add (1) or remove (-1) a pod on a node."""
+        """Count a pod on a node: `sign` is 1 to add it, -1 to remove it."""
         self._count_existing(other, node, sign)
         self._count_own(other, node, sign)
 
@@ -134,7 +134,10 @@ def affinity_scores(
     busy: Iterable[NodeInfo],
     namespaces: Namespaces,
 ) -> dict[str, int] | None:
-    """Return the score of each feasible node; None without preferences. For `busy` see `HardAffinity`."""
+    """Return the score of each feasible node; None if there are no preferences.
+
+    `HardAffinity` defines `busy`.
+    """
     sums: _Counts = {}
     wants, shuns = pod.affinity.preferred or (), pod.anti_affinity.preferred or ()
     for node in nodes if pod.has_affinity else busy:
@@ -154,7 +157,7 @@ def affinity_scores(
 
 
 def _count_preferences(sums: _Counts, other: PodInfo, node: NodeInfo, pod: PodInfo, namespaces: Namespaces) -> None:
-    """Add the preferences of an existing pod for the new one."""
+    """Add the preferences that an existing pod has about the new pod."""
     for term in other.affinity.required or ():
         if term_matches(term, other, pod, namespaces):
             _count(sums, term, node, _HARD_WEIGHT)

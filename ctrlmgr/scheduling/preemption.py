@@ -1,11 +1,13 @@
-"""Preemption: which lower-priority pods must be deleted so that a pod fits, and on which node.
+"""Preemption: decides which pods with lower priority must be deleted so that a pod fits, and on which node.
 
 Guarantees, those of Kubernetes' plugin DefaultPreemption:
 
-- As few of a node's lower-priority pods as possible are victims: all are removed, and each is added back if the pod
-  still fits; those whose disruption budget would be violated first, then by importance.
-- The chosen node has the fewest violated budgets; then the lowest priority of its most important victim; the lowest sum
-  of priorities; the fewest victims; the latest start of its most important victims; or else is the first.
+- As few of a node's pods with lower priority as possible are victims. All of them are removed, and then each is added
+  back if the new pod still fits. Pods whose disruption budget would be violated are added back first, then pods by
+  importance.
+- The chosen node has the fewest violated budgets. Among equal nodes, these criteria follow: the lowest priority of its
+  most important victim, the lowest sum of priorities, the fewest victims, and the latest start of its most important
+  victims. If all are equal, the first node is chosen.
 - A pod does not preempt if its policy is Never, or while victims on its nominated node are terminating.
 """
 
@@ -29,7 +31,7 @@ _PERCENT: Final = 10
 
 
 class Budget(NamedTuple):
-    """A disruption budget: how many of the pods that it selects may be disrupted."""
+    """A disruption budget, and the number of its pods that may be disrupted."""
 
     namespace: str
     selector: Selector | None
@@ -39,7 +41,7 @@ class Budget(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A node and its victims, the most important first; and how many of them violate a budget."""
+    """A node and its victims, the most important first, and the number of victims whose budget is violated."""
 
     node: str
     victims: tuple[PodInfo, ...]
@@ -47,7 +49,7 @@ class Candidate(NamedTuple):
 
 
 class Preemption(NamedTuple):
-    """The result of preemption: a candidate; or a message, and whether to remove the nomination."""
+    """The result of preemption: a candidate, or a message; and whether to remove the nomination."""
 
     candidate: Candidate | None
     message: str = ""
@@ -55,17 +57,17 @@ class Preemption(NamedTuple):
 
 
 def importance(pod: PodInfo) -> tuple[int, str, str]:
-    """Return a key that sorts more important pods first: by priority, then those that started earlier."""
+    """Return a key that sorts more important pods first: by priority, then by start time, earliest first."""
     return -pod.priority, started(pod), pod.key.name
 
 
 def started(pod: PodInfo) -> str:
-    """Return when a pod started, RFC 3339; the far future if it has not."""
+    """Return when a pod started (RFC 3339); a time in the far future if the pod has not started."""
     return pod.view.status.start_time or "9999"
 
 
 def ineligible(pod: PodInfo, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:
-    """Return why a pod may not preempt now, "" if it may."""
+    """Return why a pod may not preempt other pods now, "" if it may."""
     if pod.view.spec.preemption_policy == "Never":
         return NEVER
     node = cluster.nodes.get(pod.nominated) if pod.nominated else None
@@ -84,7 +86,7 @@ def _is_preempted(pod: PodInfo) -> bool:
 
 
 def violating(pods: Iterable[PodInfo], budgets: Sequence[Budget]) -> tuple[list[PodInfo], list[PodInfo]]:
-    """Split pods, in this order, into those whose eviction would violate a budget, and the others."""
+    """Split these pods, in their order, into pods whose eviction would violate a budget, and the other pods."""
     left = [each.allowed for each in budgets]
     broken: list[PodInfo] = []
     sound: list[PodInfo] = []
@@ -108,7 +110,7 @@ def _protects(budget: Budget, pod: PodInfo) -> bool:
 def victims_on(
     filters: Filters, node: NodeInfo, budgets: Sequence[Budget], nominated: Mapping[Key, PodInfo] | None = None
 ) -> Candidate | Refusal:
-    """Return a node's victims, or why preemption does not help there; the arguments are not changed."""
+    """Return a node's victims, or why preemption on the node does not help; the arguments are not changed."""
     apart, room = filters.copy(), node.copy()
     less_important = [each for each in node.pods.values() if each.priority < filters.pod.priority]
     if not less_important:
@@ -131,7 +133,7 @@ def victims_on(
 
 
 def pick(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the candidate with the least disruption; of equal ones the first."""
+    """Return the candidate with the least disruption; if several are equal, the first."""
     return min(candidates, key=_harm)
 
 
@@ -149,7 +151,7 @@ def _harm(candidate: Candidate) -> tuple[object, ...]:
 
 
 class _Latest(str):
-    """A time that sorts before earlier ones."""
+    """Reverses the order of times: a later time sorts before an earlier one."""
 
     __slots__ = ()
 
@@ -160,9 +162,9 @@ class _Latest(str):
 def preempt(
     filters: Filters, cluster: Cluster, refusals: Mapping[str, Refusal], budgets: Sequence[Budget], offset: int = 0
 ) -> Preemption:
-    """Return the preemption for a pod that fits nowhere.
+    """Return the preemption for a pod that fits on no node.
 
-    `refusals` are those of all checked nodes; `offset` is the index of the first node.
+    `refusals` are the refusals of all checked nodes; `offset` is the index of the first node to check.
     """
     why_not = ineligible(filters.pod, cluster, refusals)
     if why_not:

@@ -1,8 +1,8 @@
-"""Requests of pods and resources of nodes, as integers: thousandths of CPUs, and units of everything else.
+"""Computes requests of pods and resources of nodes as integers: thousandths of CPUs, and units of other resources.
 
 Guarantees, those of Kubernetes' `component-helpers/resource` (`PodRequests`): a pod's request is the sum of its
-containers, or an init container with the sidecars started before it, if that is more. Requests of the whole pod replace
-it, and the overhead is added. Fractions are rounded up.
+containers' requests. If an init container and the sidecars that start before it request more, the request is that
+amount. Pod-level requests replace it, and the overhead is added. Fractions are rounded up.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 DEFAULT_CPU: Final = 100
-"""Thousandths of a CPU for scoring a container without request."""
+"""The CPU for scoring a container that requests none, in thousandths of a CPU."""
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
-"""Bytes of memory, likewise."""
+"""The memory for scoring a container that requests none, in bytes."""
 
 
 def amounts(texts: Mapping[str, str] | None) -> Amounts:
-    """Return a list of resources as integers."""
+    """Return the amounts in a resource list as integers."""
     return {name: -(-parse(text) // (MILLI if name == CPU else WHOLE)) for name, text in (texts or {}).items()}
 
 
@@ -39,7 +39,10 @@ def _asked(container: ContainerView, defaults: Mapping[str, int]) -> Amounts:
 
 
 def pod_requests(spec: PodSpecView, *, defaulted: bool = False) -> Amounts:
-    """Return a pod's requests; with `defaulted`, containers without requests of CPU or memory get small ones."""
+    """Return a pod's requests.
+
+    With `defaulted`, containers that request no CPU or no memory get small default requests.
+    """
     defaults = {CPU: DEFAULT_CPU, MEMORY: DEFAULT_MEMORY} if defaulted else {}
     total: Amounts = {}
     for container in spec.containers or ():
@@ -71,7 +74,7 @@ def _raise(total: Amounts, at_least: Mapping[str, int]) -> None:
 def shortages(
     asked: Mapping[str, int], allocatable: Mapping[str, int], used: Mapping[str, int], pods: int
 ) -> tuple[list[str], bool]:
-    """Return why a pod does not fit beside `pods` others, and whether it does not even on an empty node."""
+    """Return why a pod does not fit beside the node's pods, and whether it does not fit even on an empty node."""
     reasons, hopeless = [], False
     if pods + 1 > allocatable.get(PODS, 0):
         reasons.append("Too many pods")

@@ -12,20 +12,20 @@ from ctrlmgr.scheduling.taints import Taint, Toleration
 
 
 class Selector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """v1 LabelSelector; an empty one matches everything."""
+    """A v1 LabelSelector; an empty selector matches everything."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[Requirement] | None = None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether labels meet all requirements."""
+        """Return whether labels meet all requirements of the selector."""
         if self.match_labels and not self.match_labels.items() <= labels.items():
             return False
         return all(each.matches(labels) for each in self.match_expressions or ())
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it has no requirements."""
+        """Return whether the selector has no requirements."""
         return not self.match_labels and not self.match_expressions
 
 
@@ -46,7 +46,7 @@ class WeightedTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class TermsView(msgspec.Struct, frozen=True, gc=False):
-    """v1 PodAffinity, or PodAntiAffinity."""
+    """A v1 PodAffinity or PodAntiAffinity."""
 
     required: list[AffinityTerm] | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -243,6 +243,6 @@ class NodeView(msgspec.Struct, frozen=True, gc=False):
 
 
 decode_pod = msgspec.json.Decoder(PodView).decode
-"""Decodes a pod's body."""
+"""Decodes the body of a pod."""
 decode_node = msgspec.json.Decoder(NodeView).decode
-"""Decodes a node's body."""
+"""Decodes the body of a node."""

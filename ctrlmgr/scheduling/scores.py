@@ -1,7 +1,7 @@
-"""Scores of the feasible nodes.
+"""Computes the scores of the feasible nodes.
 
 Guarantees: each plugin's score is 0 to 100; the weights are those of kube-scheduler's default profile. A plugin that
-does not apply to a pod adds nothing to any node.
+does not apply to a pod adds nothing to the scores.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _SMALL_IMAGE: Final = 23 * _MEGABYTE
 _LARGE_IMAGE: Final = 1000 * _MEGABYTE
 
 Given = Sequence[int] | int
-"""A plugin's scores, in the order of the nodes; or one score, if all are equal."""
+"""The scores of a plugin in the order of the nodes, or a single score if all are equal."""
 
 
 class Scores:
-    """The plugins' scores of each feasible node."""
+    """The scores of all plugins for each feasible node."""
 
     def __init__(self, names: Sequence[str] = (), given: Mapping[str, Given] | None = None) -> None:
-        """Keep each plugin's scores of the nodes with these names, without weights."""
+        """Store each plugin's scores, without weights, of the nodes with these names."""
         self._names = names
         self._given = given or {}
 
     def of(self, name: str) -> dict[str, int]:
-        """Return each plugin's score of a node, with weights."""
+        """Return the weighted score of each plugin for a node."""
         at = self._names.index(name)
         return {
             plugin: WEIGHTS[plugin] * (found if isinstance(found, int) else found[at])
@@ -62,7 +62,7 @@ class Scores:
         return dict(zip(self._names, totals, strict=True))
 
     def best(self) -> list[str]:
-        """Return the nodes with the highest score, in the given order."""
+        """Return the nodes with the highest score, in the order in which they were given."""
         sums = self.sums()
         most = max(sums.values(), default=-math.inf)
         return [name for name, found in sums.items() if found == most]
@@ -75,7 +75,7 @@ def score(
     busy: Sequence[NodeInfo],
     default_selector: Selector | None = None,
 ) -> Scores:
-    """Return the scores of feasible nodes; `busy` are the nodes with pods that have affinities."""
+    """Return the scores of the feasible nodes; `busy` are the nodes that have pods with affinities."""
     nodes = cluster.list()
     names = [node.name for node in feasible]
     asked: dict[str, Given | dict[str, int] | None] = {
@@ -97,7 +97,10 @@ def score(
 
 
 def _taints(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given:
-    """Score by the number of taints with PreferNoSchedule that the pod does not tolerate: fewer are better."""
+    """Score by the number of PreferNoSchedule taints that the pod does not tolerate.
+
+    Fewer taints give a higher score.
+    """
     if not any(node.taints for node in feasible):
         return HIGHEST
     tolerations = [each for each in pod.tolerations if each.effect in ("", PREFER_NO_SCHEDULE)]
@@ -122,7 +125,10 @@ def _preferred_nodes(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None
 
 
 def _least_allocated(pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[int]:
-    """Score by the fraction of CPU and memory that would be free; containers without requests have small ones."""
+    """Score by the fraction of CPU and memory that would remain free.
+
+    Containers without requests get small default requests.
+    """
     asked = pod.defaulted_requests
     cpu, memory = asked.get(CPU, 0), asked.get(MEMORY, 0)
     scores = []
@@ -142,7 +148,7 @@ def _least_allocated(pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[int]:
 
 
 def _balanced(pod: PodInfo, feasible: Sequence[NodeInfo]) -> Given | None:
-    """Score by how equal the used fractions of CPU and memory would be; None for pods that request neither."""
+    """Score by how equal the used fractions of CPU and memory would be; None for pods that request neither resource."""
     asked = pod.requests
     if not any(asked.get(name) for name in (CPU, MEMORY)):
         return None
@@ -160,12 +166,12 @@ def _balance(asked: Mapping[str, int], node: NodeInfo) -> int:
 
 
 def normalized_image(name: str) -> str:
-    """Return an image's name, with the default tag if it has none."""
+    """Return an image's name; if it has no tag, with the default tag."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
 def _images(pod: PodInfo, feasible: Sequence[NodeInfo], cluster: Cluster) -> Given | None:
-    """Score by the size of the wanted images on the node, weighted by how many nodes have them."""
+    """Score by the size of the pod's images that the node has, weighted by how many nodes have them."""
     spec = pod.view.spec
     wanted = [normalized_image(each.image) for each in (*(spec.init_containers or ()), *(spec.containers or ()))]
     if not cluster.images:

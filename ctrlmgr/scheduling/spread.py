@@ -1,11 +1,12 @@
-"""Topology spread: how equal pods are distributed over zones, hosts or other domains.
+"""Topology spread: measures how equally pods are distributed over zones, hosts or other domains.
 
 Guarantees, those of Kubernetes' plugin PodTopologySpread:
 
-- A hard constraint refuses a node if the skew would be too large: the matching pods in its domain, with the new one if
-  it matches itself, minus those in the domain with the fewest; or minus 0 with fewer domains than minDomains.
-- Nodes without a label of any constraint, or excluded by the inclusion policies, are in no domain. Terminating pods are
-  not counted. An empty selector matches none.
+- A hard constraint refuses a node if the skew would be too large. The skew is the number of matching pods in the node's
+  domain minus the number in the domain with the fewest. The new pod is added if it matches the constraint itself. With
+  fewer domains than `minDomains`, 0 is subtracted.
+- A node that lacks the label of a constraint, or that the inclusion policies exclude, is in no domain. Terminating pods
+  are not counted. An empty selector matches no pods.
 - Soft constraints score a node by the pods in its domains, weighted by the number of domains.
 """
 
@@ -31,14 +32,14 @@ HIGHEST: Final = 100
 
 
 def default_constraints(selector: Selector | None) -> list[SpreadConstraint]:
-    """Return the soft constraints of a pod that has no constraints and is selected by `selector`."""
+    """Return the default soft constraints of a pod without constraints that `selector` selects."""
     if selector is None or selector.is_empty:
         return []
     return [SpreadConstraint(5, ZONE, SOFT, selector), SpreadConstraint(3, HOST, SOFT, selector)]
 
 
 def _includes(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> bool:
-    """Return whether a node's pods count for a constraint of `pod`."""
+    """Return whether the pods of a node count for a constraint of `pod`."""
     minds = pod.asks_for_nodes and constraint.node_affinity_policy != "Ignore"
     if minds and not selects(node.name, node.labels, pod.view.spec.node_selector, pod.node_affinity):
         return False
@@ -46,7 +47,7 @@ def _includes(constraint: SpreadConstraint, pod: PodInfo, node: NodeInfo) -> boo
 
 
 class _Matching:
-    """Counts a node's pods that match a constraint; of equivalent ones only one is compared."""
+    """Counts the pods of a node that match a constraint; of several equivalent pods only one is compared."""
 
     def __init__(self, constraint: SpreadConstraint, namespace: str) -> None:
         self._selector = constraint.label_selector
@@ -75,10 +76,10 @@ def _selects(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
 
 
 class HardSpread:
-    """The hard constraints of one pod, over all nodes."""
+    """The hard constraints of one pod, evaluated over all nodes."""
 
     def __init__(self, pod: PodInfo, nodes: Iterable[NodeInfo]) -> None:
-        """Count the matching pods in each domain."""
+        """Count the matching pods in each topology domain."""
         self._pod = pod
         self.constraints = [each for each in pod.spread if each.when_unsatisfiable == HARD]
         self._counts: list[dict[str, int]] = [{} for _ in self.constraints]
@@ -98,7 +99,7 @@ class HardSpread:
         return fresh
 
     def count(self, other: PodInfo, node: NodeInfo, sign: int) -> None:
-        """Add (1) or remove (-1) a pod on a node."""
+        """Count a pod on a node: `sign` is 1 to add it, -1 to remove it."""
         if other.namespace != self._pod.namespace or not self._is_domain(node):
             return
         for constraint, counts in zip(self.constraints, self._counts, strict=True):
@@ -164,13 +165,13 @@ def _domain_counts(
     *,
     strict: bool,
 ) -> list[dict[str, int]]:
-    """Return for each constraint, except those by host, the matching pods in each domain with a feasible node."""
+    """Return, for each constraint except those by host, the matching pods in each domain with a feasible node."""
     counts: list[dict[str, int]] = [{} for _ in constraints]
     for node in feasible:
         for each, found in zip(constraints, counts, strict=True):
             if node.name not in ignored and each.topology_key != HOST:
                 found[node.labels.get(each.topology_key, "")] = 0
-    # If no feasible node has the label, counting would not distinguish them.
+    # If no feasible node has the label, the counts would not distinguish the nodes.
     counted = [
         each
         for each in zip(constraints, counts, matching, strict=True)
@@ -203,7 +204,7 @@ def _raw_score(
 
 
 def _normalized(raw: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
-    """Return scores that are low for many pods; 0 for an ignored node."""
+    """Return scores that are low for domains with many pods; 0 for an ignored node."""
     least, most = min(raw.values(), default=0), max(raw.values(), default=0)
     scores = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""Taints of nodes and tolerations of pods.
+"""Taints of nodes, and tolerations of pods.
 
 Guarantees: a taint is tolerated exactly as in Kubernetes (`Toleration.ToleratesTaint` in
 `component-helpers/scheduling/corev1`): effect and key must be equal or empty, and the value is compared unless the
@@ -32,7 +32,7 @@ class Taint(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Return key and effect, of which a node has one taint each (`Taint.MatchTaint`)."""
+        """Return the key and effect of the taint; a node has at most one taint with both (`Taint.MatchTaint`)."""
         return self.key, self.effect
 
 
@@ -64,5 +64,5 @@ def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Collection[Toleration], effects: Collection[str] = _HARD
 ) -> Taint | None:
-    """Return the first taint of one of these effects that no toleration matches, None if there is none."""
+    """Return the first taint with one of these effects that no toleration matches, None if there is none."""
     return next((each for each in taints if each.effect in effects and not is_tolerated(each, tolerations)), None)

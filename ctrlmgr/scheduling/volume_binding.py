@@ -1,9 +1,9 @@
-"""Volumes for a pod's unbound claims: which ones a node can reach, and whether they suffice.
+"""Finds volumes for a pod's unbound claims: which volumes a node can reach, and whether they suffice.
 
 Guarantees, those of kube-scheduler's VolumeBinding for claims whose class waits for a pod
-(`pkg/scheduler/framework/plugins/volumebinding/binder.go`): each claim, smallest first, gets the smallest volume that
-the node can reach and that no claim before it got. Otherwise it is provisioned, if its class can do that for the node.
-A claim with a selected node keeps it.
+(`pkg/scheduler/framework/plugins/volumebinding/binder.go`): for each claim, smallest first, the smallest volume is
+chosen that the node can reach and that was not chosen for an earlier claim. If there is no such volume, one is
+provisioned, if the claim's class can provision volumes for the node. A claim that has a selected node keeps that node.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.node_selection import NodeSelector
 
 Topology = Mapping[str, frozenset[str]]
-"""Labels that a node must have, each with one of these values."""
+"""Labels that a node must have; each has a list of allowed values."""
 
 
 class Candidate(NamedTuple):
-    """A possible volume for a claim."""
+    """A volume that may be bound to a claim."""
 
     name: str
     reached_from: NodeSelector | None = None
-    """None: from every node."""
+    """The nodes that can reach the volume; None stands for every node."""
 
 
 class Delayed(NamedTuple):
@@ -34,14 +34,17 @@ class Delayed(NamedTuple):
     candidates: tuple[Candidate, ...] = ()
     """Smallest first."""
     selected: str = ""
-    """The node for which it is being provisioned."""
+    """The node for which the volume of the claim is being provisioned."""
     can_be_provisioned: bool = False
     topologies: tuple[Topology, ...] = ()
-    """Alternatives for its location; none: everywhere."""
+    """The alternative locations of the volume; empty if it can be anywhere."""
 
 
 def allotted(delayed: Sequence[Delayed], node: str, labels: Mapping[str, str]) -> dict[Key, str] | None:
-    """Return the volume of each claim if the pod is bound to a node; "": to be provisioned; None: infeasible."""
+    """Return the volume of each claim if the pod is bound to the node, None if the node is infeasible.
+
+    The volume "" stands for a volume that must be provisioned.
+    """
     found: dict[Key, str] = {}
     taken: set[str] = set()
     for each in sorted(delayed, key=lambda each: (each.size, each.claim)):

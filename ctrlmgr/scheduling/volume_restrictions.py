@@ -1,4 +1,4 @@
-"""Volumes that pods cannot share, and volumes that exist in some zones only.
+"""Handles volumes that pods cannot share, and volumes that exist only in some zones.
 
 Source: kube-scheduler's plugins VolumeRestrictions and VolumeZone.
 """
@@ -20,36 +20,37 @@ _GENERAL: Final[Mapping[str, str]] = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""The current label of each former one."""
+"""The current label for each former label."""
 TOPOLOGY_LABELS: Final = (*_GENERAL, *_GENERAL.values())
 
 Zones = tuple[tuple[str, frozenset[str]], ...]
-"""Labels of volumes, each with the values that a node's label may have."""
+"""Labels of volumes, each with the values that the same label of a node may have."""
 
 
 class Disk(NamedTuple):
-    """A disk that a pod names itself; two pods may have it on one node only if both read it."""
+    """A disk that a pod's volume names directly; two pods may have it on one node only if both only read it."""
 
     kind: str
     name: tuple[str, ...]
     monitors: frozenset[str] = frozenset()
-    """For Ceph: disks are the same if they share a monitor."""
+    """Only for Ceph: two disks are the same if they have a common monitor."""
     is_read_only: bool = False
 
     def clashes(self, other: Disk) -> bool:
-        """Return whether two pods cannot have both disks on one node."""
+        """Return whether two pods with these disks cannot be on one node."""
         if (self.kind, self.name) != (other.kind, other.name) or (self.is_read_only and other.is_read_only):
             return False
         return not self.monitors or bool(self.monitors & other.monitors)
 
 
 def disks_of(volume: VolumeView) -> Iterator[Disk]:
-    """Yield the disk of a volume, if it is one."""
+    """Yield the disk of a volume, if the volume is a disk."""
     for kind, name in (("gce_persistent_disk", "pdName"), ("iscsi", "iqn")):
         source: Mapping[str, Any] | None = getattr(volume, kind)
         if source is not None:
             yield Disk(kind, (source.get(name) or "",), is_read_only=bool(source.get("readOnly")))
-    if volume.aws_elastic_block_store is not None:  # two pods cannot even read it
+    # Two pods cannot share this type of disk, even if both only read it.
+    if volume.aws_elastic_block_store is not None:
         yield Disk("aws_elastic_block_store", (volume.aws_elastic_block_store.get("volumeID") or "",))
     if volume.rbd is not None:
         image = (volume.rbd.get("pool") or "", volume.rbd.get("image") or "")
@@ -58,13 +59,16 @@ def disks_of(volume: VolumeView) -> Iterator[Disk]:
 
 
 def zones_of(labels: Mapping[str, str]) -> Zones:
-    """Return the zones and regions of a volume with these labels; `a__b` are two zones."""
+    """Return the zones and regions of a volume with these labels; the value `a__b` stands for two zones."""
     found = ((key, labels[key].split("__")) for key in TOPOLOGY_LABELS if key in labels)
     return tuple((key, frozenset(map(str.strip, values))) for key, values in found if all(map(str.strip, values)))
 
 
 def is_in_zones(zones: Zones, labels: Mapping[str, str]) -> bool:
-    """Return whether a node with these labels is in all zones of volumes; one without such labels is."""
+    """Return whether a node with these labels is in all zones of the volumes.
+
+    A node without zone labels is in all zones.
+    """
     if not any(key in labels for key in TOPOLOGY_LABELS):
         return True
     return all(labels.get(key, labels.get(_GENERAL.get(key, key))) in values for key, values in zones)

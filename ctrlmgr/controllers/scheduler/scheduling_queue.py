@@ -1,11 +1,11 @@
-"""The scheduling queue: the waiting pods, which is next, and which events let a failed one try again.
+"""The scheduling queue: the waiting pods, which of them is next, and the events after which a failed pod is retried.
 
 Guarantees, those of kube-scheduler's queue:
 
-- Pods are sorted by priority, then by when they were added.
-- A pod that fits nowhere waits for an event that concerns the plugin that refused it, at most for five minutes. Then
-  its backoff must be over: a second, doubled with each failure, at most ten.
-- Events during a pod's decision count for it too: no change is missed between two attempts.
+- Pods are sorted by priority, then by the time when they were added.
+- A pod that fits on no node waits for an event that concerns the plugin that refused it, at most for five minutes. Then
+  its backoff must be over; it is one second, and doubles with each failure up to ten seconds.
+- Events during a pod's decision count for that pod too, so no change is missed between two attempts.
 - A pod with scheduling gates, or with missing resource claims, is not in the queue.
 
 Seconds are those of a monotonic clock.
@@ -25,11 +25,11 @@ from ctrlmgr.scheduling.cluster_model import PodInfo
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 10.0
 PATIENCE: Final = 300.0
-"""Seconds after which a pod is tried again without an event."""
+"""Seconds after which a pod is tried again even if there was no event."""
 
 
 class ClusterEvent(Enum):
-    """An event that may let a pod fit that fitted nowhere."""
+    """An event after which a pod that fits on no node may fit."""
 
     NODE_ADDED = "a node was added"
     NODE_CHANGED = "a node changed"
@@ -55,49 +55,52 @@ HINTS: Final[Mapping[str, frozenset[ClusterEvent]]] = {
     "InterPodAffinity": _BESIDE,
     "DynamicResources": _NODES | {ClusterEvent.DEVICES},
 }
-"""The events that concern each plugin; all events concern a pod that no plugin refused."""
+"""The events that concern each plugin. If no plugin refused a pod, all events concern it."""
 
 
 def backoff(attempts: int) -> float:
-    """Return the backoff after so many attempts."""
+    """Return the backoff in seconds after this number of attempts."""
     return float(min(FIRST_BACKOFF * 2 ** min(attempts - 1, 16), LONGEST_BACKOFF))
 
 
 @dataclass
 class Entry:
-    """A waiting pod."""
+    """A pod that waits in the queue."""
 
     pod: PodInfo
     since: float
     attempts: int = 0
     refused_by: frozenset[str] = frozenset()
     not_before: float = 0.0
-    """When its backoff is over."""
+    """The time when the pod's backoff is over."""
     patience_ends: float = 0.0
-    """When it is tried again without an event."""
+    """The time when the pod is tried again even if there was no event."""
     is_active: bool = True
-    """Whether it should be tried: now, or when its backoff is over."""
+    """Whether the pod should be tried now, or when its backoff is over."""
 
     @property
     def order(self) -> tuple[int, float, Key]:
-        """Return the sort key."""
+        """Return the sort key of the pod."""
         return -self.pod.priority, self.since, self.pod.key
 
 
 @dataclass
 class Waiting:
-    """The waiting pods; for one thread at a time."""
+    """The waiting pods; only one thread may use the queue at a time."""
 
     entries: dict[Key, Entry] = field(default_factory=dict)
     gated: dict[Key, PodInfo] = field(default_factory=dict)
     _ready: list[tuple[int, float, Key]] = field(default_factory=list)
-    # Inactive entries: only they are checked at an event, however many others wait.
+    # Entries that wait for an event. Only these are checked when an event occurs, however many other pods wait.
     _parked: dict[Key, Entry] = field(default_factory=dict)
-    # Events since the pod that is being decided was taken.
+    # The events since the pod that is being decided was taken from the queue.
     _meanwhile: set[ClusterEvent] = field(default_factory=set)
 
     def offer(self, pod: PodInfo, now: float, *, lacks: str = "") -> bool:
-        """Add or update a pod; return whether to try it now. One that `lacks` a claim is kept aside."""
+        """Add or update a pod; return whether to try it now.
+
+        A pod that `lacks` a claim is not queued.
+        """
         if pod.view.spec.scheduling_gates or lacks:
             self.forget(pod.key)
             self.gated[pod.key] = pod
@@ -114,7 +117,7 @@ class Waiting:
         return True
 
     def forget(self, key: Key) -> None:
-        """Remove a pod: it was bound, has ended, or was deleted."""
+        """Remove a pod that was bound, has ended, or was deleted."""
         self.entries.pop(key, None)
         self._parked.pop(key, None)
         self.gated.pop(key, None)
@@ -125,7 +128,7 @@ class Waiting:
         return first is not None and self.entries[first].pod.priority > self.entries[key].pod.priority
 
     def first(self, now: float) -> Key | None:
-        """Return the next pod, None if none should be tried now; one in backoff loses its position."""
+        """Return the next pod, None if no pod should be tried now; pods whose backoff is not over are skipped."""
         while self._ready:
             order = self._ready[0]
             entry = self.entries.get(order[2])
@@ -135,7 +138,7 @@ class Waiting:
         return None
 
     def seconds_until(self, key: Key, now: float) -> float | None:
-        """Return the seconds until a pod should be tried, 0 for now; None if it does not wait."""
+        """Return the seconds until a pod should be tried, 0 if now; None if the pod is not in the queue."""
         entry = self.entries.get(key)
         if entry is None:
             return None
@@ -146,7 +149,7 @@ class Waiting:
         return max(entry.not_before - now, 0.0)
 
     def take(self, key: Key) -> Entry:
-        """Return a pod's entry for a decision now."""
+        """Return the entry of a pod for which a decision is made now."""
         entry = self.entries[key]
         entry.is_active = False
         self._parked[key] = entry
@@ -155,7 +158,7 @@ class Waiting:
         return entry
 
     def failed(self, entry: Entry, refused_by: frozenset[str], now: float) -> float:
-        """Let a pod that fits nowhere wait; return the maximum seconds until its next attempt."""
+        """Queue a pod that fits on no node; return the maximum number of seconds until its next attempt."""
         entry.refused_by = refused_by
         entry.not_before = now + backoff(entry.attempts)
         entry.patience_ends = now + PATIENCE
@@ -165,13 +168,13 @@ class Waiting:
         return PATIENCE
 
     def retry(self, entry: Entry, now: float) -> float:
-        """Let a pod be tried again after an error; return the seconds until then."""
+        """Queue a pod again after an error; return the seconds until its next attempt."""
         entry.not_before = now + backoff(entry.attempts)
         self._put(entry)
         return entry.not_before - now
 
     def happened(self, happening: ClusterEvent, now: float) -> Iterator[tuple[Key, float]]:
-        """Yield the pods that an event concerns, and the seconds until each may be tried."""
+        """Yield the pods that an event concerns, with the seconds until each may be tried."""
         self._meanwhile.add(happening)
         for key, entry in [*self._parked.items()]:
             if concerns(happening, entry.refused_by):
@@ -189,5 +192,5 @@ class Waiting:
 
 
 def concerns(happening: ClusterEvent, refused_by: frozenset[str]) -> bool:
-    """Return whether an event concerns a pod that was refused by these plugins, or by none."""
+    """Return whether an event concerns a pod that these plugins refused; if there are none, every event does."""
     return not refused_by or any(happening in HINTS.get(plugin, frozenset(ClusterEvent)) for plugin in refused_by)

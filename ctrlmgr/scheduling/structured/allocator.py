@@ -1,10 +1,10 @@
-"""Searches devices for claims: an exhaustive search with backtracking, which ends at the first solution.
+"""Searches for devices for claims, exhaustively and with backtracking; the search ends at the first solution.
 
 Guarantees, those of `dynamic-resource-allocation/structured`:
 - Claims, their requests and the devices of a request are tried in order, devices in the order of their pools. Of a
   request's alternatives, the first with a solution is used.
-- A device belongs to one claim, unless it may be shared or the request has admin access. The sum of what claims consume
-  of a shared device, and of the counters that devices share, does not exceed what there is.
+- A device belongs to one claim, unless it may be shared or the request has admin access. Claims never consume more of a
+  shared device than its capacity, and devices never consume more of a shared counter than its value.
 - A claim gets at most `MOST_RESULTS` devices.
 - A taint with the effect NoSchedule or NoExecute excludes a device, unless the request tolerates it.
 """
@@ -23,7 +23,7 @@ from ctrlmgr.scheduling.structured.device_selectors import AllocationError, sele
 from ctrlmgr.scheduling.structured.pools import Counters, Device, DeviceID, Fields, Pool
 
 MOST_RESULTS: Final = 32
-"""Maximum number of devices of a claim (`AllocationResultsMaxSize`)."""
+"""The maximum number of devices of a claim (`AllocationResultsMaxSize`)."""
 _ALL: Final = "All"
 _EXCLUDING: Final = ("NoSchedule", "NoExecute")
 
@@ -34,12 +34,12 @@ class Outcome(Enum):
     FOUND = auto()
     NONE = auto()
     TOO_MANY = auto()
-    """A claim would get more than `MOST_RESULTS` devices."""
+    """The search failed because a claim would get more than `MOST_RESULTS` devices."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim to allocate."""
+    """A claim for which devices are searched."""
 
     name: str
     """`namespace/name`."""
@@ -54,17 +54,20 @@ class Claim:
 
 @dataclass
 class Taken:
-    """The devices that other claims have."""
+    """The devices that are allocated to other claims."""
 
     devices: dict[DeviceID, int] = field(default_factory=dict)
-    """The number of claims that have a whole device."""
+    """For each device, the number of claims that have the whole device."""
     portions: dict[DeviceID, dict[str, int]] = field(default_factory=dict)
-    """Of shared devices, the consumed capacities in billionths."""
+    """For each shared device, the consumed capacities in billionths."""
     sharing: dict[DeviceID, int] = field(default_factory=dict)
-    """The number of claims that have a part of a device."""
+    """For each device, the number of claims that have a part of it."""
 
     def add(self, device: DeviceID, portions: Mapping[str, int] | None, sign: int) -> None:
-        """Add (1) or remove (-1) a device of a claim, or `portions` of it."""
+        """Add (1) or remove (-1) a device that is allocated to a claim.
+
+        `portions` are the capacities of a shared device.
+        """
         counts = self.devices if portions is None else self.sharing
         counts[device] = counts.get(device, 0) + sign
         held = self.portions.setdefault(device, {}) if portions else {}
@@ -76,7 +79,7 @@ class Taken:
                 self.portions.pop(device, None)
 
     def has(self, device: DeviceID) -> bool:
-        """Return whether a claim has a device, or a part of it."""
+        """Return whether a device, or a part of it, is allocated to a claim."""
         return device in self.devices or device in self.sharing
 
 
@@ -85,12 +88,12 @@ class Chosen:
     """A device that was chosen for a request."""
 
     request: str
-    """`REQUEST` or `REQUEST/ALTERNATIVE`."""
+    """The name of the request: `REQUEST` or `REQUEST/ALTERNATIVE`."""
     fields: Fields
-    """The request, or its alternative."""
+    """The request, or the alternative of it that was chosen."""
     device: Device
     portions: Mapping[str, int] | None = None
-    """The consumed capacities of a shared device, in billionths."""
+    """The capacities of a shared device that the request consumes, in billionths."""
 
 
 @dataclass
@@ -124,7 +127,7 @@ class _Request:
 
 @dataclass
 class Solution:
-    """The chosen devices of each claim, and the device class of each of its requests by name."""
+    """The chosen devices of each claim, and the device class of each request of the claim, by the request's name."""
 
     chosen: list[list[Chosen]]
     classes: list[dict[str, Fields]]
@@ -144,9 +147,9 @@ def tolerates(toleration: Fields, taint: Fields) -> bool:
 def allocate(
     pools: Sequence[Pool], claims: Sequence[Claim], classes: Callable[[str], Fields | None], taken: Taken
 ) -> Solution | None:
-    """Return devices of `pools` for claims, None if there are none; raises `AllocationError`.
+    """Return devices from `pools` for claims, None if there is no solution; raises `AllocationError`.
 
-    `classes` returns a DeviceClass by name.
+    `classes` returns a DeviceClass, given its name.
     """
     search = _Search(pools, claims, classes, taken)
     if search.claim(0) is Outcome.FOUND:
@@ -157,11 +160,11 @@ def allocate(
 
 
 class InvalidPoolsError(AllocationError):
-    """The node has invalid pools, and the other ones do not suffice; other nodes may."""
+    """The node has invalid pools, and the valid ones do not suffice; another node may be suitable."""
 
 
 class _Search:
-    """One search; its methods return whether the rest of the claims can be allocated, and keep the choices if so."""
+    """One search. Its methods return whether the remaining claims can be allocated, and if so, store the choices."""
 
     def __init__(
         self, pools: Sequence[Pool], claims: Sequence[Claim], classes: Callable[[str], Fields | None], taken: Taken
@@ -175,7 +178,7 @@ class _Search:
         self._constraints = [[Constraint(each) for each in claim.devices.get("constraints") or ()] for claim in claims]
         self._chosen: list[list[Chosen]] = [[] for _ in claims]
         self._selected: list[dict[int, _Request]] = [{} for _ in claims]
-        # By device: the numbers of claims for which it is being allocated, and consumed portions.
+        # For each device: the number of claims to which this search allocates it, and the portions that they consume.
         self._claimed: dict[DeviceID, list[int]] = {}
         self._portions: dict[DeviceID, list[Mapping[str, int]]] = {}
         self._counters = {(pool.driver, pool.name): _available(pool, taken) for pool in pools if pool.counters}
@@ -183,7 +186,7 @@ class _Search:
             self._check_size(number, claim)
 
     def solution(self) -> Solution:
-        """Return the choices."""
+        """Return the choices for all claims."""
         named = [{each.name: each.class_ for each in selected.values()} for selected in self._selected]
         return Solution(self._chosen, named)
 
@@ -232,7 +235,10 @@ class _Search:
             raise AllocationError(f"claim {claim.name}: {size}")
 
     def _candidates(self, claim: Claim, request: _Request) -> Sequence[Device]:
-        """Return the devices that the selectors match; computed once, when the search first needs them."""
+        """Return the devices that the selectors match.
+
+        They are computed once, when the search first needs them.
+        """
         if request.candidates is None:
             request.candidates = [each for each in self._usable if self._is_selectable(claim, request, each)]
         return request.candidates
@@ -247,14 +253,14 @@ class _Search:
     # The search
 
     def claim(self, number: int) -> Outcome:
-        """Allocate the claims from `number` on."""
+        """Allocate the claims from the index `number` on."""
         return Outcome.FOUND if number == len(self._claims) else self._from(number, 0)
 
     def _from(self, number: int, at: int) -> Outcome:
-        """Allocate the requests of a claim from `at` on, and the later claims."""
+        """Allocate the requests of a claim from the index `at` on, and then the later claims."""
         if at == len(self._requests[number]):
             found = self.claim(number + 1)
-            # Alternatives of an earlier claim may need fewer devices.
+            # Another alternative of an earlier claim may need fewer devices.
             return Outcome.NONE if found is Outcome.TOO_MANY else found
         alternatives = self._requests[number][at]
         outcomes = []
@@ -266,7 +272,7 @@ class _Search:
         return Outcome.TOO_MANY if all(each is Outcome.TOO_MANY for each in outcomes) else Outcome.NONE
 
     def _devices(self, number: int, at: int, request: _Request, having: int, start: int) -> Outcome:
-        """Choose further devices for a request that has `having`, from the candidate `start` on."""
+        """Choose further devices for a request that has the devices `having`, beginning at the candidate `start`."""
         if request.is_all and not request.count:
             return Outcome.NONE
         if having >= request.count:
@@ -274,7 +280,7 @@ class _Search:
         if len(self._chosen[number]) + request.count - having > MOST_RESULTS:
             return Outcome.TOO_MANY
         candidates = self._candidates(self._claims[number], request)
-        # All devices are needed: there is no choice.
+        # The request needs all devices, so there is no choice.
         last = having + 1 if request.is_all else len(candidates)
         for index in range(having if request.is_all else start, last):
             undo = self._take(number, request, candidates[index])
@@ -289,7 +295,10 @@ class _Search:
         return Outcome.NONE
 
     def _take(self, number: int, request: _Request, device: Device) -> Callable[[], None] | None:
-        """Choose a device for a request, and return a function that undoes it; None if the device is not available."""
+        """Choose a device for a request.
+
+        Return a function that reverts the choice, None if the device is not available.
+        """
         if self._is_in_use(number, request, device) or not request.tolerates(device):
             return None
         capacities = _capacities(device)
@@ -331,7 +340,7 @@ class _Search:
         return device in self._taken.sharing or bool(self._portions.get(device))
 
     def _used(self, device: DeviceID) -> dict[str, int]:
-        """Return the consumed capacities of a device."""
+        """Return the capacities of a device that a request consumes."""
         found = dict(self._taken.portions.get(device) or {})
         for each in self._portions.get(device) or ():
             for name, amount in each.items():
@@ -355,7 +364,10 @@ class _Search:
         return True
 
     def _count(self, device: Device, sign: int) -> bool:
-        """Consume (1) or release (-1) the counters of a device; return whether they suffice, else nothing changes."""
+        """Consume (1) or release (-1) the counters of a device.
+
+        Return whether the counters suffice; if not, nothing changes.
+        """
         if not sign or not device.fields.get("consumesCounters"):
             return True
         left = self._counters[device.id.driver, device.id.pool]
@@ -375,7 +387,7 @@ def _capacities(device: Device) -> Mapping[str, Any]:
 
 
 def _available(pool: Pool, taken: Taken) -> dict[str, dict[str, int]]:
-    """Return the counters of a pool, without those that allocated devices consume."""
+    """Return the counters of a pool, reduced by what allocated devices consume."""
     left = {name: dict(counters) for name, counters in pool.counters.items()}
     for device in pool.all_devices:
         if taken.has(device.id):

@@ -1,7 +1,7 @@
-"""Constraints of a claim: devices that must have the same value of an attribute, or different values.
+"""Constraints of a claim: its devices must have the same value of an attribute, or different values.
 
-Source: `matchAttributeConstraint` and `distinctAttributeConstraint` in `dynamic-resource-allocation/structured`.
-Kubernetes compares distinct values with the last device of each request only; here, with every device.
+Source: `matchAttributeConstraint` and `distinctAttributeConstraint` in `dynamic-resource-allocation/structured`. For
+distinct values, Kubernetes compares only with the last device of each request. Here every device is compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Value = tuple[str, Any]
 
 
 def attribute_of(device: Device, name: str) -> Value | None:
-    """Return the attribute with a fully qualified name, None if the device lacks it."""
+    """Return the attribute with this fully qualified name, None if the device does not have it."""
     attributes: Mapping[str, Mapping[str, Any]] = device.fields.get("attributes") or {}
     domain, _, identifier = name.partition("/")
     found = attributes.get(name)
@@ -26,7 +26,7 @@ def attribute_of(device: Device, name: str) -> Value | None:
 
 
 class Constraint:
-    """One constraint, and the values of the devices that were chosen so far."""
+    """One constraint, and the values of the devices that were chosen until now."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         """Read a DeviceConstraint."""

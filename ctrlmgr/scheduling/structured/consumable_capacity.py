@@ -1,4 +1,4 @@
-"""Portions of a device's capacity that several claims share (KEP-5075): the amount that a request consumes.
+"""Computes the portion of a device's capacity that a request consumes, if several claims share the device (KEP-5075).
 
 Amounts are in billionths. Source: `consumable_capacity.go` in `dynamic-resource-allocation/structured`.
 """
@@ -15,7 +15,7 @@ Amounts = Mapping[str, int]
 
 
 def consumed(requests: Amounts, capacities: Mapping[str, Fields]) -> dict[str, int] | None:
-    """Return the amount of each capacity of a device that a request consumes; None if the device cannot give it."""
+    """Return the amount of each capacity of a device that a request consumes; None if the device cannot provide it."""
     if not requests.keys() <= capacities.keys():
         return None
     found = {name: _consumed(requests.get(name), capacity) for name, capacity in capacities.items()}
@@ -25,7 +25,7 @@ def consumed(requests: Amounts, capacities: Mapping[str, Fields]) -> dict[str, i
 
 
 def fits(amounts: Amounts, used: Amounts, capacities: Mapping[str, Fields]) -> bool:
-    """Return whether amounts are available beside the `used` ones."""
+    """Return whether these amounts are available in addition to the `used` amounts."""
     return all(amounts[name] + used.get(name, 0) <= parse(capacity["value"]) for name, capacity in capacities.items())
 
 
@@ -42,7 +42,7 @@ def _consumed(wanted: int | None, capacity: Fields) -> int:
 
 
 def _in_steps(wanted: int, bounds: Fields) -> int:
-    """Round up to the minimum, or to a multiple of the step above it."""
+    """Round an amount up to the minimum, or to the minimum plus a multiple of the step."""
     least, step = parse(bounds["min"]), bounds.get("step")
     if wanted < least:
         return least

@@ -1,4 +1,4 @@
-"""Selectors of devices at run time: CEL expressions about one device.
+"""Evaluates selectors of devices: CEL expressions about one device.
 
 Guarantee: an expression that fails aborts the allocation, with the message of `DeviceMatches` in
 `dynamic-resource-allocation/cel/compile.go`.
@@ -25,7 +25,7 @@ LIMIT: Final = 1_000_000
 
 
 class AllocationError(CtrlmgrError):
-    """No device can be allocated to a claim; the text says why."""
+    """No device can be allocated to a claim; the message contains the reason."""
 
 
 @lru_cache(maxsize=512)
@@ -34,7 +34,7 @@ def _compiled(source: str, has_portions: bool, has_lists: bool) -> Expression:
 
 
 def selects(device: Device, selectors: Iterable[Mapping[str, Any]], whose: str) -> bool:
-    """Return whether all selectors match a device; raises `AllocationError`. `whose` begins the message."""
+    """Return whether all selectors match a device; raises `AllocationError`, whose message begins with `whose`."""
     variables: Mapping[str, Any] | None = None
     for at, selector in enumerate(selectors):
         variables = variables or {"device": _value_of(device)}
@@ -70,7 +70,10 @@ def _value_of(device: Device) -> dict[str, Any]:
 def _by_domain(
     values: Mapping[str, Mapping[str, Any]], driver: str, convert: Callable[[Mapping[str, Any]], Any]
 ) -> DefaultMap:
-    """Return values by domain and name; names without a domain have the driver's. A missing domain is empty."""
+    """Return values by domain and name.
+
+    A name without a domain belongs to the driver's domain. A missing domain is empty.
+    """
     found = DefaultMap()
     for name, value in values.items():
         domain, slash, identifier = name.partition("/")

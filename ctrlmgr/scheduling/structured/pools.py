@@ -1,9 +1,10 @@
-"""Pools of devices that a node can reach, from ResourceSlices.
+"""Reads the pools of devices that a node can reach from ResourceSlices.
 
 Guarantees, those of `GatherPools` in `dynamic-resource-allocation/structured`:
-- Only the slices of a pool's newest generation count. A pool whose slices are not all known is incomplete; no device of
-  it is allocated.
-- A pool with two devices of one name, or with counters that do not exist, is invalid; no device of it is allocated.
+- Only the slices of a pool's newest generation count. A pool is incomplete if not all of its slices are known; its
+  devices are not allocated.
+- A pool is invalid if two devices have the same name, or if it refers to counters that do not exist; its devices are
+  not allocated.
 - Pools are sorted by driver and name; pools with binding conditions are last. Slices are sorted by name.
 """
 
@@ -33,19 +34,19 @@ class DeviceID(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A ResourceSlice: its name and its spec."""
+    """A ResourceSlice with its name and spec."""
 
     name: str
     spec: Fields
 
     @property
     def pool(self) -> tuple[str, str]:
-        """The driver and the name of its pool."""
+        """The driver and the name of the slice's pool."""
         return self.spec["driver"], self.spec["pool"]["name"]
 
     @property
     def generation(self) -> int:
-        """The generation of its pool."""
+        """The generation of the slice's pool."""
         return int(self.spec["pool"].get("generation") or 0)
 
     @property
@@ -60,16 +61,16 @@ class Device(NamedTuple):
     id: DeviceID
     fields: Fields
     spec: Fields
-    """The spec of its slice."""
+    """The spec of the slice that contains the device."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether several claims may have parts of it."""
+        """Whether several claims may have parts of the device."""
         return bool(self.fields.get("allowMultipleAllocations"))
 
     @property
     def consumed(self) -> Counters:
-        """The counters that it consumes."""
+        """The counters that the device consumes."""
         return consumed_counters(self.fields)
 
 
@@ -81,19 +82,19 @@ class Pool:
     name: str
     devices: Sequence[Device] = ()
     all_devices: Sequence[Device] = ()
-    """Also those that the node cannot reach; they share counters with the others."""
+    """All devices of the pool, also those that the node cannot reach: these share counters with the others."""
     counters: Counters = field(default_factory=dict)
     is_incomplete: bool = False
     is_invalid: bool = False
 
     @property
     def has_binding_conditions(self) -> bool:
-        """Whether a device has to be prepared after its allocation."""
+        """Whether a device of the pool has to be prepared after its allocation."""
         return any(each.fields.get("bindingConditions") for each in self.devices)
 
 
 class NodePlace(NamedTuple):
-    """A node: its name and its labels."""
+    """The name and labels of a node."""
 
     name: str
     labels: Mapping[str, str]
@@ -145,7 +146,7 @@ def _pool(node: NodePlace, key: tuple[str, str], slices: Sequence[Slice]) -> Poo
 
 
 def _is_relevant(node: NodePlace, slice_: Slice) -> bool:
-    """Return whether a slice has devices for a node, or counters, which every node needs."""
+    """Return whether a slice has devices for a node, or has counters, which are needed for every node."""
     spec = slice_.spec
     if spec.get("sharedCounters"):
         return True

@@ -1,4 +1,4 @@
-"""Writes a solution as the allocations of claims: devices, configurations, and the nodes that can reach the devices.
+"""Converts a solution to the allocations of claims: devices, configurations, and the nodes that can reach the devices.
 
 Source: `Allocate` and `createNodeSelector` in `dynamic-resource-allocation/structured`.
 """
@@ -54,7 +54,10 @@ def _result(chosen: Chosen, new_id: Callable[[], str]) -> dict[str, Any]:
 
 
 def _text(amount: int, wanted: str | None, capacity: Fields) -> str:
-    """Return an amount in billionths as it was given: in the request, or in the capacity; rounded ones are new."""
+    """Return an amount in billionths as a quantity.
+
+    If the request or the capacity has this amount, its text is used; a rounded amount gets a new text.
+    """
     policy = capacity.get("requestPolicy") or {}
     bounds = policy.get("validRange") or {}
     given = (wanted, policy.get("default"), capacity["value"], bounds.get("min"), *(policy.get("validValues") or ()))
@@ -67,7 +70,7 @@ def _text(amount: int, wanted: str | None, capacity: Fields) -> str:
 
 
 def _of_classes(classes: Mapping[str, Fields]) -> Iterator[dict[str, Any]]:
-    """Yield the configurations of each class once, for all its requests."""
+    """Yield the configurations of each device class once, for all requests with the class."""
     requests: dict[str, list[str]] = {}
     by_name: dict[str, Fields] = {}
     for request, class_ in classes.items():
@@ -80,7 +83,7 @@ def _of_classes(classes: Mapping[str, Fields]) -> Iterator[dict[str, Any]]:
 
 
 def _of_claim(claim: Claim, classes: Mapping[str, Fields]) -> Iterator[dict[str, Any]]:
-    """Yield the claim's configurations for all requests, or once for each of the requests that they name."""
+    """Yield the claim's configurations: for all requests, or once for each request that a configuration names."""
     for each in claim.devices.get("config") or ():
         named = each.get("requests") or ()
         if not named:
@@ -91,7 +94,7 @@ def _of_claim(claim: Claim, classes: Mapping[str, Fields]) -> Iterator[dict[str,
 
 
 def node_selector(chosen: Sequence[Chosen], node: str) -> dict[str, Any] | None:
-    """Return the nodes that can reach all devices; None: every node."""
+    """Return the nodes that can reach all devices; None stands for every node."""
     term: dict[str, list[Any]] = {}
     for each in chosen:
         spec = each.device.fields if each.device.spec.get("perDeviceNodeSelection") else each.device.spec
