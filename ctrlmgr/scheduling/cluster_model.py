@@ -44,7 +44,7 @@ class HostPort(NamedTuple):
     port: int
 
     def clashes(self, other: HostPort) -> bool:
-        """Return whether both ports conflict on one node: same protocol and port, and the same address or any address."""
+        """Return whether both ports conflict on one node: they are equal, or one has the address `ANY_ADDRESS`."""
         if (self.protocol, self.port) != (other.protocol, other.port):
             return False
         return self.address == other.address or ANY_ADDRESS in (self.address, other.address)
