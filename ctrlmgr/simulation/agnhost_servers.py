@@ -1,7 +1,7 @@
-"""Servers with known ports: subcommands of agnhost, the image of Kubernetes' tests and documentation.
+"""Servers with known ports: the subcommands of agnhost, the image of Kubernetes' tests and documentation.
 
-Guarantees: other containers are unknown, and their probes pass. `containerPort` does not say where a container listens:
-Kubernetes treats it as information only (`ContainerPort` in core/v1 types.go).
+Guarantees: the ports of all other containers are unknown, and their probes pass. `containerPort` does not say where a
+container listens: Kubernetes treats it as information only (`ContainerPort` in core/v1 types.go).
 
 The ports and flags are those of `test/images/agnhost`.
 """
@@ -22,27 +22,32 @@ _PORTS: Final[Mapping[str, Mapping[str, int]]] = {
     "serve-hostname": {"--port": 9376},
     "test-webserver": {"--port": 80},
 }
-"""The flags of each subcommand that set its ports, with their defaults; "" is a port without a flag."""
+"""The flags of each subcommand that set its ports, with their default values; the flag "" stands for a port without a
+flag.
+"""
 _HEALTHY_FOR: Final = 10.0
-"""Seconds for which `liveness` answers /healthz with 200, before it answers 500."""
+"""Seconds for which `liveness` answers /healthz with 200; after that it answers with 500."""
 
 
 class Server(NamedTuple):
     """The known properties of a server."""
 
     ports: frozenset[int]
-    """The ports that it listens on."""
+    """The ports on which the server listens."""
     sickens_at: float | None = None
-    """Seconds after its start from which /healthz is 500; None means never."""
+    """Seconds after the server's start from which /healthz answers with 500; None if it never does."""
 
     def answers(self, port: int, path: str, seconds: float) -> bool:
-        """Return whether a request succeeds `seconds` after the start; an empty `path` only connects."""
+        """Return whether a request succeeds `seconds` after the start.
+
+        With an empty `path`, only a connection is made.
+        """
         is_sick = self.sickens_at is not None and seconds > self.sickens_at and path.startswith("/healthz")
         return port in self.ports and not is_sick
 
 
 def server_of(image: str, words: Sequence[str]) -> Server | None:
-    """Return the server that an image runs with these words; None if it is unknown."""
+    """Return the server that an image runs with the words of a command; None if the server is unknown."""
     if image != IMAGE:
         return None
     arguments = [*words[1:]] if words and words[0].rsplit("/", 1)[-1] == IMAGE else [*words]
@@ -54,7 +59,7 @@ def server_of(image: str, words: Sequence[str]) -> Server | None:
 
 
 def _flag(arguments: Sequence[str], flag: str, default: int) -> int:
-    """Return the value of a flag, `--flag=1` or `--flag 1`."""
+    """Return the value of a flag, which is written as `--flag=1` or `--flag 1`."""
     given: dict[str, Any] = dict(each.partition("=")[::2] for each in arguments if each.startswith("--"))
     following = dict(pairwise(arguments))
     value = given.get(flag) or following.get(flag) or ""

@@ -1,7 +1,7 @@
-"""The behaviour of simulated containers: phrases in annotations of pods and in a file of rules.
+"""The behaviour of simulated containers: phrases in annotations of pods, and in a file of rules.
 
-Guarantees: a phrase has one meaning, or is refused with a reason. Without phrases, the container's command and known
-facts about its image decide.
+Guarantees: a phrase has one meaning, or it is refused with a reason. Without phrases, the container's command and known
+facts about its image determine the behaviour.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr.simulation.container_usage import Usage, read_usage
 ANNOTATION: Final = "simulate.ctrlmgr.io/"
 """The prefix of annotations of pods; a container's name follows, or `pod` for all containers."""
 NODE_ANNOTATION: Final = "simulate.ctrlmgr.io/node"
-"""The annotation with a node's behaviour."""
+"""The annotation of a node with the node's behaviour."""
 
 DURATION: Final = r"(\d+(?:\.\d+)?)(ms|s|m|h)?"
 """A duration in a phrase: a number with an optional unit, seconds by default."""
@@ -41,40 +41,40 @@ class Ending(NamedTuple):
 
 
 class Behaviour(NamedTuple):
-    """The behaviour of a container; None leaves a property open. Times are in seconds."""
+    """The behaviour of a container; a property that is None is not determined. Times are in seconds."""
 
     exit_code: int | None = None
     exits_after: float = 0.0
     failures: int | None = None
-    """The number of failures before the other properties apply."""
+    """The number of failures before the other properties of the behaviour apply."""
     is_oom: bool = False
     never_ready: bool = False
     ready_after: float | None = None
     pull_takes: float | None = None
     pull_fails: bool = False
     stops_after: float | None = None
-    """The duration of a graceful stop."""
+    """The duration of a graceful stop, in seconds."""
     ignores_stop: bool = False
     unknown: Ending | None = None
-    """The end of unknown commands; None means that they run for ever."""
+    """How unknown commands end; None means that they run forever."""
     cpu: Usage | None = None
-    """The CPU that the container uses; None for the usual."""
+    """The CPU that the container uses; None stands for the default."""
     memory: Usage | None = None
-    """The memory that the container uses; None for the usual."""
+    """The memory that the container uses; None stands for the default."""
 
     def over(self, other: Behaviour) -> Behaviour:
-        """Return this behaviour, with open properties from `other`."""
+        """Return this behaviour; properties that are None are taken from `other`."""
         said: dict[str, Any] = self._asdict()
         nothing = Behaviour()._asdict()
         changes: dict[str, Any] = {name: value for name, value in said.items() if value != nothing[name]}
         return other._replace(**changes)
 
     def slowed(self, seconds: float, usual: float) -> Behaviour:
-        """Return the same with `seconds` added to the image pull, which takes `usual` seconds by default."""
+        """Return this behaviour with `seconds` added to the image pull, which takes `usual` seconds by default."""
         return self._replace(pull_takes=(self.pull_takes or usual) + seconds) if seconds else self
 
     def after(self, seconds: float) -> Behaviour:
-        """Return the same with times relative to `seconds` after the container's start."""
+        """Return this behaviour with times relative to the moment `seconds` after the container's start."""
         if not seconds:
             return self
         ready = None if self.ready_after is None else self.ready_after + seconds
@@ -85,7 +85,7 @@ NOTHING: Final = Behaviour()
 
 
 def read(text: str) -> Behaviour:
-    """Return the behaviour of phrases separated by semicolons; raises ValueError for an unknown phrase."""
+    """Return the behaviour that phrases, separated by semicolons, describe; raises ValueError for an unknown phrase."""
     found = NOTHING
     for phrase in filter(None, (" ".join(each.split()) for each in text.split(";"))):
         found = (_usage(phrase) or _phrase(phrase.lower())).over(found)
@@ -93,7 +93,10 @@ def read(text: str) -> Behaviour:
 
 
 def read_ending(text: str) -> Ending | None:
-    """Return the end in `exit CODE after TIME`, or None for `run`; raises ValueError for any other text."""
+    """Return the end that `exit CODE after TIME` describes, or None for `run`.
+
+    Raises ValueError for any other text.
+    """
     found = read(text)
     if found.exit_code is None and found == NOTHING:
         return None
@@ -103,7 +106,10 @@ def read_ending(text: str) -> Ending | None:
 
 
 def _usage(phrase: str) -> Behaviour | None:
-    """Return a behaviour with the usage of a resource, None for another phrase; raises ValueError."""
+    """Return a behaviour with the usage of a resource, None for any other phrase.
+
+    Raises ValueError for a wrong usage.
+    """
     found = read_usage(phrase)
     if found is None:
         return None
@@ -141,7 +147,7 @@ def _phrase(phrase: str) -> Behaviour:
 
 
 def read_time(number: str | None, unit: str | None) -> float:
-    """Return the seconds of a match of `DURATION`."""
+    """Return the number of seconds that a match of `DURATION` stands for."""
     return float(number or 0) * _UNITS[unit]
 
 
@@ -149,7 +155,7 @@ _PATTERNS: Final = ("namespace", "pod", "container", "image")
 
 
 class Subject(NamedTuple):
-    """The container that rules are matched against."""
+    """The container whose fields are compared with rules."""
 
     namespace: str = ""
     pod: str = ""
@@ -161,14 +167,14 @@ class Subject(NamedTuple):
 
 
 class Says(Protocol):
-    """A source of behaviours: a rule, or a script."""
+    """A source of behaviours: a rule or a script."""
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
         """Return the behaviour of a container, None if the source has none; raises ValueError with the problem."""
 
 
 class Rule(NamedTuple):
-    """A rule: patterns of containers, as for file names, and their behaviour."""
+    """A rule: patterns of fields, like those for file names, and the behaviour of the containers that match."""
 
     namespace: str
     pod: str
@@ -188,7 +194,10 @@ class Rule(NamedTuple):
 
 
 def read_rules(path: Path) -> tuple[Rule, ...]:
-    """Return the rules in a file; raises `SettingsError` with the line and reason of the first wrong one."""
+    """Return the rules in a file.
+
+    Raises `SettingsError` with the line of the first invalid rule and the reason.
+    """
     node = compose(path)
     if node is None:
         return ()
@@ -198,7 +207,10 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
 
 
 def compose(path: Path, setting: str = "") -> yaml.Node | None:
-    """Return the YAML in a file, None if it is empty; raises `SettingsError` with the line, or with the `setting`."""
+    """Return the YAML in a file, None if the file is empty.
+
+    Raises `SettingsError` with the line of the error, or with the `setting` if the file cannot be read.
+    """
     try:
         return yaml.compose(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -243,7 +255,10 @@ class ReadBehaviour(NamedTuple):
 
 
 def told(subject: Subject, rules: Iterable[Says]) -> ReadBehaviour:
-    """Return the behaviour of a container: from its own annotation, then its pod's, then the first matching rule."""
+    """Return the behaviour of a container.
+
+    The container's own annotation has precedence, then its pod's annotation, then the first matching rule.
+    """
     found, problems = NOTHING, []
     for name in (subject.container, "pod"):
         text = subject.annotations.get(f"{ANNOTATION}{name}")

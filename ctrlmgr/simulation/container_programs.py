@@ -1,8 +1,8 @@
-"""Computes the run of a container, from its behaviour or from its command.
+"""Computes a run of a container, from the container's behaviour or from its command.
 
-Guarantees: an exit in the behaviour takes precedence. Otherwise the small shell computes the command. Without a
-command, an image with only a shell exits at once, and an image of a known server runs for ever. `Behaviour.unknown`
-decides for unknown images and commands.
+Guarantees: an exit in the behaviour takes precedence. Otherwise the small shell computes the effects of the command.
+Without a command, an image that contains only a shell exits at once, and an image of a known server runs forever.
+`Behaviour.unknown` says how unknown images and commands end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHELLS: Final = ("busybox", "alpine", "debian", "ubuntu")
 _PROXIES: Final = ("nginx", "httpd", "caddy", "haproxy", "traefik", "registry")
 _STORES: Final = ("redis", "memcached", "postgres", "mysql", "mariadb", "mongo", "rabbitmq", "etcd")
 _SERVERS: Final = frozenset(("pause", IMAGE, *_PROXIES, *_STORES))
-"""Images that run for ever."""
+"""Images whose containers run forever."""
 _MISSING_TAGS: Final = ("nonexistent", "non-existent", "404")
 _PRIVATE: Final = ("invalid.registry.k8s.io/", "gcr.io/authenticated-image-pulling/")
 _REFERENCE: Final = re.compile(r"\$\(([^)]+)\)")
@@ -30,19 +30,19 @@ INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 
 def image_name(image: str) -> str:
-    """Return the last part of an image's name, without tag and digest."""
+    """Return the last part of an image's name, without the tag and the digest."""
     return image.rsplit("/", 1)[-1].partition("@")[0].partition(":")[0]
 
 
 def pulls(image: str) -> bool:
-    """Return whether the image can be pulled."""
+    """Return whether an image can be pulled."""
     last = image.rsplit("/", 1)[-1]
     _, _, tag = last.partition(":")
     return tag not in _MISSING_TAGS and "nonexistent" not in tag and not image.startswith(_PRIVATE)
 
 
 def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment of a container, as far as it depends on the pod alone."""
+    """Return the environment variables of a container, as far as they depend on the pod alone."""
     meta, spec = pod["metadata"], pod["spec"]
     user = _first_user(container, pod)
     found = {"HOSTNAME": str(spec.get("hostname") or meta["name"]), "PATH": "/bin", "UID": str(user)}
@@ -60,7 +60,7 @@ def variables_of(pod: Mapping[str, Any], container: Mapping[str, Any]) -> dict[s
 
 
 def _first_user(container: Mapping[str, Any], pod: Mapping[str, Any]) -> int:
-    """Return the user id of a container: its own, else its pod's, else root."""
+    """Return the user id of a container: the container's own, otherwise its pod's, otherwise 0."""
     for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
         if context and context.get("runAsUser") is not None:
             return int(context["runAsUser"])
@@ -68,7 +68,10 @@ def _first_user(container: Mapping[str, Any], pod: Mapping[str, Any]) -> int:
 
 
 def mount_problem(container: Mapping[str, Any], variables: Mapping[str, str]) -> str:
-    """Return why a container's volumes cannot be mounted, "" if they can; expands `subPathExpr`."""
+    """Return why a container's volumes cannot be mounted, "" if they can be.
+
+    Variables in `subPathExpr` are expanded.
+    """
     for mount in container.get("volumeMounts") or ():
         expression = mount.get("subPathExpr") or ""
         missing = sorted({name for name in _REFERENCE.findall(expression) if not variables.get(name)})
@@ -90,7 +93,7 @@ def execute(
     variables: Mapping[str, str],
     network: Network = OPEN,
 ) -> Run:
-    """Compute run `number` (from 0) of a container; `files` is changed as the run changes it."""
+    """Compute the run with this `number` (from 0) of a container; `files` is changed as the run changes files."""
     if behaviour.failures is not None and number < behaviour.failures:
         return Run(ends_at=behaviour.exits_after, code=1)
     if behaviour.exit_code is not None:
@@ -113,7 +116,7 @@ def words_of(container: Mapping[str, Any]) -> list[str]:
 
 
 def is_task(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
-    """Return whether a container is a task: it does not restart after a success."""
+    """Return whether a container is a task, which does not restart after a success."""
     spec = pod["spec"]
     own = container.get("restartPolicy")
     if own:

@@ -1,6 +1,6 @@
-"""One run of a container: its end, its exit code, and its termination message.
+"""One run of a container: its end, exit code and termination message.
 
-Guarantees: the earliest event ends the run: its own exit, a probe, a lack of memory, or a stop.
+Guarantees: a run ends at the earliest of its own exit, a failed probe, a lack of memory, and a stop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Container = Mapping[str, Any]
 
 
 class Span(NamedTuple):
-    """One run of a container; `end` None means that it continues."""
+    """One run of a container; if `end` is None, the run continues."""
 
     start: float
     end: float | None
@@ -31,21 +31,21 @@ class Span(NamedTuple):
     verdicts: Verdicts
 
     def lines(self, until: float) -> list[Line]:
-        """Return the lines written until a moment of the pod's life."""
+        """Return the lines that the run writes until a moment of the pod's life."""
         last = until if self.end is None else min(until, self.end)
         found = [each._replace(at=self.start + each.at) for each in self.run.lines]
         return [each for each in found if each.at <= last]
 
 
 class End(NamedTuple):
-    """When containers are stopped, and the grace period in seconds."""
+    """When the pod's containers are stopped, and the grace period in seconds."""
 
     at: float
     grace: float
 
 
 def turns(span: Span, now: float) -> Iterable[float | None]:
-    """Yield the future times at which the run's probes change their verdict."""
+    """Yield the times at which the results of the run's probes will change."""
     moments = [span.start + turn.at for turn in span.verdicts.ready]
     if span.verdicts.started_at is not None:
         moments.append(span.start + span.verdicts.started_at)
@@ -61,7 +61,7 @@ def run_of(
     files: Files,
     verdicts: Verdicts,
 ) -> Span:
-    """Return a run with its end: its command exits, a probe kills it, or the pod is stopped."""
+    """Return a run with its end, which comes when its command exits, a probe kills it, or the pod is stopped."""
     over = None if run.ends_at is None else start + run.ends_at
     code = run.code
     reason = "OOMKilled" if behaviour.is_oom else ("Completed" if code == 0 else "Error")
@@ -78,7 +78,7 @@ def run_of(
 
 
 def _stops(container: Container, behaviour: Behaviour, run: Run, end: End) -> tuple[float, int]:
-    """Return when a stopped container ends, and its exit code."""
+    """Return the time when a stopped container ends, and its exit code."""
     hook = ((container.get("lifecycle") or {}).get("preStop") or {}).get("sleep") or {}
     takes = float(hook.get("seconds") or 0) + (behaviour.stops_after or 0.0)
     if behaviour.ignores_stop or takes >= end.grace > 0:
@@ -87,7 +87,7 @@ def _stops(container: Container, behaviour: Behaviour, run: Run, end: End) -> tu
 
 
 def _last_words(container: Container, run: Run, code: int, files: Mapping[str, str]) -> str:
-    """Return the termination message: from the file, or from the last lines of the log after a failure."""
+    """Return the termination message: the content of its file or, after a failure, the last lines of the log."""
     text = files.get(container.get("terminationMessagePath") or "/dev/termination-log", "")
     if not text and code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
         text = "".join(each.written for each in run.lines[-80:])[-2048:]

@@ -1,10 +1,10 @@
-"""Stores in a container's id since when its present behaviour applies.
+"""Stores in the id of a container the time since when the container's present behaviour applies.
 
 Each call computes a pod's life from its beginning. A changed behaviour (another image or annotation) must not change
-the past. So the container id, 64 hexadecimal digits as of any runtime, stores from where and for which behaviour to
-compute.
+the past. So the container id stores the time from which to compute, and the behaviour for which. Like the ids of real
+container runtimes, it has 64 hexadecimal digits.
 
-Guarantees: pure functions; any other id is read as None.
+Guarantees: all functions are pure; an id of any other form is read as None.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def digest(*parts: str) -> str:
 
 
 class Memory(NamedTuple):
-    """The contents of an id; times in seconds of the pod's life."""
+    """The contents of a container id; times are in seconds of the pod's life."""
 
     recipe: str
     """A digest of the container's image and behaviour."""
@@ -36,12 +36,12 @@ class Memory(NamedTuple):
     restarts: int = 0
     """The number of restarts before that run."""
     told: float = 0.0
-    """Seconds after that run's start when the behaviour was changed to this one."""
+    """Seconds after the start of that run at which the behaviour was changed to this one."""
     current: float = 0.0
-    """The start of the run with this id."""
+    """The start of the run to which the id belongs."""
 
     def identify(self, identity: str) -> str:
-        """Return an id with these contents; `identity` is a digest that makes it unique."""
+        """Return an id with these contents; `identity` is a digest that makes the id unique."""
         times = "".join(
             f"{min(round(each * 1000), _LARGEST):0{_TIME}x}" for each in (self.first, self.told, self.current)
         )
@@ -65,5 +65,8 @@ def remembered(container_id: str) -> Memory | None:
 
 
 def recipe_of(container: Mapping[str, Any], behaviour: Behaviour) -> str:
-    """Return a digest of a container's image and behaviour; the duration of the pull matters only before it runs."""
+    """Return a digest of a container's image and behaviour.
+
+    The duration of the image pull is included only before the container runs.
+    """
     return digest(container.get("image", ""), repr(behaviour._replace(pull_takes=None)))[:_RECIPE]

@@ -1,6 +1,7 @@
-"""The resource usage of simulated containers: phrases such as `cpu 120m + 30m*sin`.
+"""The resource usage of simulated containers, in phrases such as `cpu 120m + 30m*sin`.
 
-Guarantees: a usage is a function of time alone, so every reader sees the same value at a moment. It is never negative.
+Guarantees: a usage is a function of time alone, so every reader sees the same value at a moment. A usage is never
+negative.
 
 | term | amount at a moment |
 |---|---|
@@ -26,15 +27,15 @@ _PHRASE: Final = re.compile(r"(cpu|memory):? (.+)")
 
 
 class Term(NamedTuple):
-    """One term of a usage."""
+    """One term of a usage: a constant or a wave."""
 
     amount: int
     """In billionths."""
     period: float = 0.0
-    """The period of a wave in seconds; 0 for a constant."""
+    """The period of a wave in seconds; 0 stands for a constant."""
 
     def at(self, seconds: float) -> float:
-        """Return the amount at a moment."""
+        """Return the amount of the term at a moment."""
         return self.amount * math.sin(2 * math.pi * seconds / self.period) if self.period else self.amount
 
 
@@ -49,7 +50,10 @@ class Usage(NamedTuple):
 
 
 def read_usage(phrase: str) -> tuple[str, Usage] | None:
-    """Return the resource of a phrase and its usage, None for another phrase; raises ValueError for a wrong usage."""
+    """Return the resource in a phrase and its usage, None for another phrase.
+
+    Raises ValueError for an invalid usage.
+    """
     match = _PHRASE.fullmatch(phrase)
     if match is None:
         return None

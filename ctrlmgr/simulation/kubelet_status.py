@@ -1,7 +1,8 @@
 """Computes the status of a pod on a simulated node, as its kubelet would report it (`desired_status`).
 
-Guarantees: conditions have the kubelet's order, reasons and messages. A condition keeps its last transition time while
-its status is unchanged. Conditions of other writers (PodScheduled, readiness gates, DisruptionTarget) are kept.
+Guarantees: conditions have the same order, reasons and messages as a kubelet's. A condition keeps its last transition
+time while its status is unchanged. Conditions that other clients write (PodScheduled, readiness gates,
+DisruptionTarget) are kept.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _ORDER: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "Container
 
 
 class Place(NamedTuple):
-    """The addresses of a pod's node, and the pod's own."""
+    """The addresses of a pod and of its node."""
 
     host_ips: tuple[str, ...]
     pod_ips: tuple[str, ...]
 
 
 class Desired(NamedTuple):
-    """A status, the seconds until its next change (None: never), and whether all containers have stopped."""
+    """A status, the seconds until the status changes next (None: never), and whether all containers have stopped."""
 
     status: dict[str, Any]
     changes_in: float | None
@@ -51,8 +52,8 @@ def desired_status(
 ) -> Desired:
     """Return the status of a pod `now` seconds after its node accepted it.
 
-    `clock` formats such a moment as a time. `shared` has the changes of other pods in shared volumes. `network` answers
-    the pod's connections.
+    `clock` formats such a number of seconds as a timestamp. `shared` contains the changes of other pods in shared
+    volumes. `network` answers the pod's connections.
     """
     life = live(pod, asked, now, end, shared, network)
     before = pod.get("status") or {}
@@ -79,7 +80,7 @@ def desired_status(
 
 
 def _whole(pod: Mapping[str, Any], life: Life) -> dict[str, Any]:
-    """Return the allocated pod-level resources, once the pod runs."""
+    """Return the allocated pod-level resources, if the pod runs."""
     resources = pod["spec"].get("resources") or {}
     if not resources or not any(each.spans for each in life.main):
         return {}
@@ -143,7 +144,7 @@ def _container(
     resources = life.container.get("resources") or {}
     if life.spans and resources.get("requests"):
         found["allocatedResources"] = resources["requests"]
-    if life.spans:  # even if empty: the field says that the node can resize pods
+    if life.spans:  # The field is set even if it is empty, because it says that the node can resize pods.
         found["resources"] = {key: each for key, each in resources.items() if key in ("limits", "requests")}
     return found
 
@@ -160,7 +161,7 @@ def _states(
     identify: Callable[[int], str],
     clock: Callable[[float], str],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return `state` and `lastState`."""
+    """Return the fields `state` and `lastState` of a container's status."""
     terminated = [_before(life, clock), *(_terminated(each, identify(at), clock) for at, each in enumerate(ended))]
     if running is not None:
         return {"running": {"startedAt": clock(running.start)}}, terminated[-1]
@@ -171,7 +172,7 @@ def _states(
 
 
 def _before(life: ContainerLife, clock: Callable[[float], str]) -> dict[str, Any]:
-    """Return the end of the run before the computed ones."""
+    """Return the end of the run that precedes the computed runs."""
     if life.killed_at is None:
         return dict(life.recorded.get("lastState") or {})
     fields = {
@@ -231,7 +232,7 @@ def _condition(
 
 
 def _has_sandbox(life: Life, now: float) -> bool:
-    """Return whether the pod's network exists: from its first container until the last has ended."""
+    """Return whether the pod's network exists: from its first container's start until all containers have ended."""
     begun = any(each.pulled or each.spans for each in (*life.init, *life.main))
     return begun and (life.ended_at is None or life.ended_at > now or not life.has_stopped(now))
 
@@ -286,7 +287,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def rejected(pod: Mapping[str, Any], reason: str, message: str, at: str) -> dict[str, Any]:
-    """Return the status of a pod that its node rejects."""
+    """Return the status of a pod that its node has rejected."""
     before = pod.get("status") or {}
     kept = {key: before[key] for key in ("conditions", "qosClass") if key in before}
     return {

@@ -1,4 +1,4 @@
-"""Simulated nodes: their templates, and the status of each.
+"""Simulated nodes: their templates, and the status of each node.
 
 Guarantees: a label marks simulated nodes, and only these are simulated. An error in a file of nodes is reported with
 its line and reason. Fields that other clients write into a node's status (such as extended resources) are kept.
@@ -24,10 +24,10 @@ from ctrlmgr.simulation.behaviour import DURATION, NODE_ANNOTATION, compose, pla
 from ctrlmgr.simulation.node_devices import read_devices
 
 MARK: Final = SIMULATED
-"""The label of simulated nodes; its value is "true"."""
+"""The label that marks simulated nodes; its value is "true"."""
 CAPACITY: Final[Mapping[str, str]] = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 ADDRESSES: Final = ipaddress.IPv4Network("172.18.0.0/16")
-"""The range of nodes' addresses."""
+"""The range from which nodes get their addresses."""
 IMAGES: Final = (("registry.k8s.io/pause:3.10.1", 318731),)
 VERSION: Final = "v1.36.2"
 FEATURES: Final = (
@@ -36,7 +36,7 @@ FEATURES: Final = (
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 )
-"""The declared features of a kubelet of that version; admission refuses changes that a node does not support."""
+"""The features that a kubelet of that version declares; admission refuses changes that a node does not support."""
 
 _SLOW: Final = re.compile(rf"slow(?: {DURATION})?")
 _SLOWNESS: Final = 10.0
@@ -65,7 +65,7 @@ class Template(NamedTuple):
 
 
 def templates(text: str) -> list[Template]:
-    """Return the nodes for a number or a file; raises `SettingsError`."""
+    """Return the nodes that a number or a file describes; raises `SettingsError`."""
     if not text:
         return []
     if text.isdecimal():
@@ -141,7 +141,7 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
 
 
 def _validate(template: Template) -> tuple[str, str] | None:
-    """Return the first invalid field of a node and its error; None if the API accepts it."""
+    """Return the first invalid field of a node and its error; None if the API would accept the node."""
     node = new_node(template)
     errors = validate_metadata(node["metadata"], namespaced=False, name_check=subdomain_name) + validate_node(node)
     if not errors:
@@ -151,7 +151,7 @@ def _validate(template: Template) -> tuple[str, str] | None:
 
 
 def new_node(template: Template) -> dict[str, Any]:
-    """Return a node as its kubelet registers it."""
+    """Return a node in the form in which its kubelet registers it."""
     labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
@@ -171,18 +171,18 @@ def new_node(template: Template) -> dict[str, Any]:
 
 
 def is_lost(annotations: Mapping[str, str]) -> bool:
-    """Return whether a node behaves as if its machine were gone."""
+    """Return whether a node behaves as if its machine did not exist any more."""
     return "lost" in _told(annotations)
 
 
 def slowness(annotations: Mapping[str, str]) -> float:
-    """Return the additional seconds that containers take to start on a slow node."""
+    """Return the seconds by which containers start later on a slow node."""
     found = (_SLOW.fullmatch(each) for each in _told(annotations))
     return sum(read_time(each[1], each[2]) if each[1] else _SLOWNESS for each in found if each)
 
 
 def problems(annotations: Mapping[str, str]) -> list[str]:
-    """Return the errors in a node's behaviour."""
+    """Return the errors in the annotation with a node's behaviour."""
     known = {"lost", "not ready", *_PRESSURES}
     return [
         f"{NODE_ANNOTATION}: {each!r} is not a valid phrase; write one of {', '.join(sorted({*known, 'slow TIME'}))}"
@@ -197,7 +197,7 @@ def _told(annotations: Mapping[str, str]) -> list[str]:
 
 
 def node_status(node: Mapping[str, Any], address: str, now: str, *, beats: bool = True) -> dict[str, Any]:
-    """Return the status of a node at `now`; with `beats`, its heartbeats are renewed.
+    """Return the status of a node at `now`; with `beats`, the timestamps of its heartbeats are renewed.
 
     Existing capacity is kept, so that a user can give a node other resources.
     """
@@ -268,7 +268,7 @@ def _info(name: str) -> dict[str, str]:
 
 
 def free_address(network: ipaddress.IPv4Network | ipaddress.IPv6Network, taken: Iterable[str], skip: int = 1) -> str:
-    """Return the lowest unused address of a network after the first `skip` ones; "" if there is none."""
+    """Return the lowest unused address of a network, not counting the first `skip` addresses; "" if there is none."""
     used = set(taken)
     first = int(network.network_address)
     kind = ipaddress.IPv4Address if network.version == 4 else ipaddress.IPv6Address
@@ -281,7 +281,7 @@ def free_address(network: ipaddress.IPv4Network | ipaddress.IPv6Network, taken: 
 
 
 def lease(name: str, uid: str, now: str) -> dict[str, Any]:
-    """Return a kubelet's Lease for its heartbeats; `now` is a MicroTime."""
+    """Return the Lease that a kubelet renews as a heartbeat; `now` is a MicroTime."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     return {
         "kind": "Lease",

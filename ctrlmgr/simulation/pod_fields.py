@@ -1,4 +1,4 @@
-"""Fields of a pod that its containers can read, as variables and as files of a volume (`downwardAPI`)."""
+"""Reads the fields of a pod that its containers can use as variables, and as files of a volume (`downwardAPI`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def field_of(pod: Mapping[str, Any], path: str) -> str:
-    """Return the field at a path such as `metadata.labels['app']`; "" if it does not exist."""
+    """Return the field at a path such as `metadata.labels['app']`; "" if the pod does not have it."""
     meta, status = pod["metadata"], pod.get("status") or {}
     simple = {
         "metadata.name": meta["name"],
@@ -26,7 +26,7 @@ def field_of(pod: Mapping[str, Any], path: str) -> str:
 
 
 def files_of(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the path and content of each file with a field of the pod in a volume."""
+    """Yield the path and content of each file of a volume that contains a field of the pod."""
     sources = (volume, *((volume.get("projected") or {}).get("sources") or ()))
     for source in sources:
         for item in (source.get("downwardAPI") or {}).get("items") or ():

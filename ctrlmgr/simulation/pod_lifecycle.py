@@ -1,11 +1,11 @@
-"""The life of a pod: everything that has happened to its containers so far.
+"""The life of a pod: everything that has happened to its containers until now.
 
 Guarantees, those of the kubelet as far as they are visible from outside:
 - Init containers run one after the other, and sidecars keep running; then all containers start.
-- A container that exits restarts if the pod's restart policy says so: at once the first time, then after 10 s, doubled
-  each time up to five minutes. Ten minutes of running reset the delay.
-- If a pod is deleted, or its deadline has passed, its containers are stopped. They end at once, after a `preStop`
-  sleep, or, if they ignore the signal, after the grace period.
+- A container that exits restarts if the pod's restart policy says so. The first restart is immediate, the second after
+  10 s; the delay then doubles up to five minutes. After a run of ten minutes, the delay is reset.
+- If a pod is deleted, or its deadline has passed, its containers are stopped. A stopped container ends at once, after
+  its `preStop` sleep, or, if it ignores the signal, after the grace period.
 
 Seconds count from the time when the node accepted the pod. Each call computes the whole life again, so no state is
 kept.
@@ -33,37 +33,37 @@ FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
 _FORGIVEN_AFTER: Final = 600.0
 _ROUNDS: Final = 5
-"""Maximum number of computations of a life, for containers that wait for each other's files."""
+"""The maximum number of times that a life is computed, for containers that wait for each other's files."""
 _PROBLEMS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "CreateContainerConfigError")
-"""Reasons of waiting that a user must fix."""
+"""The reasons of waiting that a user must correct."""
 
 ScriptedContainer = Callable[[Container], Behaviour]
-"""Returns the behaviour of a container."""
+"""A function that returns the behaviour of a container."""
 
 
 @dataclass
 class ContainerLife:
-    """The life of a container."""
+    """The life of a container: its runs, and why it does not run."""
 
     container: Container
     spans: list[Span] = field(default_factory=list)
     waits_for: str = "ContainerCreating"
-    """Why it does not run; empty if it has exited and restarts at once."""
+    """Why the container does not run; empty if it has exited and restarts at once."""
     message: str = ""
     pulled: bool = False
     is_done: bool = False
-    """Whether it never starts again."""
+    """Whether the container never starts again."""
     memory: Memory | None = None
-    """The start from which `spans` are computed."""
+    """The time from which `spans` are computed."""
     recorded: Mapping[str, Any] = field(default_factory=dict)
-    """Its recorded status; `spans` are the runs after it."""
+    """The recorded status of the container; `spans` are the runs after it."""
     killed_at: float | None = None
-    """When its recorded run was stopped, to restart it with a changed behaviour."""
+    """When the recorded run was stopped, to restart the container with a changed behaviour."""
     is_kept: bool = False
-    """Whether the recorded status is final: it ended before its behaviour changed."""
+    """Whether the recorded status is final, because the container ended before its behaviour changed."""
     next_change: float | None = None
     files: Files | None = None
-    """The files of its last run."""
+    """The files of the container's last run."""
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ class ContainerLife:
 
     @property
     def has_run(self) -> bool:
-        """Return whether it has run."""
+        """Return whether the container has run."""
         return bool(self.spans or self.recorded.get("containerID"))
 
     def running(self, now: float) -> Span | None:
@@ -81,16 +81,16 @@ class ContainerLife:
         return last if last is not None and (last.end is None or last.end > now) else None
 
     def ended(self, now: float) -> list[Span]:
-        """Return the ended runs."""
+        """Return the runs that have ended at a moment."""
         return [each for each in self.spans if each.end is not None and each.end <= now]
 
     def is_ready(self, now: float) -> bool:
-        """Return whether it is ready."""
+        """Return whether the container is ready at a moment."""
         span = self.running(now)
         return span is not None and span.verdicts.is_ready(now - span.start)
 
     def is_started(self, now: float) -> bool:
-        """Return whether it runs and its startup probe has passed."""
+        """Return whether the container runs and its startup probe has passed."""
         span = self.running(now)
         return (
             span is not None and span.verdicts.started_at is not None and now >= span.start + span.verdicts.started_at
@@ -105,15 +105,15 @@ class Life:
     main: list[ContainerLife]
     is_initialized: bool = False
     ended_at: float | None = None
-    """When the pod ended for good."""
+    """The time when the pod ended, in success or failure; None if it has not ended."""
     reason: str = ""
     message: str = ""
     next_change: float | None = None
     told: Sequence[tuple[str, str, Entry]] = ()
-    """Its containers' writes to shared volumes: place, path and change."""
+    """The writes of the pod's containers to shared volumes: place, path and change."""
 
     def has_stopped(self, now: float) -> bool:
-        """Return whether all containers have stopped."""
+        """Return whether all containers of the pod have stopped."""
         return not any(each.running(now) for each in (*self.init, *self.main))
 
 
@@ -123,7 +123,7 @@ def is_sidecar(container: Container) -> bool:
 
 
 class _Pod:
-    """The data that all runs of a pod's containers share."""
+    """The data that all runs of a pod's containers use."""
 
     def __init__(
         self, pod: Mapping[str, Any], asked: ScriptedContainer, now: float, volumes: Volumes, network: Network
@@ -132,12 +132,13 @@ class _Pod:
         self.asked = asked
         self.now = now
         self.policy = str(pod["spec"].get("restartPolicy") or "Always")
-        # The reason for waiting before the first start (`convertToAPIContainerStatuses` of `kubelet_pods.go`).
+        # The reason of waiting before the first start (`convertToAPIContainerStatuses` in `kubelet_pods.go`).
         self.first_wait = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
         self.volumes = volumes
         self.network = network
         self.recorded = {each["name"]: each for each in _statuses(pod)}
-        # Containers that were recorded as running. They ran even if the deletion, in whole seconds, appears earlier.
+        # Containers that were recorded as running did run, even if the time of the deletion, in whole seconds, seems
+        # earlier.
         self.seen = {name for name, each in self.recorded.items() if each.get("containerID")}
 
     def files(self, container: Container, start: float, variables: Mapping[str, str]) -> Files:
@@ -167,8 +168,8 @@ def live(
 ) -> Life:
     """Compute the life of a pod up to `now` seconds after its node accepted it.
 
-    `end` is its deletion, if any; `shared` has the changes of other pods in shared volumes; `network` answers
-    connections of its containers.
+    `end` is the pod's deletion, None without one. `shared` contains the changes of other pods in shared volumes.
+    `network` answers the connections of the pod's containers.
     """
     spec = pod["spec"]
     deadline = spec.get("activeDeadlineSeconds")
@@ -194,7 +195,7 @@ def _live(
     others: Shared | None,
     network: Network,
 ) -> Life:
-    """Compute a life, again while a container's writes may change another container."""
+    """Compute a life; repeat this while the writes of a container may change another container."""
     volumes = Volumes(pod, others, now)
     for _ in range(_ROUNDS):
         before = volumes.written()
@@ -236,7 +237,7 @@ def _lived(common: _Pod, end: End | None) -> Life:
 
 
 def _end_sidecars(found: Life, common: _Pod, end: End | None) -> None:
-    """Stop the sidecars of a pod whose main containers have ended."""
+    """Stop the sidecars of a pod whose main containers have all ended."""
     over = found.ended_at or 0.0
     grace = float(common.pod["spec"].get("terminationGracePeriodSeconds") or 0)
     sooner = End(over, grace) if end is None or over < end.at else end
@@ -247,7 +248,7 @@ def _end_sidecars(found: Life, common: _Pod, end: End | None) -> None:
 
 
 def _goes_on(life: ContainerLife, container: Container, common: _Pod) -> tuple[float | None, float | None]:
-    """Return when the next container begins (None: not yet), and when the pod failed (None: it did not)."""
+    """Return when the next container begins (None: not yet), and when the pod failed (None: it has not failed)."""
     if is_sidecar(container):
         span = life.spans[-1] if life.spans else None
         if span is None or span.verdicts.started_at is None:
@@ -268,7 +269,7 @@ def _delays(behaviour: Behaviour) -> float:
 def _container(
     common: _Pod, container: Container, begin: float | None, end: End | None, *, sidecar: bool, init: bool
 ) -> ContainerLife:
-    """Compute the life of a container that may start at `begin`; None means not yet."""
+    """Compute the life of a container that may start at `begin`; None means that it may not start yet."""
     life = ContainerLife(container, waits_for=common.first_wait)
     common.volumes.keep(life.name)
     life.recorded = common.recorded.get(life.name) or {}
@@ -279,7 +280,7 @@ def _container(
     behaviour = common.asked(container)
     policy = "Always" if sidecar else common.policy
     if init and policy == "Always" and not sidecar:
-        policy = "OnFailure"  # it must succeed once
+        policy = "OnFailure"  # An init container must succeed once.
     recipe = recipe_of(container, behaviour)
     if memory is None:
         _begin(life, common, behaviour, recipe, begin or 0.0)
@@ -294,7 +295,7 @@ def _container(
 
 
 def _begin(life: ContainerLife, common: _Pod, behaviour: Behaviour, recipe: str, begin: float) -> None:
-    """Start a container that has not run yet, or set why it cannot start."""
+    """Start a container that has not run yet, or set the reason why it cannot start."""
     pulled_at = begin + (PULL_TAKES if behaviour.pull_takes is None else behaviour.pull_takes)
     problem = _unpullable(life.container, behaviour)
     if problem or pulled_at > common.now:
@@ -307,12 +308,12 @@ def _begin(life: ContainerLife, common: _Pod, behaviour: Behaviour, recipe: str,
         life.waits_for, life.message = "CreateContainerConfigError", problem
         return
     waited_for = ((life.recorded.get("state") or {}).get("waiting") or {}).get("reason")
-    late = common.now if waited_for in _PROBLEMS else 0.0  # its precondition is met only now
+    late = common.now if waited_for in _PROBLEMS else 0.0  # The precondition of the container is met only now.
     life.memory = Memory(recipe, max(pulled_at + CREATE_TAKES, late))
 
 
 def _tell(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, recipe: str, policy: str) -> None:
-    """Apply a behaviour that changed after the container's status was written."""
+    """Apply a behaviour that has changed since the container's status was written."""
     state, restarts = life.recorded.get("state") or {}, int(life.recorded.get("restartCount") or 0)
     ended, now = state.get("terminated"), common.now
     life.pulled = True
@@ -355,7 +356,7 @@ def _cannot_pull(life: ContainerLife, problem: str, since: float, pulled_at: flo
 
 
 def _run(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, end: End | None, policy: str) -> None:
-    """Add the runs of a container, from its `memory` to the present."""
+    """Add the runs of a container, from its stored state `memory` to the present."""
     container, failures, start = life.container, 0, memory.first
     variables = variables_of(common.pod, container)
     while True:
@@ -369,7 +370,7 @@ def _run(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory
         told = memory.told if not life.spans else 0.0
         run = execute(container, behaviour.after(told), len(life.spans), files, variables, common.network)
         if run.ends_at is not None and run.ends_at < told:
-            run.ends_at = told  # the new behaviour cannot apply earlier
+            run.ends_at = told  # The new behaviour cannot apply earlier than this.
         verdicts = judge(container, behaviour.after(told), files, variables, common.network)
         span = run_of(container, behaviour, run, start, end, files, verdicts)
         life.spans.append(span)

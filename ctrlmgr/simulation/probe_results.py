@@ -1,8 +1,8 @@
-"""Probes: compute when a container is started, ready, or killed by a probe.
+"""Probes: computes when a container is started, when it is ready, and when a probe kills it.
 
 Guarantees: a probe runs after its initial delay and then once per period. A network probe passes, unless the container
-runs a known server and the port is wrong (`agnhost_servers`). The result of an exec probe follows from
-the container's files at that time; an unknown command passes. Seconds count from the container's start.
+runs a known server and the port is wrong (`agnhost_servers`). The result of an exec probe is computed from the
+container's files at that time; a probe with an unknown command passes. Seconds count from the container's start.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ Container = Mapping[str, Any]
 
 
 class Turn(NamedTuple):
-    """A change of a probe's verdict."""
+    """A change of a probe's result."""
 
     at: float
     passes: bool
 
 
 class Verdicts(NamedTuple):
-    """The results of all probes of one run."""
+    """The results of all probes of one run of a container."""
 
     started_at: float | None
-    """None if the startup probe never passes."""
+    """When the startup probe passes; None if it never does."""
     ready: tuple[Turn, ...]
     dies_at: float | None
-    """When the liveness or startup probe kills the container; None means never."""
+    """When the liveness probe or startup probe kills the container; None if neither does."""
 
     def is_ready(self, seconds: float) -> bool:
         """Return whether the container is ready `seconds` after its start."""
@@ -53,7 +53,7 @@ def judge(
     variables: Mapping[str, str],
     network: Network = OPEN,
 ) -> Verdicts:
-    """Compute the results of all probes of a run; `files` and `network` are the run's."""
+    """Compute the results of all probes of a run, which has these `files` and this `network`."""
     server = server_of(image_name(container.get("image", "")), words_of(container))
     changes = [each - files.start for each in files.changes()]
     if (change := network.next_change(files.start)) is not None:
@@ -98,7 +98,7 @@ def _readiness(
 
 
 def _gives_up(probe: Mapping[str, Any]) -> float:
-    """Return when a startup probe that never passes kills the container."""
+    """Return when the container is killed because its startup probe never passes."""
     period = float(probe.get("periodSeconds") or 10)
     return float(probe.get("initialDelaySeconds") or 0) + period * (int(probe.get("failureThreshold") or 3) - 1)
 
@@ -111,9 +111,9 @@ def verdicts(
     *,
     initially: bool,
 ) -> list[Turn]:
-    """Return the changes of a probe's verdict; nothing changes after the last of `changes`.
+    """Return the changes of a probe's result; after the last of `changes`, nothing changes any more.
 
-    A probe that cannot be made (None) is ignored (`pkg/kubelet/prober/worker.go`).
+    If a probe has no result (None), it is ignored (`pkg/kubelet/prober/worker.go`).
     """
     period = float(probe.get("periodSeconds") or 10)
     wanted = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
@@ -143,7 +143,7 @@ def answers(
     variables: Mapping[str, str],
     network: Network,
 ) -> bool | None:
-    """Return whether a probe passes `seconds` after the container's start; None if it cannot be made."""
+    """Return whether a probe passes `seconds` after the container's start; None if the probe cannot run."""
     if "exec" in probe:
         command = (probe["exec"] or {}).get("command") or []
         seen = files.copied(files.start + seconds)
@@ -162,7 +162,7 @@ def answers(
 
 
 def _port(container: Container, port: Any) -> int | None:
-    """Return the number of a port; a name must be declared by the container."""
+    """Return the number of a port; a port name must be declared by the container."""
     if isinstance(port, int):
         return port
     found = (each["containerPort"] for each in container.get("ports") or () if each.get("name") == port)

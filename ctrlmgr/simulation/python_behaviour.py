@@ -4,9 +4,10 @@
         if container.image.startswith("example.com/batch:"):
             return "exit 1 after 30s" if container.chance < 0.2 else "exit 0 after 30s"
 
-Guarantees: a file that cannot be run, or lacks the function, is refused with the line and reason. Errors of the
-function and unknown phrases are reported like those of annotations, and the container behaves as without the rule. The
-function is called whenever a pod is computed, and must always return the same result for the same container.
+Guarantees: a file that cannot be run, or does not contain the function, is refused with the line and reason. Errors of
+the function, and unknown phrases that it returns, are reported like errors in annotations; the container then behaves
+as without the rule. The function is called whenever a pod is computed, and must always return the same result for the
+same container.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ _CHANCES: Final = 2**64
 
 
 class Scripted:
-    """The rule of a Python file."""
+    """The rule that a Python file defines."""
 
     def __init__(self, path: Path, function: Callable[[ScriptedContainer], Any]) -> None:
-        """Use `function` of the file `path`."""
+        """Use `function`, which the file `path` defines."""
         self._path = path
         self._function = function
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
-        """Return the behaviour of a container, None for none; raises ValueError with the file and reason."""
+        """Return the behaviour of a container, None if there is none; raises ValueError with the file and reason."""
         try:
             phrases = self._function(ScriptedContainer(subject))
         except Exception as error:  # any error in the user's file is reported
@@ -50,28 +51,28 @@ class Scripted:
 
 
 class ScriptedContainer:
-    """The argument of the file's function: one container."""
+    """The argument of the user's function: one container."""
 
     def __init__(self, subject: Subject) -> None:
         """Copy the fields of `subject`."""
         self.namespace = subject.namespace
-        """The namespace of its pod."""
+        """The namespace of the container's pod."""
         self.pod = subject.pod
-        """The name of its pod."""
+        """The name of the container's pod."""
         self.container = subject.container
         """The container's name."""
         self.image = subject.image
         """The container's image."""
         self.labels = dict(subject.labels)
-        """The labels of its pod."""
+        """The labels of the container's pod."""
         self.annotations = dict(subject.annotations)
-        """The annotations of its pod."""
+        """The annotations of the container's pod."""
         self.node = subject.node
-        """The name of its node."""
+        """The name of the pod's node."""
 
     @property
     def chance(self) -> float:
-        """A number from 0 to below 1 that differs between containers and is the same in every run."""
+        """A number from 0 up to, but not including, 1. It differs between containers, and is the same in every run."""
         digest = blake2b(f"{self.namespace}/{self.pod}/{self.container}".encode(), digest_size=8).digest()
         return int.from_bytes(digest) / _CHANCES
 
@@ -84,7 +85,7 @@ def read_script(path: Path) -> Scripted:
         raise SettingsError(f"{path} cannot be read: {error}") from error
     names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
     try:
-        exec(compile(text, str(path), "exec"), names)  # the server's operator names the file
+        exec(compile(text, str(path), "exec"), names)  # The server's operator chooses the file, so it may run any code.
     except SyntaxError as error:
         raise SettingsError(f"{path}:{error.lineno or 1}: {error.msg}") from error
     except Exception as error:  # any error in the user's file is reported
@@ -96,6 +97,6 @@ def read_script(path: Path) -> Scripted:
 
 
 def _line(error: BaseException, path: Path) -> int:
-    """Return the last line of a file in an error's traceback."""
+    """Return the last line of the user's file in the traceback of an error."""
     lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
     return (lines[-1] if lines else None) or 1

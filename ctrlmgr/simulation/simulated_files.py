@@ -1,9 +1,10 @@
-"""Simulated files: a container's root and its mounted volumes, at each moment.
+"""Simulated files: the files in a container's root and in its mounted volumes, at each moment.
 
 Guarantees: other containers see a write to a volume from the time of the write. A container's root is empty at the
-start of each run. An emptyDir volume lives as long as its pod, a hostPath volume as long as its node, and a claim as
-long as the claim. Other pods can write to the latter two (`Shared`). A `downwardAPI` volume shows fields of its pod.
-The content of other volumes (ConfigMaps, Secrets, …) is not simulated: every file exists and is empty.
+start of each run. The files of an emptyDir volume exist as long as its pod, and those of a hostPath volume as long as
+its node. The files of a claim exist as long as the claim. Other pods can write to hostPath volumes and claims
+(`Shared`). A `downwardAPI` volume contains fields of its pod. The content of other volumes (ConfigMaps, Secrets, …) is
+not simulated: every file exists and is empty.
 
 Times are seconds of the pod's life.
 """
@@ -20,11 +21,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from ctrlmgr.simulation.pod_fields import files_of
 
 OTHERS: Final = ""
-"""The author of changes by other pods, and of a volume's initial content."""
+"""The author of changes that other pods made, and of a volume's initial content."""
 
 
 class Entry(NamedTuple):
-    """A change of a file by a container: written, or removed (no text)."""
+    """A change of a file by a container: the file was written, or removed (then there is no text)."""
 
     at: float
     author: str
@@ -39,10 +40,10 @@ class Shared(Protocol):
 
 
 class Journal:
-    """The files of a volume or of a container's root, with all their changes."""
+    """The files of a volume or of a container's root, with all changes of these files."""
 
     def __init__(self, *, is_opaque: bool = False) -> None:
-        """Start empty; if `is_opaque`, every file exists and is empty."""
+        """Start without files; if `is_opaque`, every file exists and is empty."""
         self._default = "" if is_opaque else None
         self._entries: dict[str, list[Entry]] = {}
 
@@ -53,35 +54,35 @@ class Journal:
         return entries[found - 1].text if found else self._default
 
     def write(self, path: str, entry: Entry) -> None:
-        """Record a change; of two changes at the same time, the later call applies."""
+        """Record a change; if two changes have the same time, the later call applies."""
         entries = self._entries.setdefault(path, [])
         entries.insert(bisect_right(entries, entry.at, key=attrgetter("at")), entry)
 
     def keep(self, author: str, until: float) -> None:
-        """Remove an author's changes after a moment, because the author had ended by then."""
+        """Remove an author's changes after a moment, because the author had ended at that moment."""
         for path, entries in self._entries.items():
             self._entries[path] = [each for each in entries if each.author != author or each.at <= until]
 
     def paths(self, now: float) -> Iterator[str]:
-        """Yield the existing files at a moment."""
+        """Yield the files that exist at a moment."""
         return (path for path in self._entries if self.read(path, now) is not None)
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
-        """Yield all changes."""
+        """Yield all changes of files."""
         return ((path, each) for path, entries in self._entries.items() for each in entries)
 
 
 class Volume(NamedTuple):
-    """The files of a volume: a folder within a journal."""
+    """The files of a volume: a folder in a journal of changes."""
 
     journal: Journal
     folder: str = ""
     is_shared: bool = False
-    """Whether other pods see it as well."""
+    """Whether other pods can see the volume as well."""
 
 
 class Mount(NamedTuple):
-    """A volume mounted in a container, at a path without a final slash."""
+    """A volume that is mounted in a container, at a path without a final slash."""
 
     path: str
     volume: Volume
@@ -92,7 +93,10 @@ class Volumes:
     """The volumes of a pod."""
 
     def __init__(self, pod: Mapping[str, Any], shared: Shared | None, now: float) -> None:
-        """Read the volumes of a pod; `shared` has the changes of other pods up to `now`, None if there are none."""
+        """Read the volumes of a pod.
+
+        `shared` contains the changes of other pods up to `now`, None if there are none.
+        """
         self._pod = pod
         self._declared = {each["name"]: each for each in pod["spec"].get("volumes") or ()}
         self._shared = shared
@@ -100,10 +104,10 @@ class Volumes:
         self._places: dict[str, Journal] = {}
         self.known_until = now
         self.next_look: float | None = None
-        """The next time at which a shared file is read, which other pods may have changed by then."""
+        """The next time at which the pod reads a shared file, which other pods may have changed by then."""
 
     def mounts(self, container: Mapping[str, Any], variables: Mapping[str, str]) -> list[Mount]:
-        """Return the mounts of a container, the deepest paths first."""
+        """Return the mounts of a container; deeper paths are first."""
         found = []
         for each in container.get("volumeMounts") or ():
             volume = self._volume(each["name"])
@@ -119,12 +123,12 @@ class Volumes:
             self.next_look = at if self.next_look is None else min(at, self.next_look)
 
     def keep(self, author: str, until: float = -1.0) -> None:
-        """Remove a container's changes after a moment, by default all."""
+        """Remove a container's changes after a moment; by default all its changes."""
         for journal in self._journals():
             journal.keep(author, until)
 
     def written(self) -> dict[int, list[tuple[str, Entry]]]:
-        """Return all changes, for comparisons."""
+        """Return all changes, to compare two computations."""
         return {number: [*journal.entries()] for number, journal in enumerate(self._journals())}
 
     def told(self) -> list[tuple[str, str, Entry]]:
@@ -158,7 +162,7 @@ class Volumes:
 
 
 def place_of(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the shared place of a volume's files ("" if they are private), and the folder within it."""
+    """Return the shared place of a volume's files ("" if the volume is private), and the folder within that place."""
     namespace, claim = pod["metadata"].get("namespace", ""), volume.get("persistentVolumeClaim")
     if volume.get("hostPath"):
         return f"node/{pod['spec'].get('nodeName', '')}", volume["hostPath"]["path"].strip("/")
@@ -186,7 +190,7 @@ class ReadOnly(Exception):
 
 
 class Files(MutableMapping[str, str]):
-    """The files that one run of a container sees, by absolute path; `now` is the time of reading."""
+    """The files that one run of a container sees, by absolute path; `now` is the time of reads."""
 
     def __init__(
         self,
@@ -197,14 +201,14 @@ class Files(MutableMapping[str, str]):
         *,
         is_read_only: bool = False,
     ) -> None:
-        """Begin a run of the container `author`; `is_read_only` is about its root."""
+        """Begin a run of the container `author`; with `is_read_only`, its root cannot be written."""
         self.start = self.now = start
         self._author = author
         self._mounts = [*mounts, Mount("", Volume(Journal()), is_read_only)]
         self._volumes = volumes
         self.writes = 0
-        """Number of writes."""
-        # Changes in a copy by path; None means removed.
+        """The number of writes."""
+        # The changes in a copy, by path; None means that the file was removed.
         self._changed: dict[str, str | None] | None = None
 
     def at(self, now: float) -> dict[str, str]:
@@ -213,7 +217,7 @@ class Files(MutableMapping[str, str]):
         return dict(self)
 
     def copied(self, now: float, changed: Mapping[str, str | None] | None = None) -> Files:
-        """Return a copy of the files at a moment, whose changes have no effect on these.
+        """Return a copy of the files at a moment; changes of the copy have no effect on these files.
 
         `changed` are changes of an earlier copy: the new text of each path, None for a removed file.
         """
@@ -224,18 +228,18 @@ class Files(MutableMapping[str, str]):
 
     @property
     def changed(self) -> Mapping[str, str | None]:
-        """The changes of this copy, as `copied` takes them."""
+        """The changes of this copy, in the form that `copied` accepts."""
         return self._changed or {}
 
     def changes(self) -> list[float]:
-        """Return the times of changes after the start."""
+        """Return the times of changes after the start of the run."""
         found = (each.at for mount in self._mounts for _, each in mount.volume.journal.entries())
         return sorted({each for each in found if each > self.start})
 
     def next_change(self, after: float) -> float | None:
         """Return when files may change after a moment, None if never.
 
-        Shared files may change as soon as the changes of other pods are unknown.
+        Shared files may change at any time for which the changes of other pods are not known yet.
         """
         found = [each for each in self.changes() if each > after]
         if self._volumes is not None and any(each.volume.is_shared for each in self._mounts):
@@ -243,7 +247,7 @@ class Files(MutableMapping[str, str]):
         return min(found, default=None)
 
     def is_folder(self, path: str) -> bool:
-        """Return whether the folder exists."""
+        """Return whether a folder exists."""
         below = f"{path.rstrip('/')}/"
         return any(f"{mount.path}/".startswith(below) for mount in self._mounts) or any(
             each.startswith(below) for each in self

@@ -15,7 +15,7 @@ from ctrlmgr.simulation.shell import Line
 from ctrlmgr.simulation.simulated_network import OPEN, Network
 
 _SAME: Final = 0.01
-"""Tolerance in seconds for comparing the starts of runs, because container ids store rounded times."""
+"""The tolerance in seconds when starts of runs are compared, because container ids store rounded times."""
 _WAITS: Final = {
     "ErrImagePull": "image can't be pulled",
     "ImagePullBackOff": "trying and failing to pull image",
@@ -23,11 +23,11 @@ _WAITS: Final = {
 
 
 class Wanted(NamedTuple):
-    """The requested part of a log."""
+    """The part of a log that a client requests."""
 
     tail: int | None = None
     since: float | None = None
-    """Only lines from this time of the pod's life on."""
+    """Only lines that were written after this time of the pod's life; None for all."""
 
 
 def container_of(pod: Mapping[str, Any], name: str) -> str:
@@ -63,7 +63,7 @@ def run_to_read(
     *,
     previous: bool = False,
 ) -> Span:
-    """Return the run of a container whose log is requested; raises LookupError with a text for the client."""
+    """Return the run of a container whose log is requested; raises LookupError with a message for the client."""
     name = pod["metadata"]["name"]
     found = _life(pod, asked, now, end, container, network)
     if found is None:
@@ -71,7 +71,8 @@ def run_to_read(
     spans = [each for each in found.spans if each.start <= now]
     at = len(spans) - 1
     if previous and (found.running(now) or found.is_done):
-        at -= 1  # the run in its state is the current one; for a waiting container, the last ended run is both
+        # The run in the container's state is the current one; if the container waits, the last ended run is both.
+        at -= 1
     if at >= 0:
         return spans[at]
     if previous:
@@ -89,7 +90,7 @@ def same_run(
     network: Network,
     span: Span,
 ) -> Span | None:
-    """Return the present state of a run after its pod has changed; None if nothing more can be known."""
+    """Return the present state of a run after its pod has changed; None if the run is no longer known."""
     found = _life(pod, asked, now, end, container, network)
     return next((each for each in found.spans if abs(each.start - span.start) < _SAME), None) if found else None
 
@@ -115,7 +116,7 @@ def first_lines(span: Span, until: float, wanted: Wanted) -> list[Line]:
 
 
 def lines_after(span: Span, told: float, until: float) -> list[Line]:
-    """Return the lines of a run after one moment, up to another."""
+    """Return the lines that a run writes after one moment, up to another moment."""
     return [each for each in span.lines(until) if each.at > told]
 
 
@@ -126,5 +127,5 @@ def next_moment(span: Span, now: float) -> float | None:
 
 
 def written(lines: Iterable[Line], stamp: Callable[[float], str] | None) -> str:
-    """Return lines as log text; `stamp` formats their times, if requested."""
+    """Return lines as the text of a log; `stamp` formats their times, None if no timestamps are requested."""
     return "".join(f"{stamp(each.at) + ' ' if stamp else ''}{each.written}" for each in lines)

@@ -1,8 +1,8 @@
-"""The network as containers on simulated nodes see it: names, Services, and accepted connections.
+"""The network as containers on simulated nodes see it: names, Services, and which connections are accepted.
 
 Guarantees: a Service accepts a connection if it has the port and a ready endpoint for it. Names are resolved as in a
-pod, with the search domains of `pkg/kubelet/network/dns`. No data is transferred: every answer is empty. Hosts outside
-the cluster exist and accept every connection.
+pod, with the search domains of `pkg/kubelet/network/dns`. No data is transferred: every response is empty. Hosts
+outside the cluster exist and accept every connection.
 
 Times are seconds of the pod's life.
 """
@@ -24,28 +24,28 @@ TIMEOUT: Final = "connection timed out"
 
 
 class Answer(NamedTuple):
-    """The result of a connection or of resolving a name."""
+    """The result of a connection or of the resolution of a name."""
 
     address: str = ELSEWHERE
     problem: str = ""
-    """Empty for a success."""
+    """The error; empty for a success."""
 
 
 class Network(Protocol):
-    """The network over the pod's life."""
+    """The network during the life of a pod."""
 
     def connect(self, host: str, port: int | None, at: float) -> Answer:
         """Connect to a port of a host; without a port, only resolve its name."""
 
     def next_change(self, after: float) -> float | None:
-        """Return when a host that the pod has used changes next after a moment; None if unknown."""
+        """Return the next time after a moment at which a host that the pod has used changes; None if unknown."""
 
 
 class Open:
     """A network in which every host exists and accepts connections."""
 
     def connect(self, host: str, port: int | None, at: float) -> Answer:
-        """Accept the connection."""
+        """Accept every connection."""
         return Answer(LOCALHOST if is_local(host) else ELSEWHERE)
 
     def next_change(self, after: float) -> None:
@@ -59,11 +59,11 @@ class Slice(NamedTuple):
     """The ready endpoints of an EndpointSlice."""
 
     ports: frozenset[str] = frozenset()
-    """The names of ports with ready endpoints."""
+    """The names of the ports that have ready endpoints."""
     address: str = ""
     """The address of a ready endpoint."""
     hosts: tuple[tuple[str, str], ...] = ()
-    """Host names of endpoints with their addresses."""
+    """The host names of endpoints, with their addresses."""
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Slice:
@@ -78,16 +78,16 @@ class Slice(NamedTuple):
 
 
 class ServiceState(NamedTuple):
-    """A Service at a moment."""
+    """A Service at one moment."""
 
     address: str = ""
-    """The cluster IP; empty for a headless Service."""
+    """The cluster IP of the Service; empty for a headless Service."""
     external: str = ""
-    """The external name; empty if it has none."""
+    """The external name of the Service; empty if it has none."""
     ports: tuple[tuple[int, bool], ...] = ()
-    """The ports, each with whether it has ready endpoints."""
+    """The ports of the Service, each with whether it has ready endpoints."""
     is_ready: bool = False
-    """Whether there is any ready endpoint."""
+    """Whether the Service has any ready endpoint."""
     endpoint: str = ""
     """The address of a ready endpoint, for a headless Service."""
     hosts: tuple[tuple[str, str], ...] = ()
@@ -113,7 +113,7 @@ class ServiceState(NamedTuple):
         """Connect to a port of the Service; without a port, only resolve its name."""
         if self.external:
             return Answer()
-        if not self.address:  # headless: the name resolves to its ready endpoints
+        if not self.address:  # The Service is headless, so its name resolves to its ready endpoints.
             return Answer(self.endpoint) if self.is_ready else Answer("", UNKNOWN_HOST)
         if port is None:
             return Answer(self.address)
@@ -122,22 +122,22 @@ class ServiceState(NamedTuple):
         return Answer(self.address, "" if dict(self.ports)[port] else REFUSED)
 
     def connect_host(self, host: str) -> Answer:
-        """Connect to one of its endpoints by host name."""
+        """Connect to the endpoint of the Service with this host name."""
         address = dict(self.hosts).get(host)
         return Answer(address) if address else Answer("", UNKNOWN_HOST)
 
 
 class ServiceName(NamedTuple):
-    """The possible name of a Service, or of one of its endpoints."""
+    """A Service, or one of its endpoints, that a name may stand for."""
 
     namespace: str
     name: str
     host: str = ""
-    """The host name of an endpoint."""
+    """The host name of the endpoint, "" for the Service itself."""
 
 
 def is_local(host: str) -> bool:
-    """Return whether a host is the pod itself."""
+    """Return whether a host name or address stands for the pod itself."""
     return host.lower() in ("localhost", "::1") or host.startswith("127.")
 
 
@@ -151,7 +151,7 @@ def is_address(host: str) -> bool:
 
 
 def candidates(host: str, namespace: str) -> Iterator[ServiceName]:
-    """Yield the Services that a name may mean in a pod, in the order of search domains."""
+    """Yield the Services that a name may stand for in a pod, in the order of search domains."""
     whole = host.lower()
     if whole.endswith("."):
         domains: Iterable[str] = ("",)
@@ -165,7 +165,7 @@ def candidates(host: str, namespace: str) -> Iterator[ServiceName]:
 
 
 def is_of_cluster(host: str, namespaces: Iterable[str]) -> bool:
-    """Return whether a name can only be within the cluster, so that it is unknown without a Service."""
+    """Return whether a name can only belong to the cluster, so that it is unknown if no Service has it."""
     labels = host.lower().rstrip(".").split(".")
     is_domain = labels[-1] == "svc" or labels[-2:] == DOMAIN.split(".")
     return len(labels) == 1 or is_domain or (len(labels) <= 3 and labels[-1] in namespaces)

@@ -1,6 +1,6 @@
 """Tools for `kubectl cp` and for looking around: `tar` and `ps`.
 
-Guarantees: a file's bytes that are not UTF-8 survive, because text holds them as surrogates.
+Guarantees: bytes of a file that are not UTF-8 are preserved, because they are stored as surrogates in the text.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext
 
 COMMAND_LINE: Final = "/proc/1/cmdline"
-"""The file with the words of a container's first process, each followed by NUL."""
+"""The file with the words of a container's first process; each word is followed by NUL."""
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes of a simulated text."""
+    """Return the bytes that a simulated text stands for."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def decoded(data: bytes) -> str:
-    """Return bytes as a simulated text."""
+    """Return bytes in the form of a simulated text."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -65,7 +65,7 @@ def _packed(archive: str, names: Sequence[str], base: str, desk: ToolContext) ->
 
 
 def _below(path: str, desk: ToolContext) -> Iterator[tuple[str, bool]]:
-    """Yield a path with everything below it, and whether each is a folder."""
+    """Yield a path and all paths below it, with whether each is a folder."""
     below = f"{path.rstrip('/')}/"
     if path in desk.files:
         yield path, False
@@ -89,7 +89,7 @@ def _add(tar: tarfile.TarFile, path: str, is_folder: bool, base: str, desk: Tool
 
 def _unpacked(archive: str, base: str, desk: ToolContext) -> Outcome:
     text = desk.input() if archive == "-" else desk.files.get(desk.path(archive))
-    if text is None:  # a simulated download makes no file, and its script has to go on
+    if text is None:  # A simulated download creates no file, and its script must continue.
         return Outcome(err=f"tar: there is no '{archive}' on this simulated node, so nothing is unpacked\n")
     try:
         with tarfile.open(fileobj=io.BytesIO(encoded(text))) as tar:
@@ -111,4 +111,4 @@ def _ps(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 ARCHIVE: Final[Mapping[str, Tool]] = {"ps": _ps, "tar": _tar}
-"""The tools by name."""
+"""The tools of this module, by name."""

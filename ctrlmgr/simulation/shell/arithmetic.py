@@ -1,6 +1,6 @@
 """Arithmetic of the small shell: integers, variables, `+ - * / %`, comparisons and parentheses.
 
-Guarantees: any other expression yields 0, and is not evaluated.
+Guarantees: any other expression is not evaluated and has the value 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPERATORS: Final[Mapping[type[ast.AST], Callable[[int, int], int]]] = {
 }
 _LARGEST: Final = 2**63
 _LONGEST: Final = 200
-"""Maximum length of an expression in characters."""
+"""The maximum length of an expression, in characters."""
 
 
 def reckon(text: str, variables: Mapping[str, str]) -> int:

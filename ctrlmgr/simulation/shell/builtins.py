@@ -39,7 +39,7 @@ def _eval(shell: State, arguments: Sequence[str]) -> int:
 
 
 def _command(shell: State, arguments: Sequence[str]) -> int:
-    if arguments and arguments[0].startswith("-"):  # `command -v NAME`: every program exists
+    if arguments and arguments[0].startswith("-"):  # `command -v NAME` succeeds, because every program exists.
         shell.streams.out(f"{arguments[-1]}\n")
         return 0
     return shell.command([*arguments]) if arguments else 0
@@ -145,7 +145,7 @@ def _code(arguments: Sequence[str], default: str) -> int:
 
 
 def _seconds(arguments: Sequence[str]) -> float | None:
-    """Return the seconds that `sleep` takes; None means for ever."""
+    """Return the seconds that `sleep` takes; None means forever."""
     total = 0.0
     for each in arguments:
         found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", each)
@@ -180,4 +180,4 @@ BUILTINS: Final[Mapping[str, Callable[[State, Sequence[str]], int]]] = {
     "typeset": _export,
     **dict.fromkeys([":", "trap", "ulimit", "umask", "unalias", "alias", "hash", "disown"], lambda shell, arguments: 0),
 }
-"""The builtins by name."""
+"""The builtins of this module, by name."""

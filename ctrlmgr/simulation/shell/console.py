@@ -1,10 +1,11 @@
-"""Commands in a simulated container whose input arrives in pieces: `kubectl exec`, with or without a terminal.
+"""Runs commands in a simulated container whose input arrives in pieces: `kubectl exec`, with or without a terminal.
 
 Guarantees:
-- Output is the same as if all input had been there from the start. It appears as soon as it does not depend on input
-  that is still missing.
-- A shell without a script runs each line when it is complete. With a terminal it echoes input and shows a prompt.
-- A command that the simulation does not know ends with 127 and says so.
+- The output is the same as if all input had been available from the start. Output is written as soon as it does not
+  depend on input that is still missing.
+- A shell without a script runs each line when it is complete. With a terminal, the shell echoes input and shows a
+  prompt.
+- A command that the simulation does not know ends with the exit code 127 and an error message.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from ctrlmgr.simulation.simulated_files import Files
 from ctrlmgr.simulation.simulated_network import Network
 
 MOST_INPUT: Final = 16 << 20
-"""Maximum size of the input in bytes."""
+"""The maximum size of the input, in bytes."""
 _RETRIED: Final = 64 * 1024
-"""Size of the input up to which a command is computed again for each piece; later only at the end."""
+"""The size of the input, in bytes, up to which a command is computed again for each piece. A longer input is computed
+once, at its end.
+"""
 _NOT_FOUND: Final = Ending(127)
 _KEYS: Final = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+")
 """A key with an escape sequence, a control character, or a run of other characters."""
@@ -34,17 +37,17 @@ class Chunk(NamedTuple):
     """A piece of output."""
 
     at: float
-    """When it is written, in seconds after the start of the command."""
+    """When the output is written, in seconds after the start of the command."""
     is_error: bool
     data: bytes
 
 
 class _Missing(Exception):  # control flow, not an error
-    """The command reads input that has not arrived."""
+    """The command reads input that has not arrived yet."""
 
 
 class _PartialInput(Input):
-    """Input that may be incomplete."""
+    """The input of a command, which may be incomplete."""
 
     def __init__(self, text: str, *, is_complete: bool) -> None:
         super().__init__(text)
@@ -62,10 +65,10 @@ class _PartialInput(Input):
 
 
 class Setting(NamedTuple):
-    """The container that a command runs in."""
+    """The container in which a command runs."""
 
     files: Files
-    """A copy of the container's files; the command changes it."""
+    """A copy of the container's files, which the command changes."""
     variables: Mapping[str, str]
     network: Network
 
@@ -74,11 +77,11 @@ class Command:
     """A command that is not an interactive shell."""
 
     def __init__(self, words: Sequence[str], setting: Setting) -> None:
-        """Start without input."""
+        """Start the command without input."""
         self.code: int | None = None
-        """The exit code once the command has ended."""
+        """The exit code of the command; None until it has ended."""
         self.ends_at = 0.0
-        """When it ends, in seconds after its start."""
+        """When the command ends, in seconds after its start."""
         self.files = setting.files
         """The files with all changes of the command, once it has ended."""
         self._words = words
@@ -87,18 +90,18 @@ class Command:
         self._told = 0
 
     def receive(self, data: bytes, now: float) -> list[Chunk]:
-        """Return the output that follows from another piece of input, `now` seconds after the start."""
+        """Return the output that a piece of input causes; `now` is in seconds after the start."""
         self._input += data
         if len(self._input) > MOST_INPUT:
             return self._fail(f"the simulation takes at most {MOST_INPUT} bytes of input")
         return self._computed(is_complete=False) if len(self._input) <= _RETRIED else []
 
     def end(self, now: float) -> list[Chunk]:
-        """Return the output that follows from the end of the input."""
+        """Return the output that the end of the input causes."""
         return self._computed(is_complete=True)
 
     def _computed(self, *, is_complete: bool) -> list[Chunk]:
-        """Compute the command with the input so far, and return output that has not been returned before."""
+        """Compute the command with the input until now; return the output that was not returned before."""
         if self.code is not None:
             return []
         files = self._setting.files.copied(self._setting.files.now, self._setting.files.changed)
@@ -125,25 +128,25 @@ class Terminal:
     """An interactive shell, which runs each line when it is complete."""
 
     def __init__(self, setting: Setting, *, is_terminal: bool) -> None:
-        """Start a shell; with `is_terminal` it echoes input and shows a prompt."""
+        """Start a shell; with `is_terminal`, it echoes input and shows a prompt."""
         self.code: int | None = None
-        """The exit code once the shell has ended."""
+        """The exit code of the shell; None until it has ended."""
         self.ends_at = 0.0
-        """When it ends, in seconds after its start."""
+        """When the shell ends, in seconds after its start."""
         self.files = setting.files
-        """The files with all changes."""
+        """The files with all changes of the shell's commands."""
         self._is_terminal = is_terminal
         self._shell = Shell(setting.files, setting.variables, _NOT_FOUND, setting.network)
         self._chunks = list[Chunk]()
         self._line = ""
-        # Errors have the same stream as output on a terminal.
+        # On a terminal, errors and output are the same stream.
         out = _writer(self._shell, self._chunks, is_error=False)
         err = out if is_terminal else _writer(self._shell, self._chunks, is_error=True)
         self._shell.streams = Streams(Input(""), out, err)
         self._prompt()
 
     def receive(self, data: bytes, now: float) -> list[Chunk]:
-        """Return the output that follows from another piece of input, `now` seconds after the start."""
+        """Return the output that a piece of input causes; `now` is in seconds after the start."""
         self._shell.passes(max(now - self._shell.now, 0.0))
         for key in _KEYS.findall(decoded(data)):
             if self.code is None:
@@ -151,7 +154,7 @@ class Terminal:
         return self._taken()
 
     def end(self, now: float) -> list[Chunk]:
-        """Return the output that follows from the end of the input."""
+        """Return the output that the end of the input causes."""
         self._shell.passes(max(now - self._shell.now, 0.0))
         if self.code is None and self._line:
             self._run_line()
@@ -203,13 +206,13 @@ class Terminal:
     def _taken(self) -> list[Chunk]:
         chunks = self._chunks[:]
         self._chunks.clear()
-        if self._is_terminal:  # a terminal moves to the first column at each new line
+        if self._is_terminal:  # On a terminal, each line end also moves the cursor to the first column.
             return [each._replace(data=each.data.replace(b"\n", b"\r\n")) for each in chunks]
         return chunks
 
 
 def command(words: Sequence[str], setting: Setting, *, is_terminal: bool) -> Command | Terminal:
-    """Return a command or, for the name of a shell without a script, an interactive shell."""
+    """Return a command or, if the words are the name of a shell without a script, an interactive shell."""
     if words and words[0].rsplit("/", 1)[-1] in SHELLS and script_of(words) is None:
         return Terminal(setting, is_terminal=is_terminal)
     return Command(words, setting)

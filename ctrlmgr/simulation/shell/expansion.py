@@ -1,7 +1,7 @@
 """Expands the words of a script: quotes, variables, arithmetic, command substitution, and field splitting.
 
-Guarantees: the rules of the POSIX shell (2.6, "Word Expansions") with the default `IFS`. A word in double quotes is one
-field, and `"$@"` becomes one field per argument. Patterns match existing files.
+Guarantees: expansion follows the rules of the POSIX shell (2.6, "Word Expansions") with the default `IFS`. A word in
+double quotes is one field, and `"$@"` becomes one field per argument. Patterns match existing files.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _BRACED: Final = re.compile(r"(#?)(\w+|[?#@*$!])(?:(:?[-=+?]|##?|%%?|//?|:)(.*))
 _ESCAPED: Final = re.compile(r'\\([\\"$`\n])')
 _MAGIC: Final = re.compile(r"[*?[]")
 _PLAIN: Final = re.compile(r"[-\w./:=,+%@^]+")
-"""Words without any expansion."""
+"""Words that contain nothing to expand."""
 _SPECIAL: Final = re.compile(r"([*?\[\]])")
 
 
 class _Part(NamedTuple):
     text: str
     is_quoted: bool
-    """Whether it is neither split nor a pattern."""
+    """Whether the part is quoted, so that it is neither split nor a pattern."""
     is_given: bool = False
-    """Whether it is literal, so that it is not split."""
+    """Whether the part is literal, so that it is not split."""
     begins: bool = False
-    """Whether it begins a new field, as with `"$@"`."""
+    """Whether the part begins a new field, as with `"$@"`."""
 
 
 class Expander:
@@ -43,14 +43,18 @@ class Expander:
         paths: Callable[[], Iterable[str]],
         random: Callable[[], int],
     ) -> None:
-        """Expand with `capture` (output of a script), `paths` (files for patterns) and `random` (value of `RANDOM`)."""
+        """Expand with three functions.
+
+        `capture` returns the output of a script, `paths` the files that match a pattern, and `random` the value of
+        `RANDOM`.
+        """
         self._variables = variables
         self._capture = capture
         self._paths = paths
         self._random = random
         self.arguments: Sequence[str] = ()
         self.is_random = False
-        """Whether a random number was used."""
+        """Whether an expansion has used a random number."""
 
     def text(self, raw: str) -> str:
         """Return the expansion of a word as one text."""
@@ -59,12 +63,12 @@ class Expander:
         return "".join(each.text for each in self._parts(raw))
 
     def pattern(self, raw: str) -> str:
-        """Return the expansion of a word as a pattern, in which quoted characters are literal."""
+        """Return the expansion of a word as a pattern; quoted characters in it are literal."""
         parts = self._parts(raw)
         return "".join(_SPECIAL.sub(r"[\1]", each.text) if each.is_quoted else each.text for each in parts)
 
     def fields(self, raw: str) -> list[str]:
-        """Return the fields of a word: none, one or several."""
+        """Return the fields to which a word expands: none, one or several."""
         if _PLAIN.fullmatch(raw):
             return [raw]
         found: list[list[_Part]] = []
@@ -91,7 +95,7 @@ class Expander:
         found = sorted(each for each in self._paths() if each.count("/") == depth and fnmatchcase(each, escaped))
         return found or [text]
 
-    # Parts of words
+    # The parts of words.
 
     def _parts(self, raw: str) -> Iterator[_Part]:
         at = 0
@@ -170,7 +174,7 @@ class Expander:
         return self._variables.get(name, "")
 
     def _braced(self, text: str) -> str:
-        """Return the value of `${text}`."""
+        """Return the value of a parameter expansion `${text}`."""
         found = _BRACED.fullmatch(text)
         if found is None:
             return ""
@@ -196,14 +200,14 @@ class Expander:
 
 
 def _split(part: _Part) -> list[str | None]:
-    """Return the fields of a part; None ends a field."""
+    """Return the fields of a part; None marks the end of a field."""
     if part.is_quoted or part.is_given:
         return [part.text]
     return [None if each.isspace() else each for each in re.findall(r"\s+|\S+", part.text)]
 
 
 def _cut(value: str, operator: str, word: str, expand: Callable[[str], str]) -> str:
-    """Return a value after the removal of a prefix or suffix, a replacement, or a substring."""
+    """Return a value after removing a prefix or suffix, replacing text, or taking a substring."""
     if operator == ":":
         first, _, count = expand(word).partition(":")
         start = int(first.strip() or 0) if first.strip().lstrip("-").isdecimal() else 0

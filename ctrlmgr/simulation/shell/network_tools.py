@@ -1,7 +1,7 @@
 """Tools that connect to hosts: `wget`, `curl`, `nc`, `nslookup`, `getent`.
 
-Guarantees: they succeed if the network accepts the connection; otherwise they fail with the exit code and text of
-busybox or curl. Every answer is empty.
+Guarantees: a tool succeeds if the network accepts the connection. Otherwise it fails with the exit code and error
+message of busybox or curl. Every response is empty.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext, 
 from ctrlmgr.simulation.simulated_network import REFUSED, TIMEOUT, UNKNOWN_HOST, Answer
 
 _TAKES: Final = 0.01
-"""Duration of a request in seconds."""
+"""The duration of a request, in seconds."""
 _PATIENCE: Final = 130.0
-"""Seconds until Linux gives up a connection."""
+"""Seconds after which Linux gives up a connection attempt."""
 _PORTS: Final = {"http": 80, "https": 443, "ftp": 21, "telnet": 23, "tcp": 80}
 
 
 class _Target(NamedTuple):
-    """The target of a URL."""
+    """The host, port and path that a URL names."""
 
     host: str
     port: int
     file: str
-    """The last part of the path."""
+    """The last part of the URL's path."""
 
 
 def _target(url: str) -> _Target | None:
@@ -45,7 +45,7 @@ def _target(url: str) -> _Target | None:
 
 
 def _time(answer: Answer, patience: str) -> float:
-    """Return the duration of a request in seconds; without an answer, it is the client's timeout."""
+    """Return the duration of a request in seconds; if there is no response, it is the client's timeout."""
     if answer.problem != TIMEOUT:
         return _TAKES
     return float(patience) if re.fullmatch(r"\d+(\.\d+)?", patience) else _PATIENCE
@@ -74,7 +74,7 @@ def _wget(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 def _fetch(url: str, options: Mapping[str, str], desk: ToolContext) -> tuple[int, str, float]:
-    """Fetch one file; return the exit code, the messages, and the duration in seconds."""
+    """Fetch one URL; return the exit code, the messages, and the duration in seconds."""
     target = _target(url)
     if target is None:
         return 1, f"wget: not an http or ftp url: {url}\n", 0.0
@@ -143,7 +143,7 @@ def _store(target: _Target, options: Mapping[str, str], desk: ToolContext) -> No
 
 
 def _summary(options: Mapping[str, str], status: str) -> str:
-    """Return the text for `--write-out`; only the status code is supported."""
+    """Return the text that `--write-out` prints; only the status code is supported."""
     text = unescaped(options.get("w") or options.get("write-out") or "")
     text = re.sub(r"%\{(?:http_code|response_code)\}", status, text)
     head = f"HTTP/1.1 {status} OK\r\n\r\n" if {"I", "i", "head", "include"} & options.keys() and status != "000" else ""
@@ -199,4 +199,4 @@ NETWORK: Final[Mapping[str, Tool]] = {
     "nslookup": _nslookup,
     "wget": _wget,
 }
-"""The tools by name."""
+"""The tools of this module, by name."""

@@ -1,4 +1,4 @@
-"""Tools whose output depends on their arguments and the environment only, such as `echo`, `expr` and `seq`."""
+"""Tools whose output depends only on their arguments and the environment, such as `echo`, `expr` and `seq`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctrlmgr.simulation.shell.arithmetic import reckon
 from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext, as_lines, number_of, unescaped
 
 LONGEST: Final = 10_000
-"""Maximum number of lines of `seq`."""
+"""The maximum number of lines that `seq` prints."""
 
 
 def _echo(arguments: Sequence[str], desk: ToolContext) -> Outcome:
@@ -134,4 +134,4 @@ PLAIN: Final[Mapping[str, Tool]] = {
     "uname": _uname,
     "whoami": _whoami,
 }
-"""The tools by name."""
+"""The tools of this module, by name."""

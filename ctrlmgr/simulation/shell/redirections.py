@@ -1,6 +1,6 @@
 """Redirections of a command: replace the streams of a shell.
 
-Guarantees: output to `/dev/stdout`, `/dev/stderr` or those of process 1 goes to the container's log.
+Guarantees: output to `/dev/stdout` or `/dev/stderr`, of the process or of process 1, is written to the container's log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOGS: Final = ("/dev/stdout", "/dev/stderr", "/proc/1/fd/1", "/proc/1/fd/2")
 
 
 def redirect(shell: State, each: Redirection) -> int | None:
-    """Replace a stream of the shell; return an exit code if that fails."""
+    """Replace a stream of the shell; return an exit code if this fails, otherwise None."""
     number, operator = re.fullmatch(r"([0-9]?)(.*)", each.operator, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches everything
     target = shell.expander.text(each.target)
     if operator.startswith(">&"):
@@ -50,7 +50,7 @@ def redirect(shell: State, each: Redirection) -> int | None:
 
 
 def _direct(shell: State, number: str, to: Callable[[str], None]) -> None:
-    """Redirect the output, or the errors (2); commands use no other descriptor."""
+    """Redirect the output, or the errors (descriptor 2); commands use no other descriptors."""
     if number in ("", "1"):
         shell.streams = shell.streams._replace(out=to)
     elif number == "2":
@@ -69,7 +69,7 @@ def _read(shell: State, name: str) -> int | None:
 
 
 def _connect(shell: State, host: str, port: int) -> int | None:
-    """Connect as bash does for `/dev/tcp/HOST/PORT`; return an exit code if that fails."""
+    """Connect to `/dev/tcp/HOST/PORT` as bash does; return an exit code if this fails, otherwise None."""
     problem = shell.connect(host, port).problem
     shell.passes(0.001)
     if problem:

@@ -1,4 +1,4 @@
-"""The result of a script: when it ends, with which code, what it writes; and the exceptions that leave a part of it."""
+"""The result of a script: its end, exit code and output; and the exceptions that end a part of a script."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import NamedTuple
 
 
 class Line(NamedTuple):
-    """A line of standard output; `at` is in seconds after the start."""
+    """A line of the output; `at` is in seconds after the start of the script."""
 
     at: float
     text: str
     ends: bool = True
-    """Whether it ends with a newline."""
+    """Whether the line ends with a newline."""
 
     @property
     def written(self) -> str:
-        """The line with its newline."""
+        """The line, with its newline if it ends with one."""
         return f"{self.text}\n" if self.ends else self.text
 
 
 @dataclass
 class Run:
-    """The result of a script; `ends_at` None: it runs for ever."""
+    """The result of a script; if `ends_at` is None, the script runs forever."""
 
     ends_at: float | None = None
     code: int = 0
@@ -30,27 +30,27 @@ class Run:
     unknown: str = ""
 
 
-class Exit(Exception):  # control flow, not an error
-    """Ends a script."""
+class Exit(Exception):  # This is control flow, not an error.
+    """Raised to end a script."""
 
     def __init__(self, code: int) -> None:
-        """End with this exit code."""
+        """End the script with this exit code."""
         self.code = code
 
 
-class ForEver(Exception):  # control flow, not an error
-    """Marks a script as running for ever."""
+class ForEver(Exception):  # This is control flow, not an error.
+    """Raised if a script runs forever."""
 
     def __init__(self, unknown: str = "") -> None:
-        """Name the unknown command that causes it, if any."""
+        """Store the name of the unknown command that causes this, "" if there is none."""
         self.unknown = unknown
 
 
-class Leave(Exception):  # control flow, not an error
-    """Leaves a loop or function: `break`, `continue` or `return`."""
+class Leave(Exception):  # This is control flow, not an error.
+    """Raised to leave a loop or function: `break`, `continue` or `return`."""
 
     def __init__(self, what: str, code: int = 0, levels: int = 1) -> None:
-        """Leave `levels` loops."""
+        """Leave this number of `levels` of loops."""
         self.what = what
         self.code = code
         self.levels = levels

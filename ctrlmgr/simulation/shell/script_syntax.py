@@ -24,21 +24,21 @@ class Redirection(NamedTuple):
 
 
 class Simple(NamedTuple):
-    """A simple command: its words without expansion, and its redirections."""
+    """A simple command: its words before expansion, and its redirections."""
 
     words: Sequence[str]
     redirections: Sequence[Redirection]
 
 
 class Pipeline(NamedTuple):
-    """Commands of which each reads the output of the one before."""
+    """A pipeline: each command reads the output of the one before it."""
 
     commands: Sequence[Node]
     is_negated: bool
 
 
 class AndOr(NamedTuple):
-    """Pipelines; each later one is preceded by `&&` or `||`."""
+    """Pipelines; each pipeline after the first is preceded by `&&` or `||`."""
 
     first: Pipeline
     rest: Sequence[tuple[str, Pipeline]]
@@ -46,13 +46,13 @@ class AndOr(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Commands in order."""
+    """Commands that run in order."""
 
     commands: Sequence[AndOr]
 
 
 class If(NamedTuple):
-    """Conditions with their commands; the last may have no condition."""
+    """Conditions with their commands; the last commands may have no condition (`else`)."""
 
     branches: Sequence[tuple[Block | None, Block]]
 
@@ -66,7 +66,7 @@ class While(NamedTuple):
 
 
 class For(NamedTuple):
-    """A loop over words; None means the arguments."""
+    """A loop over words; if they are None, over the script's arguments."""
 
     name: str
     words: Sequence[str] | None
@@ -74,7 +74,7 @@ class For(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A word, and commands for each group of patterns."""
+    """A `case` command: a word, and the commands for each group of patterns."""
 
     word: str
     branches: Sequence[tuple[Sequence[str], Block]]

@@ -1,8 +1,8 @@
 """Interprets scripts: runs their commands in order, on simulated files and in simulated time.
 
-Guarantees: it is deterministic and always ends. Time is a number that `sleep` advances. The commands are those of
-`builtins` and of the tools. Any other command, and a script with a syntax error, is named (`Run.unknown`). It runs for
-ever, or ends as the caller says.
+Guarantees: the interpreter is deterministic and always ends. Time is a number that `sleep` advances. The commands are
+those of `builtins` and of the tools. `Run.unknown` contains the name of any other command, and reports a script with a
+syntax error. An unknown command runs forever, or ends as the caller says.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from ctrlmgr.simulation.simulated_files import Files, ReadOnly
 from ctrlmgr.simulation.simulated_network import OPEN, Network
 
 _LONGEST: Final = 10_000
-"""Maximum number of commands; a longer script counts as running for ever."""
+"""The maximum number of commands; a script with more commands counts as running forever."""
 _DEEPEST: Final = 30
-"""Maximum depth of function calls."""
+"""The maximum depth of nested function calls."""
 _TOOLS: Final[Mapping[str, Tool]] = {**PLAIN, **TEXT, **FILE, **NETWORK, **ARCHIVE}
 SHELLS: Final = ("sh", "bash", "ash", "dash")
-"""The names of shells."""
+"""The names of shells, such as `sh`."""
 _DAEMONS: Final = frozenset(
     ["pause", "nginx", "httpd", "redis-server", "agnhost", "top", "sleep-forever", "postgres", "mysqld", "etcd"]
 )
-"""Commands that run for ever."""
+"""Commands that run forever."""
 
 
 def run(
     script: str, files: Files, variables: Mapping[str, str], unknown: Ending | None = None, network: Network = OPEN
 ) -> Run:
-    """Compute a script and its changes to `files`; unknown commands end as `unknown` says."""
+    """Compute a script and its changes of `files`; unknown commands end as `unknown` says."""
     return Shell(files, variables, unknown, network).run_script(script, ())
 
 
@@ -58,14 +58,14 @@ def run_command(
     unknown: Ending | None = None,
     network: Network = OPEN,
 ) -> Run:
-    """Compute one command, given as words; a shell with `-c` is a script."""
+    """Compute one command, given as words; for a shell with `-c`, compute its script."""
     shell = Shell(files, variables, unknown, network)
     script = script_of(command)
     return shell.run_script(*script) if script is not None else shell.run_words(command)
 
 
 def script_of(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
-    """Return the script and arguments of a shell command; None if the words are another command."""
+    """Return the script and arguments of a shell command; None if the words are not a shell command."""
     if not words or words[0].rsplit("/", 1)[-1] not in SHELLS:
         return None
     for at, word in enumerate(words[1:], 1):
@@ -82,7 +82,7 @@ class Shell(State):
     """A shell with its functions and variables."""
 
     def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None, network: Network) -> None:
-        """Begin with these files and variables; unknown commands end as `unknown` says."""
+        """Start with these files and variables; unknown commands end as `unknown` says."""
         super().__init__(files, variables, unknown, network)
         self._functions: dict[str, Node] = {}
         self._steps = self._depth = self._guarded = self._captured_code = 0
@@ -127,10 +127,10 @@ class Shell(State):
         if self._steps > _LONGEST:
             raise ForEver
 
-    # Lists of commands
+    # Lists of commands.
 
     def _block(self, block: script_syntax.Block) -> int:
-        """Run commands in order; return the last exit code."""
+        """Run commands in order; return the exit code of the last."""
         code = 0
         for each in block.commands:
             code = self._in_background(each) if each.is_background else self._and_or(each)
@@ -138,7 +138,7 @@ class Shell(State):
         return code
 
     def _in_background(self, each: script_syntax.AndOr) -> int:
-        """Run commands in the background of the following ones."""
+        """Run commands in the background; the following commands do not wait for them."""
         began = self.now
         try:
             self._and_or(each)
@@ -165,7 +165,7 @@ class Shell(State):
         return code
 
     def _guarded_by(self, work: Callable[[], int], *, applies: bool = True) -> int:
-        """Run a condition, whose failure does not end the script."""
+        """Run a condition; if it fails, the script continues."""
         self._guarded += applies
         try:
             return work()
@@ -188,7 +188,7 @@ class Shell(State):
         return int(code == 0) if pipeline.is_negated else code
 
     def _subshell(self, work: Callable[[], int]) -> int:
-        """Run in a subshell, which changes neither variables nor the folder outside."""
+        """Run commands in a subshell, which does not change the variables and the folder of this shell."""
         variables, folder = dict(self.variables), self.folder
         try:
             return work()
@@ -260,14 +260,14 @@ class Shell(State):
         return code
 
     def _picture(self) -> tuple[float, tuple[object, ...]]:
-        """Return the time, and all other state that an iteration can change."""
+        """Return the time, and all other state that an iteration of a loop can change."""
         written = len(self.run.lines), self.files.writes, len(self.background)
         return self.now, (dict(self.variables), tuple(self.expander.arguments), self.folder, *written)
 
     def _skip_rounds(self, before: tuple[float, tuple[object, ...]], after: tuple[float, tuple[object, ...]]) -> None:
-        """Skip the iterations of a loop that repeat the last one.
+        """Skip the iterations of a loop that are equal to the last one.
 
-        If an iteration changed nothing, the next one is equal, until a file or a Service changes from outside.
+        If an iteration changed nothing, the next iterations are equal, until a file or a Service changes from outside.
         """
         began, ended = before[0], after[0]
         if before[1] != after[1] or self.expander.is_random or self.streams.input.is_left():
@@ -279,7 +279,7 @@ class Shell(State):
         self.passes(max(rounds, 0) * (ended - began))
 
     def _next_change(self, after: float) -> float | None:
-        """Return when a file, or a host that the script has used, may change after a moment."""
+        """Return the next time after a moment at which a file, or a host that the script has used, may change."""
         changes = self.files.next_change(after), self.network.next_change(after)
         return min((each for each in changes if each is not None), default=None)
 
@@ -303,7 +303,7 @@ class Shell(State):
         return [field for each in words for field in self.expander.fields(each)]
 
     def captured(self, script: str) -> str:
-        """Return the output of a script."""
+        """Return the output of a script, for a command substitution."""
         written: list[str] = []
         with self.with_streams(out=written.append):
             self._captured_code = self._subshell(partial(self.script, script))

@@ -1,7 +1,7 @@
 """Splits a script into words and operators.
 
-Guarantees: quotes, substitutions and here-documents are kept whole, at any nesting. An unclosed one raises
-`SyntaxProblem`.
+Guarantees: quotes, substitutions and here-documents are kept whole, at any depth of nesting. If one is not closed,
+`SyntaxProblem` is raised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SyntaxProblem(Exception):
 
 
 class Token(NamedTuple):
-    """A word (`word`) or an operator (`op`); a line end is an operator as well."""
+    """A token: a word (`word`) or an operator (`op`); a line end is an operator as well."""
 
     kind: str
     text: str
@@ -32,7 +32,7 @@ NEWLINE: Final = Token("op", "\n")
 
 
 def tokens(script: str) -> list[Token]:
-    """Return the tokens of a script; a here-document is the word after its operator."""
+    """Return the tokens of a script; the word after the operator of a here-document is its content."""
     return _Lexer(script).tokens()
 
 
@@ -77,12 +77,12 @@ class _Lexer:
             if end == self._at:
                 break
             self._at = end
-        if self._at == start:  # a character without a meaning here, such as a carriage return
+        if self._at == start:  # A character that has no meaning here, such as a carriage return, is skipped.
             self._at += 1
         return Token("word", self._script[start : self._at])
 
     def _documents(self, found: list[Token]) -> None:
-        """Replace the delimiters of here-documents that begin here by their contents."""
+        """Replace the delimiters of the here-documents that begin in this line with their contents."""
         for place in self._pending:
             token = found[place]
             delimiter, lines = token.text.strip("'\""), []
@@ -103,7 +103,10 @@ def _quoted(text: str) -> str:
 
 
 def piece(text: str, at: int) -> int:
-    """Return the end of the quoted, substituted or plain part of a word at `at`; `at` itself if there is none."""
+    """Return the end of the quoted, substituted or plain part of a word that begins at `at`.
+
+    If no part begins there, return `at`.
+    """
     first = text[at]
     if first == "'":
         return _until(text, at + 1, "'") + 1
@@ -136,7 +139,7 @@ def quoted_end(text: str, at: int) -> int:
 
 
 def closing(text: str, at: int) -> int:
-    """Return the position of the bracket that closes the one at `at`."""
+    """Return the position of the bracket that closes the bracket at `at`."""
     opener, closer, depth = text[at], _CLOSERS[text[at]], 0
     while at < len(text):
         if text[at] == closer:

@@ -1,6 +1,7 @@
 """The state of a shell: its time, files, variables and streams.
 
-Guarantees: advancing the shell's time advances the files' time. The interpreter implements `command` and `script`.
+Guarantees: when the shell's time advances, the time of its files advances too. The interpreter implements `command` and
+`script`.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ class Input:
         return bool(self._text)
 
     def rest(self) -> str:
-        """Read the rest of the input."""
+        """Read the rest of the input; return it."""
         found, self._text = self._text, ""
         return found
 
     def line(self) -> str | None:
-        """Read a line, None at the end."""
+        """Read a line; return None at the end of the input."""
         if not self._text:
             return None
         found, _, self._text = self._text.partition("\n")
@@ -44,7 +45,7 @@ class Input:
 
 
 class Streams(NamedTuple):
-    """The input and the targets of output and errors."""
+    """The input of a command, and the targets of its output and errors."""
 
     input: Input
     out: Callable[[str], None]
@@ -55,7 +56,7 @@ class State(ABC):
     """The state of a shell."""
 
     def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None, network: Network) -> None:
-        """Begin with these files and variables; unknown commands end as `unknown` says."""
+        """Start with these files and variables; unknown commands end as `unknown` says."""
         self.files = files
         self.network = network
         self.unknown = unknown
@@ -68,7 +69,7 @@ class State(ABC):
         self.now = 0.0
         self.stops_at_errors = False
         self.background: list[float | None] = []
-        """The end of each background command; None means never."""
+        """The end of each background command; None if it never ends."""
         self.run = Run()
         self.streams = Streams(Input(""), self.log, self.log)
 
@@ -82,17 +83,17 @@ class State(ABC):
 
     @abstractmethod
     def captured(self, script: str) -> str:
-        """Return the output of a script."""
+        """Return the output of a script, for a command substitution."""
 
     def log(self, text: str) -> None:
-        """Write to the container's log."""
+        """Write text to the container's log."""
         *whole, last = text.split("\n")
         self.run.lines += [Line(self.now, line) for line in whole]
         if last:
             self.run.lines.append(Line(self.now, last, ends=False))
 
     def passes(self, seconds: float) -> None:
-        """Advance time, or return to the start of a background command."""
+        """Set the time: advance it, or return to the start of a background command."""
         self.now += seconds
         self.files.now = self.files.start + self.now
 
@@ -101,7 +102,7 @@ class State(ABC):
         return self.network.connect(host, port, self.files.now)
 
     def path(self, name: str) -> str:
-        """Return the absolute form of a path."""
+        """Return the absolute form of a path, which may be relative to the current folder."""
         found = normpath(name if name.startswith("/") else f"{self.folder}/{name}")
         return found.replace("//", "/", 1)
 

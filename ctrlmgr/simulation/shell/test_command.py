@@ -25,7 +25,10 @@ _BINARY: Final = frozenset(["=", "==", "!=", "=~", "<", ">", *_NUMBERS])
 
 
 def holds(words: Sequence[str], files: Files, path: Callable[[str], str], *, patterns: bool = False) -> bool:
-    """Return whether a condition holds; with `patterns`, the right side of `==` is a pattern, as in `[[ … ]]`."""
+    """Return whether a condition holds.
+
+    With `patterns`, the right side of `==` is a pattern, as in `[[ … ]]`.
+    """
     reader = _Reader(words, files, path, patterns=patterns)
     return bool(words) and reader.either()
 

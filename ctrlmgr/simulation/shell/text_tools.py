@@ -42,7 +42,7 @@ def _wc(arguments: Sequence[str], desk: ToolContext) -> Outcome:
 
 
 _PROGRAM: Final = re.compile(r"\s*(?:/(.*?)/)?\s*(?:\{\s*print\s*(.*?)\s*;?\s*\})?\s*", re.DOTALL)
-"""The supported awk programs: a pattern, and the fields of a line to print."""
+"""The supported awk programs consist of a pattern and the fields of a line to print."""
 
 
 def _awk(arguments: Sequence[str], desk: ToolContext) -> Outcome:
@@ -150,4 +150,4 @@ TEXT: Final[Mapping[str, Tool]] = {
     "tr": _tr,
     "wc": _wc,
 }
-"""The tools by name."""
+"""The tools of this module, by name."""

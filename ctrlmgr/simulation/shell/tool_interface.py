@@ -11,13 +11,13 @@ from ctrlmgr.simulation.simulated_network import Answer
 
 
 class Outcome(NamedTuple):
-    """The result of a tool: its exit code, output and errors."""
+    """The result of a tool: its exit code, output and error messages."""
 
     code: int = 0
     out: str = ""
     err: str = ""
     takes: float = 0.0
-    """Its duration in seconds; infinite if it runs for ever."""
+    """The duration of the tool in seconds; infinite if it runs forever."""
 
 
 class ToolContext(NamedTuple):
@@ -25,19 +25,19 @@ class ToolContext(NamedTuple):
 
     files: Files
     path: Callable[[str], str]
-    """Returns the absolute form of a path."""
+    """A function that returns the absolute form of a path."""
     variables: Mapping[str, str]
     input: Callable[[], str]
-    """Returns the rest of the input."""
+    """A function that returns the rest of the input."""
     connect: Callable[[str, int | None], Answer]
-    """Connects to a port of a host, or resolves its name."""
+    """A function that connects to a port of a host, or resolves the host's name."""
 
 
 Tool = Callable[[Sequence[str], ToolContext], Outcome]
 
 
 def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], list[str]]:
-    """Split arguments into single-letter options, with values for those in `taking`, and the rest."""
+    """Split arguments into single-letter options and the rest; options in `taking` have a value."""
     found: dict[str, str] = {}
     rest = [*arguments]
     while rest and rest[0].startswith("-") and len(rest[0]) > 1:
@@ -55,7 +55,7 @@ def parted(arguments: Sequence[str], taking: str = "") -> tuple[dict[str, str], 
 def options_of(arguments: Sequence[str], taking: Collection[str]) -> tuple[dict[str, str], list[str]]:
     """Split arguments as GNU's getopt does: options may follow words, and may be long.
 
-    Those in `taking` have a value: `-oX`, `-o X`, `--output X`, `--output=X`.
+    Options in `taking` have a value: `-oX`, `-o X`, `--output X`, `--output=X`.
     """
     found: dict[str, str] = {}
     words: list[str] = []
@@ -75,7 +75,7 @@ def options_of(arguments: Sequence[str], taking: Collection[str]) -> tuple[dict[
 
 
 def _read_letters(letters: str, rest: list[str], taking: Collection[str], found: dict[str, str]) -> None:
-    """Read single-letter options; the value of the last may be the next of the `rest`."""
+    """Read single-letter options; the value of the last option may be the next argument in `rest`."""
     for at, letter in enumerate(letters):
         if letter in taking:
             found[letter] = letters[at + 1 :] or (rest.pop(0) if rest else "")
@@ -84,7 +84,10 @@ def _read_letters(letters: str, rest: list[str], taking: Collection[str], found:
 
 
 def contents(tool: str, names: Sequence[str], desk: ToolContext) -> tuple[list[tuple[str, str]], str]:
-    """Return the names and contents of files (the input for none or `-`), and errors for missing ones."""
+    """Return the names and contents of files, and error messages for missing files.
+
+    Without files, or for `-`, the input is read.
+    """
     found, err = [], ""
     for name in names or ["-"]:
         text = desk.input() if name in ("-", "/dev/stdin") else desk.files.get(desk.path(name))
@@ -101,7 +104,7 @@ def lines_of(texts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def as_lines(lines: Iterable[str]) -> str:
-    """Return lines as one text."""
+    """Return lines joined to one text."""
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -109,7 +112,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": 
 
 
 def unescaped(text: str) -> str:
-    r"""Return a text with what `\\n` and the like stand for."""
+    r"""Return a text in which escapes such as `\ ` are replaced."""
     return re.sub(r"\\([ntr\\0a])", lambda found: _ESCAPES[found[1]], text)
 
 
