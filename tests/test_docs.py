@@ -1,19 +1,13 @@
 """The documentation is held to the truth: commands, options, settings and dependencies are all in it, examples run.
 
-A block marked `console` holds commands after `$ `, and below each the output that it prints, or nothing. The commands
-of a page run in one shell, in a directory that has the project's recordings, and each must end with exit code 0. In an
-output, `…` stands for any text within a line, and alone for any lines. A block with a title is a file: it is written
-before the commands run, and a second block of the same title is appended. Commands that need a minute, or a cluster,
-are in blocks marked `sh` and are not run.
+How a page is played says `project/page_player.py`; it runs in a directory that has the project's recordings.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import re
-import signal
 import subprocess
 import sys
 import tomllib
@@ -25,10 +19,13 @@ import pytest
 from ctrlmgr import cli
 from tests import generated
 from tests.e2e.kubectl import find_kubectl
+from tests.project.page_player import check_page, commands, looks_like, titled, uses_kubectl
 from tests.project.shell import put_programs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PLAYED = [page for page in PAGES if commands(page) and page.parent.name != "tutorials"]
+"""The pages that are played here; `project/test_first_hour.py` plays the tutorials, with an installed ctrlmgr."""
 SHARED = "Options of every command that uses settings or a log"
 
 
@@ -41,26 +38,6 @@ def section(text: str, title: str) -> str:
     found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert found, f"there is no section {title!r}"
     return found[1]
-
-
-def steps(page: Path) -> list[tuple[str, str]]:
-    """Return each command of a page with the output that the page shows for it, empty if it shows none."""
-    blocks = re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    found = [part.partition("\n") for block in blocks for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
-    return [(command, output) for command, _, output in found]
-
-
-def commands(page: Path) -> list[str]:
-    return [command for command, _ in steps(page)]
-
-
-def titled(page: Path) -> dict[str, str]:
-    """Return the files that a page shows, by their names."""
-    files: dict[str, str] = {}
-    text = page.read_text(encoding="utf-8")
-    for name, content in re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', text, re.MULTILINE | re.DOTALL):
-        files[name] = files.get(name, "") + content
-    return files
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
@@ -125,50 +102,13 @@ def workplace(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     return folder, {**inherited, "PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path / "home")}
 
 
-MARK = "ran so far:"
-
-
-def run_all(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
-    """Run the commands of a page in one shell; return the output of each that ended, and what the last one said."""
-    script = "".join(f"{command}\necho '{MARK}'\n" for command in commands(page))
-    shell = subprocess.Popen(
-        ["sh", "-ec", script],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        output, _ = shell.communicate(timeout=200)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(shell.pid, signal.SIGKILL)  # and what a page left running when one of its commands failed
-    return output.split(f"{MARK}\n")
-
-
-def looks_like(shown: str) -> re.Pattern[str]:
-    """Return the pattern of an output as a page shows it."""
-    lines = [
-        r"(?:.*\n)*?" if line == "…" else f"{re.escape(line).replace('…', '.*')} *\\n" for line in shown.splitlines()
-    ]
-    return re.compile("".join(lines))
-
-
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PLAYED, ids=lambda page: page.name)
 def test_the_commands_of_a_page_run(page: Path, workplace: tuple[Path, dict[str, str]]) -> None:
     folder, environment = workplace
-    for name, content in titled(page).items():
-        (folder / name).write_text(content, encoding="utf-8")
-    if any("kubectl " in text for text in (*commands(page), *titled(page).values())):
+    if uses_kubectl(page):
         put_programs(folder.parent / "bin", {"kubectl": f'exec "{find_kubectl()}" "$@"'})
-    outputs = run_all(page, folder, environment)
-    assert len(outputs) == len(commands(page)) + 1, f"$ {commands(page)[len(outputs) - 1]}\n{outputs[-1]}"
-    for (command, shown), output in zip(steps(page), outputs, strict=False):
-        if shown and page.name != "README.md":  # whose output has a test of its own
-            assert looks_like(shown).fullmatch(output), f"$ {command}\n{output}"
+    check_page(page, folder, environment, is_compared=page.name != "README.md")  # which has a test of its own
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""A newcomer in an empty directory, with a new environment, types what the pages say and gets tests that pass.
+"""Newcomers in empty directories, with a new environment, do what the pages say and get what the pages show.
 
-The packages that ctrlmgr needs are those of the environment that runs this test: pip finds them there and downloads
-none.
+They are an operator developer, a user of other clients, a CI engineer, and one who compares by a recording. They share
+one environment, into which the first page installs ctrlmgr. The packages that ctrlmgr needs are those of the
+environment that runs this test: pip finds them there and downloads none.
 """
 
 from __future__ import annotations
@@ -12,13 +13,22 @@ import subprocess
 import sysconfig
 import tomllib
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from ctrlmgr.framework.project import install_source, write
+from tests.e2e.kubectl import find_kubectl
+from tests.project.page_player import check_page, uses_kubectl
+from tests.project.shell import put_programs
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "operators"
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+IN_A_CHECKOUT = {"investigate-a-recording"}
+"""The pages that need the project's recordings, and say so."""
 
 
 def typed(page: str) -> str:
@@ -48,31 +58,70 @@ def a_new_users(home: Path) -> dict[str, str]:
     return {"HOME": str(home), "PATH": path, "PYTHONPATH": packages, **pip}
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_the_two_pages_lead_from_nothing_to_an_operators_tests(tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
-    script = typed("install.md") + typed("first-operator.md")
-    assert len(script.splitlines()) <= 12
+class Installed(NamedTuple):
+    """What the page about the installation leads to."""
+
+    work: Path
+    """The folder in which its commands ran."""
+    environment: dict[str, str]
+    """The variables of a shell in which the virtual environment is active."""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Follow the page about the installation."""
+    folder = tmp_path_factory.mktemp("newcomers")
+    environment = a_new_users(folder / "home")
+    (folder / "work").mkdir()
+    told = shell(typed("install.md") + "command -v ctrlmgr\n", folder / "work", environment)
+    programs = folder / "work" / ".venv" / "bin"
+    assert str(programs / "ctrlmgr") in told.splitlines(), told
+    return Installed(folder / "work", {**environment, "PATH": f"{programs}{os.pathsep}{environment['PATH']}"})
+
+
+def shell(script: str, folder: Path, environment: dict[str, str]) -> str:
+    """Run a script in a folder, and return what it prints."""
     done = subprocess.run(
         ["sh", "-e"],
         input=script,
-        cwd=work,
-        env=a_new_users(tmp_path / "home"),
+        cwd=folder,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
         timeout=280,
     )
-    told = done.stdout + done.stderr
-    assert done.returncode == 0, told
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_an_operators_tests_pass_after_at_most_twelve_commands() -> None:
+    lines = ["git clone", *(typed("install.md") + typed("first-operator.md")).splitlines()]
+    (last,) = [number for number, line in enumerate(lines, 1) if "pytest -q" in line]
+    assert last <= 12
+
+
+def test_two_pages_lead_from_nothing_to_an_operators_tests(installed: Installed) -> None:
+    told = shell(typed("first-operator.md"), installed.work, installed.environment)
     assert "5 passed" in told
     assert "name: cornershops.example.com" in told
     assert re.search(r"already satisfied: pytest>=", told), "the project's extra does not require pytest"
-    required = tomllib.loads((work / "corner-shop" / "pyproject.toml").read_text())["project"]["dependencies"]
-    assert required == [f"ctrlmgr @ {(tmp_path / 'home' / 'ctrlmgr').as_uri()}"]
-    assert str(work / ".venv") in told  # what ran was the ctrlmgr of the new environment
+    required = tomllib.loads((installed.work / "corner-shop" / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert required == [f"ctrlmgr @ {Path(installed.environment['HOME'], 'ctrlmgr').as_uri()}"]
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_is_played(page: Path, installed: Installed, tmp_path: Path) -> None:
+    folder, programs = tmp_path / "empty", tmp_path / "bin"
+    folder.mkdir()
+    programs.mkdir()
+    if page.stem in IN_A_CHECKOUT:
+        (folder / "tests").mkdir()
+        (folder / "tests" / "recordings").symlink_to(ROOT / "tests" / "recordings")
+    if uses_kubectl(page):
+        put_programs(programs, {"kubectl": f'exec "{find_kubectl()}" "$@"'})
+    path = f"{installed.environment['PATH']}{os.pathsep}{programs}"
+    check_page(page, folder, {**installed.environment, "PATH": path, "HOME": str(tmp_path)})
 
 
 @pytest.mark.parametrize(
