@@ -267,7 +267,7 @@ class Exchange:
 
     def _begin(self) -> None:
         if self.is_begun:
-            raise RuntimeError("a request has only one answer")
+            raise RuntimeError("a request is answered once")
         self.is_begun = True
         if self._expects:  # the client may still send the body, so the next bytes could be body or request
             self.keep_alive = False
