@@ -169,7 +169,7 @@ class Chain:
                 raise refusal(request.user, attributes, verdict.reason)
             endpoint = place.endpoint
             if attributes.verb == "watch" or (endpoint is not None and endpoint.connects):
-                with self.watch_revalidation.holding(request, parts, sender, attributes):
+                with self.watch_revalidation.holding(request, parts, sender, _lasting(attributes)):
                     await self._perform(request, place, attributes)
             else:
                 await self._perform(request, place, attributes)
@@ -229,6 +229,12 @@ class Chain:
             verdict = await self._authorizer.ask(request.user, asked)
         if not verdict.allows:
             raise forbidden(target.kind.resource, target.name, verdict.reason)
+
+
+def _lasting(attributes: Attributes) -> Attributes:
+    """Return the right that a request needs while it lasts: for a stream of a pod that of creating it."""
+    is_stream = attributes.resource == "pods" and not attributes.group and attributes.subresource in _UPGRADING
+    return attributes._replace(verb="create") if is_stream else attributes
 
 
 def _undecided(uri: str, problem: str) -> Response:

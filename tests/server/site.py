@@ -30,6 +30,7 @@ from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import AllowEverything, Authenticator
 from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
+from ctrlmgr.server.container_connector import Make
 from ctrlmgr.server.fairness.fairness_filter import Fairness
 from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
@@ -72,6 +73,7 @@ def make(
     auditing: Auditing | None = None,
     ends_watches: bool = True,
     aggregator: Callable[[Cacher], Aggregator] | None = None,
+    kubelets: Make | None = None,
 ) -> Made:
     """Make an application over `log`, by default a new one in memory; `access` is authenticator and authorizer."""
     clock = clock or SystemClock()
@@ -81,7 +83,8 @@ def make(
     authenticator: Authenticator = access
     authorizer: Authorizer = access
     reviews = Reviews(authenticator, authorizer)
-    backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), window=window, tokens=tokens)
+    more: dict[str, Any] = {"window": window, "tokens": tokens, "kubelets": kubelets}
+    backend = Backend(log, feed, builtin_kinds(), reviews, clock=clock, random=Random(2), **more)
     kinds = builtin_kinds() if aggregator is None else backend.kinds
     passing_on = aggregator(backend.engine.cacher) if aggregator is not None else None
     pages = Pages(
