@@ -3,10 +3,10 @@
 Guarantees:
 - A write that no plugin handles costs one table look-up. A plugin that is activated by registered objects is called
   only if such objects exist.
-- Each plugin sees the object as the plugins before it left it. If a plugin sets `Attributes.should_reinvoke`, all
-  mutating plugins are called again, but only once (apiserver `pkg/admission/reinvocation.go`).
+- Each plugin sees the object with the changes of the plugins before it. If a plugin sets `Attributes.should_reinvoke`,
+  all mutating plugins are called again, but only once (apiserver `pkg/admission/reinvocation.go`).
 - If a plugin refuses a write, the plugins after it are not called.
-- Every call is timed under kube-apiserver's metric names, including the time it waited.
+- Every call is timed under kube-apiserver's metric names, including the time for which the plugin waited.
 """
 
 from __future__ import annotations
@@ -33,62 +33,65 @@ _LONGEST: Final = 253
 
 
 class _Link(NamedTuple):
-    """One hook of one plugin."""
+    """A hook of one plugin."""
 
     decide: Callable[[Attributes], Decision]
     needs: frozenset[str]
-    """Fields of a spec. The hook is called only if at least one of them is set; always if this is empty."""
+    """Fields of a spec; the hook is called only if at least one of them is set.
+
+    If this is empty, the hook is always called.
+    """
     plugin: Plugin
 
 
 class _Step:
-    """The mutating or the validating half of admission, for one kind of write."""
+    """The hooks of one half of admission (mutating or validating) for one kind of write."""
 
     def __init__(self, type_: str, operation: Verb, links: Sequence[_Link]) -> None:
-        """Call `links` in their order; the type is `admit` or `validate`."""
+        """Create a step that calls `links` in their order; the type is `admit` or `validate`."""
         self._type, self._operation = type_, operation
         self.links = tuple(links)
         self.times = StepTimes(type_, operation, [each.plugin.name for each in links])
 
     def by(self, there: Sequence[Registration]) -> _Step:
-        """Return the step with only those links that are active for these registrations."""
+        """Return the step with only those links that are active if these resources have registered objects."""
         links = [each for each in self.links if each.plugin.activated_by in (None, *there)]
         return _Step(self._type, self._operation, links)
 
 
 class _Steps(NamedTuple):
-    """Both halves of admission."""
+    """The mutating and the validating half of admission."""
 
     mutating: _Step
     validating: _Step
 
 
 class _Look(msgspec.Struct):
-    """The active hooks of a namespace, at a view's revision."""
+    """The hooks that are active in a namespace, at a view's revision."""
 
     revision: Revision
     changed_at: Revision
-    """The revision of the last change of the registered resources."""
+    """The revision of the last change of the resources whose objects activate plugins."""
     steps: _Steps
 
 
 class _Route:
-    """The hooks for one kind of write."""
+    """The hooks that are called for one kind of write."""
 
     def __init__(self, steps: _Steps) -> None:
-        """Call the links of `steps` in their order."""
+        """Create the hooks; the links of `steps` are called in their order."""
         self.steps = steps
         wanted = (each.plugin.activated_by for step in steps for each in step.links)
         self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
         self._registered = tuple(dict.fromkeys(each.resource for each in self._registrations))
         self._by: dict[tuple[Registration, ...], _Steps] = {}
-        # By view and namespace. Threads with their own views share this cache.
+        # The active hooks by view and namespace. Threads with their own views share this cache.
         self._looks: BoundedCache[tuple[State, str], _Look] = BoundedCache(
             "admission-hooks", entries=_LOOKS, largest=_LONGEST
         )
 
     def active(self, view: State, namespace: str) -> _Steps:
-        """Return the hooks of the active plugins: those whose registered objects exist.
+        """Return the hooks of the active plugins: those for which registered objects exist.
 
         The result is cached until one of the registered resources may have changed.
         """
@@ -101,7 +104,8 @@ class _Route:
             if look.changed_at == view.changed_at(self._registered):
                 look.revision = revision
                 return look.steps
-        changed_at = view.changed_at(self._registered)  # read first, so that concurrent changes invalidate the result
+        # the revision is read first, so that concurrent changes invalidate the result
+        changed_at = view.changed_at(self._registered)
         steps = self._steps(view, namespace)
         self._looks.put((view, namespace), _Look(revision, changed_at, steps), len(namespace))
         return steps
@@ -120,17 +124,17 @@ class Chain:
     """All enabled plugins, as one `engine.admission_attributes.Admission`."""
 
     def __init__(self, plugins: Sequence[Plugin], clock: Clock) -> None:
-        """Call `plugins` in their order."""
+        """Create a chain that calls `plugins` in their order."""
         self.plugins = tuple(plugins)
         self._clock = clock
         self._routes: dict[tuple[Resource, str, Verb], _Route] = {}
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether any plugin handles such writes."""
+        """Return whether any plugin handles writes of this kind."""
         return any(step.links for step in self._route(resource, subresource, operation).steps)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether any plugin that handles this write needs its object."""
+        """Return whether any plugin that handles this write needs the object of the write."""
         return any(link.plugin.wants_object(attributes) for step in self._steps(attributes) for link in step.links)
 
     def admit(self, attributes: Attributes) -> Operation[None]:

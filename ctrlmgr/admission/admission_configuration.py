@@ -1,8 +1,8 @@
 """Reads `--admission-control-config-file`: the configuration of each admission plugin.
 
 Guarantees: an invalid file is reported in one line with the position (`settings.configuration_files`). The
-configuration of a plugin is in the file itself, or in another file that it names by a path. The path may be relative to
-the first file.
+configuration of a plugin is either in this file or in another file, whose path this file contains. The path may be
+relative to this file.
 
 Rules come from apiserver's `pkg/admission/config.go`; the format is `AdmissionConfiguration`
 (apiserver.config.k8s.io/v1).
@@ -58,9 +58,9 @@ def read_configuration(path: str, known: Collection[str]) -> Mapping[str, Docume
 def _inner(node: yaml.Node | None, *path: str | int) -> yaml.Node | None:
     for step in path:
         if isinstance(step, int):
-            assert isinstance(node, yaml.SequenceNode)  # it was decoded as a list
+            assert isinstance(node, yaml.SequenceNode)  # the plugin's configuration was decoded as a list
             node = node.value[step]
         else:
-            assert isinstance(node, yaml.MappingNode)  # it was decoded as a mapping
+            assert isinstance(node, yaml.MappingNode)  # the plugin's configuration was decoded as a mapping
             node = next(value for key, value in node.value if key.value == step)
     return node

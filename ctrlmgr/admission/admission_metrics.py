@@ -1,7 +1,7 @@
 """Admission metrics by plugin and step: kube-apiserver's `apiserver_admission_*_duration_seconds`.
 
-Guarantees: every call of a plugin is counted, including the time it waited. Steps that accept a write quickly, as
-nearly all do, only record timestamps, which are summed later in batches.
+Guarantees: every call of a plugin is counted, including the time for which the plugin waited. Nearly all steps accept a
+write quickly. Such steps only record timestamps, which are summed later in batches.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from ctrlmgr.metrics import REGISTRY, at_or_below
 _BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 _QUICK: Final = _BUCKETS[0]
 _SUMMED: Final = 256
-"""The number of recorded steps that are summed in one batch, which is cheaper than summing each."""
+"""The number of recorded steps that are summed in one batch, which is cheaper than summing them one by one."""
 
 _Series: TypeAlias = tuple[str, str, str, bool]
 """The plugin's name ("" for a whole step), `admit` or `validate`, the operation, and whether it was refused."""
 _Observed: TypeAlias = list[float]
-"""The total in seconds, then the number of observations by bucket; the last bucket has no upper bound."""
+"""The total in seconds, followed by the number of observations in each bucket; the last bucket has no upper bound."""
 
 
 class _Quick(NamedTuple):
-    """The steps that accepted a write within `_QUICK` seconds.
+    """The metrics of the steps that accepted a write within `_QUICK` seconds.
 
-    It is one value, so that a scrape sees a consistent state.
+    They are one value, so that a scrape reads a consistent state.
     """
 
     steps: int
     seconds: Sequence[float]
-    """The total seconds of each plugin."""
+    """The total seconds of each plugin, over all recorded steps."""
     ended: list[Sequence[float]]
-    """The timestamps of steps that are not summed yet."""
+    """The timestamps of steps that are not yet added to the totals."""
 
     def summed(self) -> _Quick:
-        """Return the same totals with all recorded steps summed."""
+        """Return the same totals after all recorded steps were added."""
         ended = list(self.ended)
         if not ended:
             return self
@@ -53,10 +53,10 @@ class _Quick(NamedTuple):
 
 
 class StepTimes:
-    """The times of one step and its plugins; used by one thread, and read by scrapes."""
+    """The durations of one step and its plugins; one thread records them, and scrapes read them."""
 
     def __init__(self, type_: str, operation: str, plugins: Sequence[str]) -> None:
-        """Measure these plugins, given in order; the type is `admit` or `validate`."""
+        """Measure these plugins, in their order; the type is `admit` or `validate`."""
         self._type, self._operation = type_, operation
         self._names = (*plugins, "")
         self._quick = _Quick(0, [0.0] * len(plugins), [])
@@ -66,7 +66,7 @@ class StepTimes:
     def let_in(self, ends: Sequence[float]) -> None:
         """Count a write that all plugins accepted.
 
-        `ends` are the step's start and the end of each plugin, in seconds.
+        `ends` are the time at which the step started, and the times at which its plugins ended, in seconds.
         """
         if ends[-1] - ends[0] < _QUICK:
             ended = self._quick.ended
@@ -77,7 +77,7 @@ class StepTimes:
             self._observe(ends, refused_by=None)
 
     def refused(self, ends: Sequence[float]) -> None:
-        """Count a write that the last called plugin refused."""
+        """Count a write that the last plugin of the call refused."""
         self._observe(ends, refused_by=len(ends) - 2)
 
     def _observe(self, ends: Sequence[float], *, refused_by: int | None) -> None:
@@ -92,7 +92,7 @@ class StepTimes:
         observed[1 + bisect_left(_BUCKETS, seconds)] += 1
 
     def observed(self) -> Iterator[tuple[_Series, _Observed]]:
-        """Yield the counts by series; a series may occur twice."""
+        """Yield the counts by series; several counts may belong to the same series."""
         steps, seconds, _ = self._quick.summed()
         if steps:
             for name, total in zip(self._names, (*seconds, sum(seconds)), strict=True):
@@ -101,7 +101,7 @@ class StepTimes:
 
 
 class _Admissions(Collector):
-    """Collects the times of all steps at a scrape."""
+    """Collects the durations of all steps when a scrape reads them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

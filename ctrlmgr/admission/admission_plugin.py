@@ -2,8 +2,8 @@
 
 Guarantees: a plugin is called only for writes that it `handles`. The result of `handles` never changes, so the chain
 calls it once for each kind of write. A plugin with `activated_by` is called only if objects of that resource exist. A
-hook that can decide at once is a plain method that returns None. A hook that must wait returns a generator of commands
-(`engine.operations`).
+hook that can decide without waiting is a plain method that returns None. A hook that must wait returns a generator of
+commands (`engine.operations`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 
 Decision: TypeAlias = Operation[None] | None
-"""None if the decision is made. Otherwise the operation that makes it."""
+"""None if the hook has decided; otherwise the operation that decides."""
 
 
 class Registration(NamedTuple):
@@ -31,16 +31,19 @@ class Plugin:
     """The base class of all plugins, which admits everything."""
 
     name: ClassVar[str]
-    """Its name in `--enable-admission-plugins`."""
+    """The plugin's name in `--enable-admission-plugins`."""
     activated_by: Registration | None = None
-    """The plugin is called only if such objects exist. If this is None, it is called for all writes that it handles."""
+    """The resource whose objects activate the plugin.
+
+    The plugin is called only if such objects exist; if this is None, it is called for all writes that it handles.
+    """
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether the plugin is called for such writes."""
+        """Return whether the plugin is called for writes of this kind."""
         raise NotImplementedError
 
     def needs(self, subresource: str) -> Sequence[str]:
-        """Return fields of a spec; the plugin is called only if at least one of them is set.
+        """Return fields of a spec; the plugin is called only if at least one of these fields is set.
 
         An empty result means that it is called for all writes that it handles.
         """
@@ -49,16 +52,19 @@ class Plugin:
     def wants_object(self, attributes: Attributes) -> bool:
         """Return whether the plugin needs the object to decide on this write.
 
-        `attributes` may lack the object. If no plugin needs it, a controller's write is not decoded.
+        `attributes` may lack the object. If no plugin needs the object, the write of a controller is not decoded.
         """
         return True
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Change the new object in place, or raise an `ApiError` to refuse the write."""
+        """Change the new object in place; raise an `ApiError` to refuse the write."""
         return None
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Raise an `ApiError` to refuse the write; the object is complete and must not be changed."""
+        """Raise an `ApiError` to refuse the write.
+
+        The object is in its final form and must not be changed.
+        """
         return None
 
     def mutates(self, resource: Resource) -> bool:

@@ -1,4 +1,7 @@
-"""Authorization checks of admission: returns a verdict at once if it is known, otherwise waits for it."""
+"""Authorization checks of admission: a check returns a known verdict immediately.
+
+Otherwise it waits for the verdict.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from ctrlmgr.engine.operations import Consult, Operation
 
 
 def author_of(attributes: Attributes) -> User:
-    """Return the user of the write."""
+    """Return the user that sent the write."""
     requester = attributes.requester
     extra = {key: tuple(values) for key, values in requester.extra.items()}
     return User(requester.user, requester.uid, requester.groups, extra)
 
 
 def verdict_of(authorizer: Authorizer, user: User, question: asked.Attributes) -> Operation[Verdict]:
-    """Return the verdict of `authorizer`, waiting for other processes if necessary."""
+    """Return the verdict of `authorizer`; if necessary, wait for other processes."""
     verdict = authorizer.authorize(user, question)
     if verdict is None:
         answer: Verdict = yield Consult(lambda: authorizer.ask(user, question))

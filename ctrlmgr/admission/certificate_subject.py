@@ -21,7 +21,7 @@ class Subject(NamedTuple):
 
 
 def subject_of(request: str) -> Subject | None:
-    """Return the subject of a request (base64 of PEM), None if the request is malformed."""
+    """Return the subject of a certificate request (base64 of PEM); None if the request is malformed."""
     try:
         found = next(blocks(b64decode(request)), None)
         if found is None:
@@ -31,4 +31,5 @@ def subject_of(request: str) -> Subject | None:
         return None
     common = [str(each.value) for each in name.get_attributes_for_oid(NameOID.COMMON_NAME)]
     organizations = [str(each.value) for each in name.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
-    return Subject(common[-1] if common else "", organizations)  # the last one, as in Go
+    # if there are several common names, the last one counts, as in Go
+    return Subject(common[-1] if common else "", organizations)

@@ -14,7 +14,7 @@ from ctrlmgr.engine.strategy import View
 def default_class(view: View, classes: Resource, *annotations: str) -> str | None:
     """Return the name of the newest class that one of `annotations` marks as the default; None if there is none.
 
-    If several are equally new, the first by name is returned.
+    If several classes are equally new, the first one by name is returned.
     """
     found = [each for each in view.list(classes) if any(each.annotations.get(name) == "true" for name in annotations)]
     if not found:
@@ -24,4 +24,5 @@ def default_class(view: View, classes: Resource, *annotations: str) -> str | Non
 
 
 def _created(obj: Object) -> str:
-    return obj.metadata.creation_timestamp or ""  # compared as text: all are in UTC, with seconds
+    # timestamps can be compared as text, because all are in UTC, in whole seconds
+    return obj.metadata.creation_timestamp or ""

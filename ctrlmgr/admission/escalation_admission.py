@@ -1,11 +1,11 @@
 """Prevents privilege escalation: checks rights that depend on the object of a write.
 
 Guarantees:
-- A user can create or change a role, or bind one, only with rights that the user already has in the same scope. The
-  right to `escalate` that role, or to `bind` it, lifts the restriction. The check uses the object after mutating
-  admission.
+- A user can create, change or bind a role only if the user already has all rights of the role in the same scope. The
+  restriction does not apply if the user has the right to `escalate` or `bind` that role. The check uses the object
+  after mutating admission.
 - A request to update or apply creates a missing object only if the user may create it.
-- This is not a plugin, so it cannot be disabled. Only members of `system:masters` are exempt.
+- These checks are not a plugin, so they cannot be disabled. Only members of `system:masters` are exempt.
 
 Rules: `pkg/registry/rbac/*/policybased/storage.go`, apiserver `pkg/endpoints/handlers/create.go` (`withAuthorization`).
 """
@@ -39,25 +39,28 @@ _WRITES: Final = (Verb.CREATE, Verb.UPDATE)
 
 
 class GuardedRights:
-    """Admission that checks these rights, and then runs another admission."""
+    """Admission that first checks the rights for privilege escalation, and then runs another admission."""
 
     def __init__(self, admission: Admission, authorizer: Authorizer, index: RbacIndex) -> None:
-        """Check rights with `authorizer`, read the rights of users from `index`, and leave the rest to `admission`."""
+        """Check rights with `authorizer`, and read the rights of users from `index`.
+
+        All other decisions are made by `admission`.
+        """
         self._admission = admission
         self._authorizer = authorizer
         self._index = index
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether such writes are checked here or by the other admission."""
+        """Return whether this admission or the other one handles writes of this kind."""
         grants = resource.group == GROUP and operation in _WRITES
         return grants or self._admission.handles(resource, subresource, operation)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether this or the other admission needs the object."""
+        """Return whether this admission or the other one needs the object."""
         return attributes.resource.group == GROUP or self._admission.wants_object(attributes)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        """Run mutating admission; raises `Forbidden` if the object grants more than the user has."""
+        """Run mutating admission; raises `Forbidden` if the object grants rights that the user does not have."""
         if attributes.resource.group != GROUP or attributes.operation not in _WRITES:
             return self._admission.admit(attributes)
         return self._admit_grant(attributes)

@@ -1,8 +1,8 @@
 """Protects the Lease of the control plane's leader election.
 
 Guarantees: only the control plane and its administrators can acquire, release, renew or delete the Lease by which
-ctrlmgr elects its leader. A client with any other rights on Leases cannot stop the controllers in this way. This is not
-a plugin, so it cannot be disabled.
+ctrlmgr elects its leader. A client that has other rights on Leases cannot stop the controllers by changing this Lease.
+The check is not a plugin, so it cannot be disabled.
 """
 
 from __future__ import annotations
@@ -18,27 +18,33 @@ _CONTROL_PLANE: Final = frozenset(("system:apiserver", "system:kube-controller-m
 
 
 class GuardedLeases:
-    """Admission that checks the author of writes to some Leases, and leaves everything else to another admission."""
+    """Admission that checks the author of writes to some Leases.
+
+    All other decisions are made by another admission.
+    """
 
     def __init__(self, admission: Admission, *keys: Key) -> None:
-        """Guard the Leases `keys`, and leave the rest to `admission`."""
+        """Protect the Leases `keys`, and call `admission` for all other decisions."""
         self._admission = admission
         self._keys = frozenset(keys)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether such writes are checked here or by the other admission."""
+        """Return whether this admission or the other one handles writes of this kind."""
         return resource == LEASES or self._admission.handles(resource, subresource, operation)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the other admission needs the object; this one needs only its name and author."""
+        """Return whether the other admission needs the object.
+
+        This admission needs only the object's name and the author.
+        """
         return self._admission.wants_object(attributes)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        """Run the other admission's mutating half."""
+        """Run mutating admission, which is the other admission's."""
         return self._admission.admit(attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Raise `Forbidden` if the user may not write a guarded Lease."""
+        """Raise `Forbidden` if the user may not write a protected Lease."""
         if attributes.resource == LEASES and Key(attributes.namespace, attributes.name) in self._keys:
             user, groups = attributes.requester.user, attributes.requester.groups
             if MASTERS not in groups and user not in _CONTROL_PLANE:

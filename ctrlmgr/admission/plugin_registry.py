@@ -2,8 +2,8 @@
 
 A plugin is one line of `PLUGINS` and a module of `ctrlmgr.admission.plugins`. Order and defaults are those of
 Kubernetes' `pkg/kubeapiserver/options/plugins.go` (`AllOrderedPlugins`). All of Kubernetes' names are accepted, so that
-flags of kube-apiserver work. A plugin without a module does nothing in Kubernetes either unless a feature gate is
-enabled, or it belongs to kinds that are only stored here.
+flags of kube-apiserver work. A plugin without a module either does nothing in Kubernetes unless a feature gate is
+enabled, or it checks kinds that ctrlmgr only stores.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ from ctrlmgr.settings.configuration_files import Document
 
 
 class Parts(NamedTuple):
-    """The dependencies of plugins."""
+    """The objects that plugins need."""
 
     clock: Clock
     kinds: Kinds
     authorizer: Authorizer
-    """The authorizer for plugins that check the user's rights."""
+    """The authorizer with which plugins check the user's rights."""
     configured: Mapping[str, Document]
     """The configurations in `--admission-control-config-file`, by plugin."""
     settings: AdmissionSettings = AdmissionSettings()
@@ -91,11 +91,14 @@ def _tolerating(parts: Parts) -> Plugin:
 
 
 class Entry(NamedTuple):
-    """One known plugin."""
+    """A plugin that the server knows."""
 
     name: str
     make: Callable[[Parts], Plugin] | None = None
-    """Creates the plugin; raises `SettingsError` for an invalid configuration. None if it does nothing here."""
+    """Creates the plugin; raises `SettingsError` for an invalid configuration.
+
+    None if the plugin does nothing in ctrlmgr.
+    """
     is_default: bool = True
 
 
@@ -164,7 +167,7 @@ PLUGINS: Final[Sequence[Entry]] = (
     Entry("ResourceQuota", lambda parts: ResourceQuota(read_limited(parts.configured.get("ResourceQuota")))),
     Entry("AlwaysDeny", lambda parts: AlwaysDeny(), is_default=False),
 )
-"""All plugins, in calling order."""
+"""All plugins, in the order in which they are called."""
 
 
 READ: Final[Sequence[Resource]] = (
@@ -177,14 +180,14 @@ READ: Final[Sequence[Resource]] = (
     SERVICE_ACCOUNTS,
     QUOTAS,
 )
-"""The resources that plugins read for most writes; processes with caches keep these cached."""
+"""The resources that plugins read for most writes; processes with caches keep objects of these resources cached."""
 
 
 def default_chain(kinds: Kinds, clock: Clock, own: Sequence[Plugin] = ()) -> Chain:
     """Return the chain for tests: the default plugins except ServiceAccount.
 
-    ServiceAccount is left out because no controller creates accounts in tests. All rights that plugins check are
-    granted. `own` are an application's plugins.
+    ServiceAccount is left out because no controller creates accounts in tests. The plugins' checks of rights all
+    succeed. `own` are the plugins of an application.
     """
     return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow(), own)
 
@@ -204,7 +207,7 @@ def new_chain(
 
 
 def enabled(settings: AdmissionSettings, own: Sequence[Plugin] = ()) -> Iterator[Entry]:
-    """Yield the enabled plugins, in order; raises `SettingsError` (apiserver `AdmissionOptions.Validate`)."""
+    """Yield the enabled plugins in their order; raises `SettingsError` (apiserver `AdmissionOptions.Validate`)."""
     on, off = frozenset(settings.enable_plugins), frozenset(settings.disable_plugins)
     plugins = _with_own(own)
     known = [entry.name for entry in plugins]
@@ -218,7 +221,7 @@ def enabled(settings: AdmissionSettings, own: Sequence[Plugin] = ()) -> Iterator
 
 
 def _with_own(own: Sequence[Plugin]) -> Sequence[Entry]:
-    """Return all plugins; those of the application precede the first policy or webhook plugin."""
+    """Return all plugins; the plugins of the application precede the first policy or webhook plugin."""
     names = [entry.name for entry in PLUGINS]
     for each in own:
         if each.name in names:

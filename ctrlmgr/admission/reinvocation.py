@@ -9,18 +9,21 @@ from ctrlmgr.api.unstructured import Unstructured
 
 
 class Rounds:
-    """The rounds of one plugin in one write."""
+    """The state of one plugin during the rounds of one write."""
 
     def __init__(self) -> None:
-        """Start the first round."""
+        """Create the state for the first round."""
         self.output: Unstructured | None = None
-        """The object after the first round."""
+        """The object as it was after the first round."""
         self.asked: set[str] = set()
-        """The policies or webhooks that ask for reinvocation and have been called."""
+        """The policies or webhooks that were called and have the reinvocation policy IfNeeded."""
         self.again: set[str] = set()
-        """The policies or webhooks to call again."""
+        """The policies or webhooks that are called again in the second round."""
 
     def require(self) -> None:
-        """Mark all called ones for another call, because the object has changed since."""
+        """Mark all policies or webhooks that were called for another call.
+
+        This is needed because the object has changed since then.
+        """
         self.again |= self.asked
         self.asked = set()

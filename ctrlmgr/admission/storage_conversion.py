@@ -14,7 +14,7 @@ from ctrlmgr.engine.kind_registry import Kinds
 
 
 def stored(attributes: Attributes, kind: Kind, patched: Unstructured, kinds: Kinds) -> Calling[Unstructured]:
-    """Return a patched object in the stored version, with its defaults."""
+    """Return a patched object in its stored version, with its defaults set."""
     if attributes.operation is Verb.CONNECT:
         return patched
     if attributes.body_kind is not None:
@@ -29,7 +29,7 @@ def stored(attributes: Attributes, kind: Kind, patched: Unstructured, kinds: Kin
 
 
 def _back(attributes: Attributes, kind: Kind, fields: Unstructured) -> Calling[Unstructured]:
-    """Return a custom object, which a webhook saw as `kind`, in the version of the request."""
+    """Return a custom object in the version of the request; a webhook has changed it in the version of `kind`."""
     show = attributes.kind.from_storage
     if kind is attributes.kind or show is None:
         return fields

@@ -12,7 +12,7 @@ Toleration: TypeAlias = Mapping[str, Any]
 
 
 def merged_tolerations(*sets: Sequence[Toleration]) -> list[dict[str, Any]]:
-    """Return the tolerations of all sets in order, without those that another one includes."""
+    """Return the tolerations of all sets in their order, without those that another toleration includes."""
     every = [each for some in sets for each in some]
     kept: list[dict[str, Any]] = []
     for index, each in enumerate(every):
@@ -25,12 +25,12 @@ def merged_tolerations(*sets: Sequence[Toleration]) -> list[dict[str, Any]]:
 
 
 def are_allowed(tolerations: Sequence[Toleration], whitelist: Sequence[Toleration]) -> bool:
-    """Return whether a whitelist includes each toleration; an empty whitelist allows all."""
+    """Return whether the whitelist includes every toleration; an empty whitelist allows all tolerations."""
     return not whitelist or all(any(is_superset(other, each) for other in whitelist) for each in tolerations)
 
 
 def is_superset(wide: Toleration, narrow: Toleration) -> bool:
-    """Return whether `wide` tolerates everything that `narrow` does."""
+    """Return whether `wide` tolerates all taints that `narrow` tolerates."""
     if _is_equal(wide, narrow):
         return True
     exists = (wide.get("operator") or "Equal") == "Exists"
@@ -46,7 +46,7 @@ def is_superset(wide: Toleration, narrow: Toleration) -> bool:
 
 
 def _lasts(wide: Toleration, narrow: Toleration) -> bool:
-    """Return whether `wide` tolerates for at least as long as `narrow`; without seconds, a toleration lasts forever."""
+    """Return whether `wide` tolerates for at least as long as `narrow`; without seconds, a toleration never expires."""
     if wide.get("tolerationSeconds") is None:
         return True
     seconds = narrow.get("tolerationSeconds")

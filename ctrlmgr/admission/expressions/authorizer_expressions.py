@@ -1,6 +1,8 @@
-"""Evaluates expressions that ask an authorizer: if an answer must be waited for, evaluates them again with it.
+"""Evaluates expressions that query an authorizer.
 
-Guarantees: each question is asked once for each evaluation, and the event loop never waits.
+If a verdict is not known yet, the evaluation stops, and is repeated when the verdict has arrived.
+
+Guarantees: each query is sent at most once for each expression, and the event loop never blocks.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Unanswered(Exception):
-    """The answer to a question must be waited for."""
+    """Raised if the verdict for a query is not known yet."""
 
     def __init__(self, question: Question) -> None:
         super().__init__()
@@ -33,7 +35,7 @@ class _Unanswered(Exception):
 
 
 def answering(compute: Callable[[Ask], T], authorizer: Authorizer, attributes: Attributes) -> Operation[T]:
-    """Return the result of `compute`, which gets a function to ask the authorizer."""
+    """Return the result of `compute`, whose argument is a function that queries the authorizer."""
     author = author_of(attributes)
     known: dict[Question, Answer] = {}
 
@@ -81,5 +83,5 @@ def _asked(question: Question) -> Asked:
         fields = field_requirements(FieldSelector.parse(question.field_selector))
         labels = label_requirements(LabelSelector.parse(question.label_selector))
     except BadRequest:
-        return asked  # an invalid selector does not restrict the question
+        return asked  # an invalid selector does not restrict the query
     return asked._replace(fields=fields, labels=labels)

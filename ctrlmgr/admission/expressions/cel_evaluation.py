@@ -20,22 +20,22 @@ _SPENT = "validation failed due to running out of cost budget, no further valida
 
 
 class OutOfBudget(Exception):
-    """The expressions of a group exceed their cost budget."""
+    """Raised when the expressions of a group exceed their cost budget."""
 
     def __init__(self) -> None:
-        """Use Kubernetes' message."""
+        """Create the error with Kubernetes' message."""
         super().__init__(_SPENT)
 
 
 class Budget:
-    """The cost budget that a group of expressions shares."""
+    """The cost budget that the expressions of a group share."""
 
     def __init__(self, limit: int) -> None:
-        """Start with a budget of `limit` cost units."""
+        """Create a budget of `limit` cost units."""
         self.left = limit
 
     def spend(self, cost: int) -> None:
-        """Subtract a cost; raises `OutOfBudget`."""
+        """Subtract a cost from the budget; raises `OutOfBudget`."""
         self.left -= cost
         if self.left < 0:
             raise OutOfBudget
@@ -53,7 +53,7 @@ class Budget:
 
 
 class Condition(NamedTuple):
-    """One named expression; `problem` is its compilation error, if any."""
+    """A named expression; `problem` is its compilation error, None if it compiles."""
 
     name: str
     expression: Expression | None
@@ -71,13 +71,13 @@ def condition_of(fields: Mapping[str, Any], compile_: Callable[[str], Expression
 
 
 class ConditionsFailed(Exception):
-    """Conditions could not be evaluated, and the failure policy refuses the write."""
+    """Raised if conditions cannot be evaluated and the failure policy refuses the write."""
 
 
 def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: Budget, *, fails_open: bool) -> bool:
     """Return whether a write meets all conditions; raises `ConditionsFailed`.
 
-    If one condition is false, the result is False, even if others fail.
+    If one condition is false, the result is False, even if other conditions fail.
     """
     problems: list[str] = []
     for condition in conditions:
@@ -95,7 +95,10 @@ def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: B
 
 
 def value_of(condition: Condition, variables: Mapping[str, Any], budget: Budget) -> Any:
-    """Return the value of an expression; raises `NoValue`, also if it did not compile, and `OutOfBudget`."""
+    """Return the value of an expression.
+
+    Raises `NoValue` (also for an expression that does not compile) and `OutOfBudget`.
+    """
     if condition.expression is None:
         raise NoValue(f"compilation error: {condition.problem}")
     return budget.evaluate(condition.expression, variables)

@@ -23,7 +23,7 @@ from ctrlmgr.expressions.time_values import parse_timestamp
 
 
 class Input(NamedTuple):
-    """The values that expressions see of one write, in one version of the object."""
+    """The values of one write that expressions can read, with the object in one version."""
 
     values: Mapping[str, Any]
     attributes: Attributes
@@ -39,7 +39,7 @@ class Input(NamedTuple):
 
 
 def input_of(attributes: Attributes, kind: Kind, kinds: Kinds) -> Calling[Input]:
-    """Return the values of a write, with the object in the version of `kind`."""
+    """Return the values of a write, with the object in the version of the given kind."""
     new = yield from converting(lambda: shown(attributes, attributes.object, kind, kinds), attributes.around)
     old = yield from converting(lambda: shown(attributes, attributes.old, kind, kinds), attributes.around)
     request = request_of(attributes, kind)
@@ -48,7 +48,7 @@ def input_of(attributes: Attributes, kind: Kind, kinds: Kinds) -> Calling[Input]
 
 
 def with_namespace(seen: Input) -> Input:
-    """Return the input with the object's namespace added; a Namespace has none."""
+    """Return the input together with the object's namespace; the namespace of a Namespace is None."""
     attributes = seen.attributes
     if not attributes.namespace or attributes.resource == NAMESPACES:
         return seen
@@ -62,7 +62,7 @@ _METADATA = (
 
 
 def _namespace(namespace: Object) -> dict[str, Any]:
-    """Return the fields of a Namespace that expressions see: all except its owners and managedFields."""
+    """Return those fields of a Namespace that expressions can read: all except ownerReferences and managedFields."""
     fields = namespace.to_dict()
     given = fields.get("metadata") or {}
     metadata = {field: given[field] for field in _METADATA if given.get(field)}

@@ -31,7 +31,7 @@ _RESTRICTED: Final = "node-restriction.kubernetes.io"
 _SYSTEM: Final = ("kubernetes.io", "k8s.io")
 
 _CLAIM_STATUS: Final = ("capacity", "conditions", "allocatedResourceStatuses", "allocatedResources")
-"""The fields of a claim's status that nodes may write."""
+"""The fields in a claim's status that nodes may write."""
 
 _MIGRATED: Final = {
     "awsElasticBlockStore": "ebs.csi.aws.com",
@@ -46,7 +46,10 @@ _MIGRATED: Final = {
 
 
 def mirror_pod_problem(node: str, pod: Unstructured, uid: str | None) -> str:
-    """Return why a node may not create a pod; `uid` is the node's own, None if the node does not exist."""
+    """Return the reason why a node may not create a pod.
+
+    `uid` is the UID of the node, None if the node does not exist.
+    """
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     if MIRROR not in (metadata.get("annotations") or {}):
         return f'pod does not have "{MIRROR}" annotation, node "{node}" can only create mirror pods'
@@ -79,7 +82,7 @@ def _references_problem(node: str, spec: Mapping[str, Any]) -> str:
 
 
 def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
-    """Return why a node may not write the status of a pod."""
+    """Return the reason why a node may not write the status of a pod."""
     if not is_on(old, node):
         return f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'
     if _labels(new) != _labels(old):
@@ -92,7 +95,7 @@ def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
 
 
 def node_problem(node: str, new: Unstructured, old: Unstructured | None) -> str:
-    """Return why a node may not register or update itself in this way."""
+    """Return the reason why a node may not create or update its own Node object in this way."""
     spec = new.get("spec") or {}
     forbidden = ", ".join(sorted(filter(_is_foreign_label, _differing(_labels(new), _labels(old or {})))))
     if old is None:
@@ -110,14 +113,17 @@ def node_problem(node: str, new: Unstructured, old: Unstructured | None) -> str:
 
 
 def claim_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
-    """Return why a node may not write the status of a claim."""
+    """Return the reason why a node may not write the status of a claim."""
     if _claim_without_own(new) == _claim_without_own(old):
         return ""
     return f'node "{node}" is not allowed to update fields other than status.quantity and status.conditions'
 
 
 def token_problem(node: str, reference: Mapping[str, Any], pod: Unstructured | None) -> str:
-    """Return why a node may not get a token that is bound to `reference`; `pod` is the pod of that name."""
+    """Return the reason why a node may not get a token that is bound to `reference`.
+
+    `pod` is the pod that `reference` names.
+    """
     if (reference.get("apiVersion"), reference.get("kind")) != ("v1", "Pod") or not reference.get("name"):
         return "node requested token not bound to a pod"
     uid = reference.get("uid")
@@ -144,14 +150,14 @@ def mounts_token_for(pod: Unstructured, audience: str) -> bool:
 
 
 def inline_driver(source: Mapping[str, Any]) -> str:
-    """Return the CSI driver of a volume or a persistent volume's spec; empty if it has none."""
+    """Return the CSI driver of a pod's volume or of a PersistentVolume's spec; empty if it uses none."""
     driver: str = (source.get("csi") or {}).get("driver") or ""
     migrated = (name for field, name in _MIGRATED.items() if source.get(field) is not None)
     return driver or next(migrated, "")
 
 
 def claims_of(pod: Unstructured) -> Iterator[str]:
-    """Yield the names of the claims of a pod's volumes, including those of ephemeral volumes."""
+    """Yield the names of the claims that a pod's volumes use, including the claims of ephemeral volumes."""
     name = (pod.get("metadata") or {}).get("name") or ""
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         if volume.get("persistentVolumeClaim") is not None:

@@ -1,8 +1,8 @@
 """The certificate plugins: restrict approval and signing by signer, and refuse certificates for `system:masters`.
 
-Guarantees: approving a request requires the verb `approve` on its signer, and writing a certificate or conditions
-requires `sign`. A right for `DOMAIN/*` covers all signers of that domain. The signer of client certificates never
-certifies a member of `system:masters`.
+Guarantees: approving a request requires the right to `approve` for its signer. Writing a certificate or conditions
+requires the right to `sign`. A right for `DOMAIN/*` covers all signers of that domain. The signer of client
+certificates never certifies a member of `system:masters`.
 
 Rules: Kubernetes' `plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}` and
 `pkg/apis/certificates/authorization`.
@@ -29,7 +29,7 @@ _DECIDED = ("certificate", "conditions")
 
 
 class _Guarded(Plugin):
-    """Checks the user's right on the signer of a request."""
+    """The common part: checks the user's right for the signer of a request."""
 
     verb: ClassVar[str]
     subresource: ClassVar[str]
@@ -43,7 +43,7 @@ class _Guarded(Plugin):
         return resource == REQUESTS and subresource == self.subresource and operation is Verb.UPDATE
 
     def _check(self, attributes: Attributes) -> Operation[None]:
-        """Raise `Forbidden` if the user lacks the right on the request's signer."""
+        """Raise `Forbidden` if the user lacks the right for the request's signer."""
         user = author_of(attributes)
         signer = ((attributes.old or {}).get("spec") or {}).get("signerName") or ""
         for name in (signer, f"{signer.partition('/')[0]}/*"):
@@ -54,28 +54,28 @@ class _Guarded(Plugin):
 
 
 class CertificateApproval(_Guarded):
-    """Allows approvals and denials only to users with the right `approve` on the signer."""
+    """Allows approvals and denials only by users with the right to `approve` for the signer."""
 
     name: ClassVar[str] = "CertificateApproval"
     verb = "approve"
     subresource = "approval"
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Raise `Forbidden` if the user may not approve."""
+        """Raise `Forbidden` if the user may not approve the request."""
         return self._check(attributes)
 
 
 class CertificateSigning(_Guarded):
-    """Allows certificates and conditions only from users with the right `sign` on the signer."""
+    """Allows certificates and conditions only from users with the right to `sign` for the signer."""
 
     name: ClassVar[str] = "CertificateSigning"
     verb = "sign"
     subresource = "status"
 
     def validate(self, attributes: Attributes) -> Operation[None] | None:
-        """Raise `Forbidden` if the user may not sign.
+        """Raise `Forbidden` if the user may not sign the request.
 
-        A status with the same certificate and conditions needs no right.
+        A write that leaves the certificate and the conditions unchanged needs no right.
         """
         new, old = attributes.fields.get("status") or {}, (attributes.old or {}).get("status") or {}
         if all((new.get(field) or None) == (old.get(field) or None) for field in _DECIDED):
@@ -89,11 +89,11 @@ class CertificateSubjectRestriction(Plugin):
     name: ClassVar[str] = "CertificateSubjectRestriction"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new requests."""
+        """Return True for new certificate requests."""
         return resource == REQUESTS and not subresource and operation is Verb.CREATE
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` for a request that names this group."""
+        """Raise `Forbidden` for a request whose subject has the group `system:masters`."""
         spec = attributes.fields.get("spec") or {}
         if spec.get("signerName") != CLIENT_SIGNER:
             return

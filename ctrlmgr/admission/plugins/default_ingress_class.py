@@ -19,7 +19,7 @@ _ANNOTATION = "kubernetes.io/ingress.class"
 
 
 class DefaultIngressClass(Plugin):
-    """Sets the class of new Ingresses."""
+    """Sets the class of new Ingresses that name none."""
 
     name: ClassVar[str] = "DefaultIngressClass"
 

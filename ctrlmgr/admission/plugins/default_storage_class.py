@@ -23,7 +23,7 @@ _IS_DEFAULT = (
 
 
 class DefaultStorageClass(Plugin):
-    """Sets the class of new claims."""
+    """Sets the class of new claims that name none."""
 
     name: ClassVar[str] = "DefaultStorageClass"
 

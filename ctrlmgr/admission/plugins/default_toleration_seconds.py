@@ -22,7 +22,7 @@ class DefaultTolerationSeconds(Plugin):
     name: ClassVar[str] = "DefaultTolerationSeconds"
 
     def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:
-        """Set the toleration times, in seconds, for nodes that are not ready and for unreachable nodes."""
+        """Set the seconds for which pods tolerate nodes that are not ready, and unreachable nodes."""
         self._added: Sequence[Mapping[str, Any]] = [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
             for key, seconds in ((NOT_READY, not_ready), (UNREACHABLE, unreachable))
@@ -33,7 +33,7 @@ class DefaultTolerationSeconds(Plugin):
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the missing tolerations."""
+        """Add the tolerations that the pod does not have."""
         spec = attributes.fields.setdefault("spec", {})
         given, missing = spec.get("tolerations") or (), self._added
         if given:
@@ -45,5 +45,5 @@ class DefaultTolerationSeconds(Plugin):
 
 
 def _tolerated(tolerations: Sequence[Mapping[str, Any]]) -> Collection[str]:
-    """Return the keys of the tolerated taints, "" for all."""
+    """Return the keys of the taints that the pod tolerates; "" stands for all taints."""
     return {each.get("key") or "" for each in tolerations if (each.get("effect") or "NoExecute") == "NoExecute"}

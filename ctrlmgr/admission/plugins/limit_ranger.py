@@ -1,7 +1,7 @@
 """LimitRanger: sets default requests and limits of containers from LimitRanges, and enforces their bounds.
 
-Guarantees: defaults are set only on creation and on resizing, where container resources change. Every LimitRange of the
-namespace validates the same object, in the order of their names.
+Guarantees: defaults are set only on creation and on resizing, where container resources change. All LimitRanges of the
+namespace validate the same object, in the order of their names.
 
 Rules come from Kubernetes' `plugin/pkg/admission/limitranger/admission.go`.
 """
@@ -25,14 +25,14 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 _LARGEST_IN_MILLI = (2**63 - 1) // 1000 * WHOLE
 _NONE: Amounts = {}
 _OF_PODS = ("cpu", "memory")
-"""The resources of `spec.resources` that count for a limit of pods."""
+"""The resources in `spec.resources` to which a limit for pods applies."""
 
 
 class MeasuredItem(NamedTuple):
-    """The measured item: a container, a pod as a whole, or a claim."""
+    """An item that limits apply to: a container, a pod as a whole, or a claim."""
 
     type: str
-    """The type of the limits that apply to it."""
+    """The type of the limits that apply to the item."""
     requests: Amounts
     limits: Amounts
 
@@ -53,17 +53,18 @@ class LimitRanger(Plugin):
         return resource == CLAIMS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the defaults of the LimitRanges."""
+        """Set the defaults that the LimitRanges define."""
         if attributes.resource == PODS:
             for limits in _limit_ranges(attributes):
                 if set_defaults(attributes.fields, limits):
                     attributes.changed(self.name)
             spec = attributes.fields.get("spec") or {}
-            if spec.get("resources") is not None:  # Kubernetes defaults a pod again when it reads it from storage
+            # Kubernetes sets the defaults of a pod again when it reads the pod from storage
+            if spec.get("resources") is not None:
                 default_pod_resources(spec)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` if an amount is below a minimum, above a maximum, or exceeds the limit-to-request ratio."""
+        """Raise `Forbidden` for an amount below a minimum, above a maximum, or beyond the ratio of limit to request."""
         for limits in _limit_ranges(attributes):
             problems = list(dict.fromkeys(violations(attributes, limits)))
             if problems:
@@ -106,7 +107,7 @@ def _fill(container: dict[str, Any], field: str, defaults: Amounts, what: str) -
 
 
 def violations(attributes: Attributes, limits: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the violations of a new or changed object."""
+    """Yield the violations of LimitRanges by a new or changed object."""
     if attributes.resource == CLAIMS:
         claim = MeasuredItem(
             "PersistentVolumeClaim", amounts_of(attributes.fields.get("spec") or {}, "requests"), _NONE
@@ -134,7 +135,7 @@ def _asked(spec: Mapping[str, Any], type_: str) -> Iterator[MeasuredItem]:
 
 
 def _pod_amounts(spec: Mapping[str, Any], field: str) -> Amounts:
-    """Return the total of a pod's containers, or the pod's own amounts if it sets them."""
+    """Return the total amounts of a pod's containers, or the pod-level amounts if the pod sets them."""
     own = {name: amount for name, amount in amounts_of(spec, field).items() if name in _OF_PODS}
     return {**aggregate(spec, field), **own}
 
@@ -149,7 +150,10 @@ def _check(limit: Mapping[str, Any], field: str, asked: MeasuredItem, problem: _
 
 
 def _values(*amounts: str) -> list[int]:
-    """Return amounts in thousandths for comparison; in whole numbers if one is too large for that."""
+    """Return amounts in thousandths, so that they can be compared.
+
+    In whole units if one of them is too large for that.
+    """
     parsed = [parse(each) for each in amounts]
     unit = MILLI if all(each <= _LARGEST_IN_MILLI for each in parsed) else WHOLE
     return [-(-each // unit) for each in parsed]

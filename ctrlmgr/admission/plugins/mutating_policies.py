@@ -1,8 +1,8 @@
 """MutatingAdmissionPolicy: changes written objects by CEL expressions.
 
-Guarantees: each mutation sees the object as the mutations before it left it. If a policy changes the object, the
-plugins before this one are called again, and so are policies that ask for reinvocation. Policies do not apply to
-policies.
+Guarantees: each mutation sees the object with the changes of the mutations before it. If a policy changes the object,
+the plugins before this one are called again, and so are policies with the reinvocation policy IfNeeded. Policies do not
+apply to policies.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/mutating/dispatcher.go`.
 """
@@ -47,21 +47,21 @@ class MutatingAdmissionPolicy(Plugin):
     activated_by = Registration(MUTATING_BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Convert objects between the versions of `kinds`; expressions ask `authorizer`."""
+        """Convert objects between the versions of `kinds`; expressions query `authorizer`."""
         self._kinds = kinds
         self._authorizer = authorizer
         self._policies = Policies(MUTATING_POLICIES, MUTATING_BINDINGS, read_mutating)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes except deletions: policies may be created at any time."""
+        """Return True for all writes except deletions, because policies may be created at any time."""
         return operation is not Verb.DELETE
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the object is needed: policies do not apply to policies."""
+        """Return whether the plugin needs the object; it does not for policies, to which policies do not apply."""
         return not is_policy(attributes)
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Apply the policies."""
+        """Apply the policies to the object."""
         if is_policy(attributes) or attributes.object is None:
             return None
         return self._ask(attributes)
@@ -85,7 +85,7 @@ class MutatingAdmissionPolicy(Plugin):
             self._fail(attributes, policy, None, f"failed to configure policy: {problem}")
             return
         for binding in bound.bindings if concern is not None else ():
-            assert concern is not None  # otherwise there would be no binding
+            assert concern is not None  # without a policy there would be no binding
             yield from self._ask_binding(attributes, policy, binding, concern, rounds)
 
     def _ask_binding(
@@ -115,7 +115,7 @@ class MutatingAdmissionPolicy(Plugin):
     def _change(
         self, attributes: Attributes, policy: MutatingPolicy, concern: Concern, params: Unstructured | None
     ) -> Operation[bool]:
-        """Apply all mutations of a policy; returns whether they changed the object."""
+        """Apply all mutations of a policy; return whether they changed the object."""
         seen = with_namespace((yield from input_of(attributes, concern.kind, self._kinds)))
 
         def meets(ask: Ask) -> bool:
@@ -158,7 +158,7 @@ class MutatingAdmissionPolicy(Plugin):
         return changed
 
     def _fail(self, attributes: Attributes, policy: MutatingPolicy, binding: Binding | None, problem: str) -> None:
-        """Raise the refusal of the write, unless the policy's failure policy ignores errors."""
+        """Raise the error that refuses the write, unless the policy's failure policy ignores errors."""
         if not policy.fails_open:
             raise _refusal(attributes, policy, binding, problem)
 

@@ -1,8 +1,8 @@
 """MutatingAdmissionWebhook: calls webhooks, one after the other, that may change a write.
 
-Guarantees: each webhook sees the object as the webhooks before it left it. If a webhook changes the object, the plugins
-before this one are called again, and so are webhooks that ask for reinvocation. No webhook is called more than
-twice, and none is called for the first time in the second round.
+Guarantees: each webhook sees the object with the changes of the webhooks before it. If a webhook changes the object,
+the plugins before this one are called again, and so are webhooks with the reinvocation policy IfNeeded. No webhook is
+called more than twice, and none is called for the first time in the second round.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go`.
 """
@@ -46,7 +46,7 @@ class MutatingAdmissionWebhook(Plugin):
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
         """Convert objects between the versions of `kinds`, and send `credentials` to webhooks.
 
-        Conditions ask `authorizer`.
+        Match conditions query `authorizer`.
         """
         self._authorizer = authorizer
         self._credentials = credentials
@@ -54,15 +54,18 @@ class MutatingAdmissionWebhook(Plugin):
         self._hooks = Hooks(MUTATING)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes: webhook configurations may be created at any time."""
+        """Return True for all writes, because webhook configurations may be created at any time."""
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the object is needed: webhooks are not called for exempt resources."""
+        """Return whether the plugin needs the object.
+
+        It does not for exempt resources, for which no webhooks are called.
+        """
         return not is_exempt(attributes)
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Call the webhooks, if there are any."""
+        """Call the webhooks that match the write."""
         hooks = self._hooks.found(attributes.view)
         if not hooks or is_exempt(attributes):
             return None
@@ -90,7 +93,7 @@ class MutatingAdmissionWebhook(Plugin):
         return shown(attributes, attributes.object, attributes.kind, self._kinds)
 
     def _ask(self, attributes: Attributes, invocation: Invocation, index: int) -> Operation[bool]:
-        """Call one webhook; returns whether it changed the object."""
+        """Call one webhook; return whether it changed the object."""
         hook, note = invocation.hook, _Note(attributes, index)
         seconds, changed = 0.0, False
         try:
@@ -122,7 +125,7 @@ class MutatingAdmissionWebhook(Plugin):
         return changed
 
     def _apply(self, asking: Asking, reply: Reply, attributes: Attributes, note: _Note) -> Operation[bool]:
-        """Apply the patch of a webhook's response; returns whether it changed the object."""
+        """Apply the patch in a webhook's response; return whether it changed the object."""
         verdict, hook = answer(asking, reply, attributes, mutates=True), asking.hook
         if not verdict.patch:
             return False
@@ -161,7 +164,7 @@ class MutatingAdmissionWebhook(Plugin):
 
 
 class _Note:
-    """Audit annotations about one webhook in one round."""
+    """The audit annotations about one webhook in one round."""
 
     def __init__(self, attributes: Attributes, index: int) -> None:
         self._annotations: dict[str, Any] = attributes.annotations

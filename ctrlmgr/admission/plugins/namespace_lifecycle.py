@@ -1,9 +1,9 @@
 """NamespaceLifecycle: refuses creations in missing or terminating namespaces, and deletions of built-in namespaces.
 
-Guarantees: nothing is created or changed in a namespace that does not exist, and nothing is created in a terminating
-one. This holds even if another process terminates the namespace at the same time. The log checks that the Namespace is
-unchanged when the write is appended (`Attributes.within`). Kubernetes instead decides on a cache, and reads the storage
-for recently deleted namespaces. Deletions are never refused because of their namespace.
+Guarantees: no object is created or changed in a namespace that does not exist, and no object is created in a
+terminating namespace. This is also true if another process terminates the namespace at the same time, because the log
+checks that the Namespace is unchanged when the write is appended (`Attributes.within`). Kubernetes decides by its cache
+instead, and reads the storage for recently deleted namespaces. Deletions are never refused because of their namespace.
 
 Rules come from apiserver's `pkg/admission/plugin/namespace/lifecycle/admission.go`.
 """
@@ -22,11 +22,11 @@ from ctrlmgr.engine.api_errors import not_found, terminating
 
 IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))
 """Namespaces that cannot be deleted."""
-_CREATE: Final = Verb.CREATE  # looking up an enum member is a function call in Python 3.11
+_CREATE: Final = Verb.CREATE  # looking up the member of an enum is a function call in Python 3.11
 _REVIEWS: Final = frozenset(
     Resource("authorization.k8s.io", each) for each in ("localsubjectaccessreviews", "subjectaccessreviews")
 )
-"""Reviews of a namespace, which need not exist."""
+"""A namespace whose lifecycle the plugin checks; it need not exist."""
 
 
 class _Status(msgspec.Struct):
@@ -49,8 +49,8 @@ class NamespaceLifecycle(Plugin):
     name: ClassVar[str] = "NamespaceLifecycle"
 
     def __init__(self) -> None:
-        """Start without a cached namespace."""
-        self._open: Object | None = None  # the last Namespace that was found active
+        """Create the plugin without a cached namespace."""
+        self._open: Object | None = None  # the Namespace that was active at the last check
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Return True for all writes except deletions, and for deletions of namespaces."""
@@ -59,7 +59,7 @@ class NamespaceLifecycle(Plugin):
         return operation is not Verb.DELETE and resource not in _REVIEWS
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return False: only the namespace is needed."""
+        """Return False, because the plugin needs only the namespace."""
         return False
 
     def admit(self, attributes: Attributes) -> None:
@@ -77,4 +77,4 @@ class NamespaceLifecycle(Plugin):
             if found is not self._open and is_terminating(found):
                 raise terminating(attributes.resource, attributes.called(), attributes.namespace)
             self._open = found
-            attributes.within = found.revision or None  # 0 for a placeholder that is not in the log
+            attributes.within = found.revision or None  # the revision is 0 for a placeholder that is not in the log

@@ -4,7 +4,7 @@ Guarantees: a pod without a node may change freely. The required features are th
 update. Kubelets declare them by name in `status.declaredFeatures`.
 
 Rules come from Kubernetes' `plugin/pkg/admission/nodedeclaredfeatures` and `component-helpers/nodedeclaredfeatures`.
-Features that only affect the placement of new pods belong to the scheduler.
+Features that only affect the placement of new pods are checked by the scheduler.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NodeDeclaredFeatureValidator(Plugin):
 
 
 def _resizes_pod(old: Pod, new: Pod) -> bool:
-    """Return whether the pod-level resources change."""
+    """Return whether an update changes the pod-level resources."""
     before, after = ((pod.get("spec") or {}).get("resources") for pod in (old, new))
     if before is None and after is None:
         return False
@@ -57,7 +57,7 @@ def _resizes_pod(old: Pod, new: Pod) -> bool:
 
 
 def _resizes_init_containers(old: Pod, new: Pod) -> bool:
-    """Return whether the resources of an init container change that finishes before the other containers start."""
+    """Return whether an update changes the resources of an init container that is not restartable."""
     pairs = zip(*((pod.get("spec") or {}).get("initContainers") or () for pod in (old, new)), strict=True)
     return any(
         before.get("restartPolicy") != "Always"
@@ -67,7 +67,7 @@ def _resizes_init_containers(old: Pod, new: Pod) -> bool:
 
 
 def _amounts(resources: Mapping[str, Any]) -> Any:
-    """Return parsed amounts, so that equal amounts in different notations are equal."""
+    """Return amounts as numbers, so that equal amounts in different notations are equal."""
     return [
         {name: parse(amount) for name, amount in (resources.get(field) or {}).items()}
         for field in ("limits", "requests")
@@ -78,4 +78,7 @@ FEATURES: Final[Mapping[str, Callable[[Pod, Pod], bool]]] = {
     "InPlacePodLevelResourcesVerticalScaling": _resizes_pod,
     "InPlacePodVerticalScalingInitContainers": _resizes_init_containers,
 }
-"""The check, given the old and the new pod, whether an update needs a feature; sorted by name, as in error messages."""
+"""For each feature, the function that says whether an update from the old to the new pod needs it.
+
+The features are sorted by name, as in error messages.
+"""

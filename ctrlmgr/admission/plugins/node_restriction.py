@@ -1,7 +1,7 @@
-"""NodeRestriction: a node may write only its own objects and pods, and gets tokens for its pods only.
+"""NodeRestriction: a node may write only its own objects and its pods, and gets tokens only for its pods.
 
-Guarantees: only users that are nodes are restricted. Checks about a pod or a node use the stored object, not the
-request's.
+Guarantees: only users that are nodes are restricted. Checks about a pod or a node use the stored object, not the object
+in the request.
 
 Rules: `plugin/pkg/admission/noderestriction/admission.go`.
 """
@@ -44,7 +44,7 @@ class NodeRestriction(Plugin):
     name: ClassVar[str] = "NodeRestriction"
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Check with `authorizer` the audiences for which nodes may get tokens, besides those of their pods."""
+        """Check with `authorizer` for which other audiences nodes may get tokens than those of their pods."""
         self._authorizer = authorizer
         self._checks: dict[Resource, Callable[[str, Attributes], Decision]] = {
             PODS: _pod,
@@ -72,7 +72,7 @@ class NodeRestriction(Plugin):
         return self._checks[attributes.resource](node, attributes)
 
     def _account(self, node: str, attributes: Attributes) -> Decision:
-        """Allow a node to get tokens that are bound to its pods."""
+        """Return without an error if a node may get a token that is bound to its pod."""
         if attributes.operation is not Verb.CREATE or attributes.subresource != "token":
             return None
         spec = attributes.fields.get("spec") or {}

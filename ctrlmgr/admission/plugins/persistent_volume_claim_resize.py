@@ -21,7 +21,7 @@ _CANNOT_GROW = (
 
 
 class PersistentVolumeClaimResize(Plugin):
-    """Checks the StorageClass of claims that grow."""
+    """Checks the StorageClass of claims whose requested storage increases."""
 
     name: ClassVar[str] = "PersistentVolumeClaimResize"
 
@@ -30,7 +30,7 @@ class PersistentVolumeClaimResize(Plugin):
         return resource == CLAIMS and not subresource and operation is Verb.UPDATE
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` if a bound claim grows and its class does not allow that."""
+        """Raise `Forbidden` if the request of a bound claim increases and its class does not allow expansion."""
         new, old = attributes.fields, attributes.old or {}
         if _size(new) <= _size(old) or (old.get("status") or {}).get("phase") != "Bound":
             return

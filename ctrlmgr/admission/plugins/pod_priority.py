@@ -21,7 +21,7 @@ PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
 _COMPUTED = ("priority", "preemptionPolicy")
 _PREEMPTION_POLICY = "PreemptLowerPriority"
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""Classes that pods may name even if their objects do not exist yet."""
+"""PriorityClasses that pods may name even if the objects do not exist yet."""
 
 
 class _Class(msgspec.Struct, frozen=True, rename="camel"):
@@ -40,17 +40,17 @@ class _Rank(NamedTuple):
     preemption_policy: str
 
 
-_CREATE: Final = Verb.CREATE  # looking up an enum member is a function call in Python 3.11
+_CREATE: Final = Verb.CREATE  # looking up the member of an enum is a function call in Python 3.11
 _NO_CLASS: Final = _Rank("", 0, _PREEMPTION_POLICY)
 
 
 class _Default(NamedTuple):
-    """The priority of pods without a class, at a view's revision."""
+    """The priority of pods that name no class, at a view's revision."""
 
     view: State | None
     revision: Revision
     classes: Sequence[Object]
-    """All PriorityClasses at that revision."""
+    """All PriorityClasses at the revision of the view."""
     rank: _Rank
 
 
@@ -60,7 +60,7 @@ class Priority(Plugin):
     name: ClassVar[str] = "Priority"
 
     def __init__(self) -> None:
-        """Start without a cached default class."""
+        """Create the plugin without a cached default class."""
         self._default = _Default(None, 0, (), _NO_CLASS)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
@@ -87,7 +87,7 @@ class Priority(Plugin):
             attributes.changed(self.name)
 
     def _class_of(self, attributes: Attributes, name: str) -> _Rank:
-        """Return a pod's class, the default one if it names none."""
+        """Return the class of a pod; the default class if the pod names none."""
         if name:
             return _priority_class(attributes, name)
         view, known = attributes.view, self._default
@@ -111,14 +111,14 @@ class Priority(Plugin):
 
 
 def _kept(spec: dict[str, Any], before: Mapping[str, Any]) -> bool:
-    """Copy missing computed fields from the old pod; return whether there were any."""
+    """Copy computed fields that are missing from the old pod; return whether there were any."""
     left = [field for field in _COMPUTED if spec.get(field) is None and before.get(field) is not None]
     spec.update({field: before[field] for field in left})
     return bool(left)
 
 
 def _ranked(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> bool:
-    """Set the fields that a new pod gets from its class; return whether any changed."""
+    """Set the fields that a new pod gets from its class; return whether a field has changed."""
     class_name, priority, policy = found
     value, preemption = spec.get("priority"), spec.get("preemptionPolicy")
     computed = "must not be provided in pod spec; priority admission controller computed"

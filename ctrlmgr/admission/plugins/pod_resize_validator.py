@@ -21,7 +21,7 @@ _UNITS = {"cpu": MILLI, "memory": WHOLE}
 
 
 class PodResizeValidator(Plugin):
-    """Compares a resized pod with its node."""
+    """Compares the resources of a resized pod with the resources of its node."""
 
     name: ClassVar[str] = "PodResizeValidator"
 
@@ -32,7 +32,7 @@ class PodResizeValidator(Plugin):
     def validate(self, attributes: Attributes) -> None:
         """Raise `Forbidden` if the pod exceeds its node's resources.
 
-        Pods that are unchanged or without a node are accepted.
+        A pod is accepted if it is unchanged or has no node.
         """
         new, old = attributes.fields, attributes.old or {}
         name = (new.get("spec") or {}).get("nodeName")

@@ -21,7 +21,7 @@ _WITHOUT_CLASS = "pod rejected: Pod Overhead set without corresponding RuntimeCl
 
 
 class RuntimeClass(Plugin):
-    """Sets overhead, node selector and tolerations of new pods."""
+    """Sets the overhead, the node selector and the tolerations of new pods."""
 
     name: ClassVar[str] = "RuntimeClass"
 
@@ -30,11 +30,11 @@ class RuntimeClass(Plugin):
         return resource == PODS and not subresource and operation is Verb.CREATE
 
     def needs(self, subresource: str) -> Sequence[str]:
-        """Return the fields that activate it: a class, or an overhead that only a class may set."""
+        """Return the fields that activate the plugin: a class, or an overhead, which only a class may set."""
         return ("runtimeClassName", "overhead")
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the fields that the pod's class defines."""
+        """Set the fields that the RuntimeClass of the pod defines."""
         spec = attributes.fields.get("spec") or {}
         found = _class_of(attributes, spec)
         if found is None:
@@ -53,7 +53,7 @@ class RuntimeClass(Plugin):
             attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` if the overhead differs from the class's."""
+        """Raise `Forbidden` if the pod's overhead differs from the overhead of its RuntimeClass."""
         spec = attributes.fields.get("spec") or {}
         found, given = _class_of(attributes, spec), spec.get("overhead")
         if found is not None and found.get("overhead") is not None:

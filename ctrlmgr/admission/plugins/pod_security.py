@@ -1,7 +1,8 @@
 """PodSecurity: refuses pods that violate the policy of their namespace's labels.
 
 Guarantees: only pods are refused. For other objects with a pod template, violations cause warnings and audit
-annotations. If the labels of a namespace become stricter, the response warns of its pods that violate the new policy.
+annotations. If the labels of a namespace become stricter, the response warns about existing pods that violate the new
+policy.
 
 Rules come from `k8s.io/pod-security-admission/admission` and Kubernetes' `plugin/pkg/admission/security/podsecurity`.
 """
@@ -28,7 +29,7 @@ from ctrlmgr.kinds.core.pod.annotations import SECCOMP_CONTAINER, SECCOMP_POD
 _ENFORCED = "pod-security.kubernetes.io/enforce-policy"
 """The audit annotation with the enforced policy."""
 _IGNORED = frozenset(("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"))
-"""Subresources of pods that do not change a pod's spec; all others are checked."""
+"""Subresources of pods that do not change the pod's spec; writes to all other subresources are checked."""
 _CHECKED = 3000
 """The maximum number of a namespace's pods that are checked when its labels change."""
 _TEMPLATES: Mapping[Resource, tuple[str, ...]] = {
@@ -41,15 +42,15 @@ _TEMPLATES: Mapping[Resource, tuple[str, ...]] = {
     Resource("batch", "jobs"): ("spec", "template"),
     Resource("batch", "cronjobs"): ("spec", "jobTemplate", "spec", "template"),
 }
-"""The path of the pod template, by kind."""
+"""The path of the pod template in an object, by kind."""
 
 _ENTRIES: Final = 4096
 _SIZE: Final = 16 * 1024 * 1024
-"""The maximum size of the namespaces whose policies are cached, in bytes."""
+"""The maximum total size of the namespaces whose policies are cached, in bytes."""
 
 
 class _Known(NamedTuple):
-    """The policy of a namespace and the errors of its labels, cached with the Namespace."""
+    """The policy of a namespace, and the errors of the namespace's labels; cached with the Namespace."""
 
     of: Object
     policy: Policy
@@ -64,7 +65,7 @@ class PodSecurity(Plugin):
     name: ClassVar[str] = "PodSecurity"
 
     def __init__(self, configuration: PodSecurityConfiguration | None = None) -> None:
-        """Enforce the policies of namespaces, within `configuration`."""
+        """Enforce the policies of namespaces, with the defaults and exemptions of `configuration`."""
         self._configuration = configuration or PodSecurityConfiguration()
         self._known: BoundedCache[str, _Known] = BoundedCache("pod-security", entries=_ENTRIES, size=_SIZE)
 
@@ -77,7 +78,7 @@ class PodSecurity(Plugin):
         return not subresource and (resource == NAMESPACES or resource in _TEMPLATES)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden`, or add warnings."""
+        """Raise `Forbidden` for a pod that violates the policy, or add warnings."""
         if attributes.resource == PODS:
             self._validate_pod(attributes)
         elif attributes.resource == NAMESPACES:
@@ -110,7 +111,7 @@ class PodSecurity(Plugin):
         return [f'namespace "{name}" is exempt from Pod Security, and the policy ({", ".join(said)}) will be ignored']
 
     def _namespace_warnings(self, name: str, enforce: LevelVersion, pods: Sequence[Object]) -> list[str]:
-        """Return warnings that list the pods that violate the new policy."""
+        """Return warnings that list the existing pods that violate the new policy."""
         found: dict[str, list[str]] = {}
         looked_at = list(self._by_priority(pods))
         for pod, fields in looked_at[:_CHECKED]:
@@ -128,7 +129,7 @@ class PodSecurity(Plugin):
         return warnings + sorted(f"{_named(names)}: {reasons}" for reasons, names in found.items())
 
     def _by_priority(self, pods: Sequence[Object]) -> Iterator[tuple[Object, Unstructured]]:
-        """Yield pods, first one of each controller; pods of exempt runtime classes are left out."""
+        """Yield pods, beginning with one pod of each controller; pods with exempt runtime classes are omitted."""
         later: list[tuple[Object, Unstructured]] = []
         seen: set[str] = set()
         for pod in pods:
@@ -171,7 +172,7 @@ class PodSecurity(Plugin):
             self._evaluate(attributes, policy, error, _pod(template), enforces=False)
 
     def _asked_for(self, attributes: Attributes) -> _Known | None:
-        """Return the policy of the object's namespace, None if the write is exempt."""
+        """Return the policy of the object's namespace; None if the write is exempt."""
         if attributes.namespace in self._configuration.namespaces:
             attributes.annotations["pod-security.kubernetes.io/exempt"] = "namespace"
             return None
@@ -223,14 +224,14 @@ def _pod(fields: Mapping[str, Any]) -> Pod:
 
 
 def _is_stricter(new: LevelVersion, old: LevelVersion) -> bool:
-    """Return whether the new policy may refuse pods that the old one accepted."""
+    """Return whether the new policy may refuse pods that the old policy accepted."""
     if new == old or new.level == PRIVILEGED:
         return False
     return new.version != old.version or strictness(new.level) > strictness(old.level)
 
 
 def _is_significant(new: Unstructured, old: Unstructured) -> bool:
-    """Return whether an update changes checked fields of a pod: containers, their images, seccomp annotations."""
+    """Return whether an update changes fields that are checked: containers, their images, or seccomp annotations."""
     if _seccomp(new) != _seccomp(old):
         return True
     spec, before = new.get("spec") or {}, old.get("spec") or {}

@@ -1,8 +1,8 @@
 """ServiceAccount: sets the service account of pods, and mounts its token.
 
 Guarantees:
-- A pod is created only if its service account exists. A creation waits a moment for the account `default`, which a
-  controller creates in every new namespace; it waits for no other account.
+- A pod is created only if its service account exists. A creation waits briefly for the account `default`, which a
+  controller creates in every new namespace, but for no other account.
 - Values that a pod sets itself are kept: its token volume, its mounts and its image pull secrets.
 - Pods of an account with the annotation `kubernetes.io/enforce-mountable-secrets` may use only the Secrets that the
   account names.
@@ -29,7 +29,7 @@ from ctrlmgr.kinds.core.pod.volumes.defaults import TOKEN_VOLUME, token_source
 
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""The directory where clients in a pod find their token."""
+"""The directory in which clients in a pod find their token."""
 
 _DEFAULT = "default"
 _ENFORCES = "kubernetes.io/enforce-mountable-secrets"
@@ -38,7 +38,7 @@ _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 """The texts that Go's `strconv.ParseBool` accepts as true."""
 
 _PATIENCE = 1.5
-"""The maximum wait for an account `default`, in seconds: Kubernetes looks ten times, 100 to 200 ms apart."""
+"""The maximum wait for an account `default`, in seconds; Kubernetes looks ten times, 100 to 200 ms apart."""
 _TRIES = 10
 
 
@@ -61,24 +61,24 @@ class _Account(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def enforces(self) -> bool:
-        """Return whether its pods may use only the Secrets that it names."""
+        """Return whether the account's pods may use only the Secrets that the account names."""
         return (self.metadata.annotations or {}).get(_ENFORCES) in _TRUE
 
 
 class _Use(NamedTuple):
-    """A reference to a Secret in a pod: its place and the Secret's name."""
+    """A reference to a Secret in a pod: the place of the reference, and the Secret's name."""
 
     place: str
     secret: str
 
 
 class ServiceAccount(Plugin):
-    """Sets the account, its token and its image pull secrets."""
+    """Sets the service account of pods, mounts its token, and sets its image pull secrets."""
 
     name: ClassVar[str] = "ServiceAccount"
 
     def __init__(self, clock: Clock) -> None:
-        """Measure the wait for an account with `clock`."""
+        """Create the plugin; `clock` measures how long it waits for an account."""
         self._clock = clock
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
@@ -88,7 +88,10 @@ class ServiceAccount(Plugin):
         return (subresource, operation) in (("", Verb.CREATE), ("ephemeralcontainers", Verb.UPDATE))
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Set the fields that depend on the account; mirror pods have no account and are only validated."""
+        """Set the fields that depend on the account.
+
+        Mirror pods have no account and are only validated.
+        """
         if attributes.subresource:
             return None
         fields = attributes.fields
@@ -104,7 +107,7 @@ class ServiceAccount(Plugin):
         return None
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` if the account does not exist, or does not allow the pod's Secrets."""
+        """Raise `Forbidden` if the account does not exist, or does not allow the Secrets of the pod."""
         fields = attributes.fields
         spec = fields.get("spec") or {}
         if not attributes.subresource and _is_mirror(fields):
@@ -115,13 +118,13 @@ class ServiceAccount(Plugin):
             pod = f"{attributes.namespace}/{attributes.called()}"
             raise attributes.forbidden(f"no service account specified for pod {pod}")
         if attributes.memory.get(self.name) == (name, attributes.view.revision):
-            return  # `admit` has just read the account
+            return  # the account exists, because `admit` has just read it
         account = _account(attributes, name)
         if account.view(_Account).enforces:
             _check_secrets(attributes, spec, account)
 
     def _complete_later(self, attributes: Attributes, spec: dict[str, Any]) -> Operation[None]:
-        """Wait for the account `default`: its controller may be about to create it."""
+        """Wait for the account `default`, which its controller may be about to create."""
         state, now, idle = attributes.view, self._clock.monotonic, 0
         deadline = now() + _PATIENCE
         while _find(attributes, _DEFAULT) is None and idle < _TRIES and now() < deadline:
@@ -145,7 +148,7 @@ def _account(attributes: Attributes, name: str) -> Object:
 
 
 def _is_mirror(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod is the mirror of a static pod of its node."""
+    """Return whether a pod is the mirror of a static pod on its node."""
     return _MIRROR in ((pod.get("metadata") or {}).get("annotations") or ())
 
 
@@ -169,9 +172,9 @@ def _complete(attributes: Attributes, spec: dict[str, Any], name: str, found: Ob
 
 
 def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
-    """Mount the token in each container without a mount at its path, from an existing token volume or a new one.
+    """Mount the token in each container that has no mount at the token's path.
 
-    Return whether the pod changed.
+    The mounted volume is an existing token volume or a new one. Return whether the pod has changed.
     """
     volumes, first = spec.get("volumes"), spec.get("initContainers")
     own = _token_volume(volumes) if volumes else ""
@@ -189,7 +192,7 @@ def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
 
 
 def _token_volume(volumes: Sequence[Mapping[str, Any]]) -> str:
-    """Return the name of the pod's existing token volume, empty for none."""
+    """Return the name of the token volume that the pod already has; empty without one."""
     return next((each["name"] for each in volumes if each.get("name", "").startswith(TOKEN_VOLUME)), "")
 
 
@@ -262,7 +265,7 @@ def _mounted(spec: Mapping[str, Any]) -> Iterator[_Use]:
 
 
 def _used(spec: Mapping[str, Any], field: str, kind: str) -> Iterator[_Use]:
-    """Yield the Secrets that the containers of a field use in their environments."""
+    """Yield the Secrets in the environment variables of the containers in a field."""
     for container in spec.get(field) or ():
         place = f"{kind}container {container.get('name', '')} with"
         for each in container.get("env") or ():

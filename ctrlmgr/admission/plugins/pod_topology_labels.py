@@ -1,6 +1,7 @@
 """PodTopologyLabels: copies the zone and region labels of a node to the pods that are bound to it.
 
-Guarantees: the labels are those of the node when the pod is bound; later changes of the node do not change the pod.
+Guarantees: a pod gets the labels that the node has when the pod is bound. Later changes of the node do not change the
+pod.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podtopologylabels/admission.go`.
 """
@@ -20,7 +21,7 @@ TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io
 
 
 class PodTopologyLabels(Plugin):
-    """Labels bindings, and pods that are created with a node."""
+    """Adds the labels to bindings, and to pods that are created with a node."""
 
     name: ClassVar[str] = "PodTopologyLabels"
 
@@ -29,11 +30,14 @@ class PodTopologyLabels(Plugin):
         return resource == PODS and subresource in ("", "binding") and operation is Verb.CREATE
 
     def needs(self, subresource: str) -> Sequence[str]:
-        """Return the fields that activate it: `nodeName` for pods, none for bindings."""
+        """Return the fields that activate the plugin: `nodeName` for pods, and none for bindings.
+
+        Bindings always activate the plugin.
+        """
         return () if subresource else ("nodeName",)
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the labels; the binding copies its labels to the pod."""
+        """Set the labels; the labels of a binding are later copied to the pod."""
         if attributes.subresource:
             target = attributes.fields.get("target") or {}
             node = target.get("name") if target.get("kind") == "Node" else None
@@ -49,7 +53,7 @@ class PodTopologyLabels(Plugin):
 
 
 def _node_of(attributes: Attributes) -> str | None:
-    """Return the node that a pod names."""
+    """Return the name of the node that a pod or binding names."""
     node: str | None = (attributes.fields.get("spec") or {}).get("nodeName")
     return node
 

@@ -1,8 +1,8 @@
 """ResourceQuota: refuses writes that exceed the quotas of their namespace.
 
-Guarantees: an object and its charge to the quotas are appended together or not at all. Therefore a quota's used amount
-is never less than the actual one. Charges to the quotas of one namespace are decided one after the other, on the newest
-state, and never exceed a quota. Kubernetes writes the charge first, and corrects it later.
+Guarantees: an object and its charge to the quotas are appended together or not at all. Therefore the used amount in a
+quota is never less than the actual usage. Charges to the quotas of one namespace are computed one after the other, from
+the newest state, and never exceed a quota. In contrast, Kubernetes writes the charge first, and corrects it later.
 
 Rules come from apiserver's `pkg/admission/plugin/resourcequota`; its configuration is Kubernetes'
 `ResourceQuotaConfiguration`.
@@ -36,7 +36,7 @@ QUOTAS: Final = Resource("", "resourcequotas")
 _ENTRIES: Final = 10_000
 """The maximum number of quotas whose order and content are cached."""
 _SIZE: Final = 32 * 1024 * 1024
-"""The maximum size of the quotas whose content is cached, in bytes."""
+"""The maximum total size of the quotas whose content is cached, in bytes."""
 
 _VERSIONS: Final = (
     "apiserver.config.k8s.io/v1",
@@ -70,7 +70,8 @@ def read_limited(document: Document | None) -> Sequence[Limited]:
 class _Seniority:
     """The order in which quotas were created.
 
-    Creation times have a resolution of one second, so it also records when quotas were first seen.
+    Creation timestamps have a resolution of one second. Therefore this class also records the order in which quotas
+    were first seen.
     """
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class _Seniority:
         self._next = count()
 
     def meet(self, quotas: Sequence[Quota]) -> None:
-        """Record new quotas; several at a time are ordered by their revisions."""
+        """Record new quotas; if there are several new quotas, they are ordered by their revisions."""
         new = [quota.object for quota in quotas if self._places.get(quota.object.uid) is None]
         for quota in sorted(new, key=lambda quota: quota.revision):
             self._places.put(quota.uid, next(self._next))
@@ -94,13 +95,16 @@ class _Seniority:
 
 
 class _Known:
-    """The quotas as last read or charged. A charged quota later arrives from the log with the same body."""
+    """A cache of the quotas as they were last read or charged.
+
+    The log later returns a charged quota with the same body.
+    """
 
     def __init__(self) -> None:
         self._quotas: BoundedCache[Key, Quota] = BoundedCache("quotas", entries=_ENTRIES, size=_SIZE)
 
     def read(self, objects: Sequence[Object]) -> Sequence[Quota]:
-        """Return decoded quotas."""
+        """Return the quotas of a namespace, decoded."""
         return [self._read(each) for each in objects]
 
     def _read(self, obj: Object) -> Quota:
@@ -112,7 +116,7 @@ class _Known:
         return quota
 
     def keep(self, quota: Quota) -> None:
-        """Cache a quota."""
+        """Add a quota to the cache."""
         self._quotas.put(quota.object.key, quota, len(quota.object.body))
 
 
@@ -122,7 +126,7 @@ class ResourceQuota(Plugin):
     name: ClassVar[str] = "ResourceQuota"
 
     def __init__(self, limited: Sequence[Limited] = ()) -> None:
-        """Refuse `limited` resources if no quota covers them."""
+        """Create the plugin; `limited` resources are refused if no quota covers them."""
         self._evaluators = Evaluators()
         self._limited = limited
         # Limited resources are refused even if the namespace has no quota.
@@ -131,31 +135,34 @@ class ResourceQuota(Plugin):
         self._known = _Known()
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for writes that may increase usage."""
+        """Return True for writes that may increase the usage."""
         evaluator = self.evaluator(resource)
         return evaluator is not None and evaluator.handles(subresource, operation)
 
     def evaluator(self, resource: Resource) -> Evaluator | None:
-        """Return the evaluator that measures objects of a resource, None if they are not counted."""
+        """Return the evaluator that measures objects of a resource; None if quotas do not count the resource."""
         return self._evaluators.of(resource)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the object is needed: only objects in namespaces are charged."""
+        """Return whether the plugin needs the object; it does only for objects in namespaces, which can have quotas."""
         return bool(attributes.namespace)
 
     def validate(self, attributes: Attributes) -> None:
-        """Charge the write at the moment of its append; raises `Forbidden` at that time if it exceeds a quota."""
+        """Add a charge to the write, which is computed when the write is appended.
+
+        If the charge exceeds a quota, `Forbidden` is raised at that time.
+        """
         evaluator = self._charging(attributes)
         if evaluator is None:
             return
         use = Use(evaluator, attributes.fields, attributes.now)
         if attributes.dry_run:
-            self.charges(attributes, use, attributes.view)  # a dry run appends nothing, so only check
+            self.charges(attributes, use, attributes.view)  # a dry run appends no event, so the charge is only checked
         else:
             attributes.late.append(self._late(attributes, use))
 
     def _charging(self, attributes: Attributes) -> Evaluator | None:
-        """Return the evaluator of a write that a quota of its namespace may limit, otherwise None."""
+        """Return the evaluator of a write if a quota of its namespace may limit the write; otherwise None."""
         if not attributes.namespace:
             return None
         quotas = self._known.read(attributes.view.list(QUOTAS, attributes.namespace))
@@ -165,7 +172,7 @@ class ResourceQuota(Plugin):
         return evaluator if evaluator is not None and self._limits(attributes, evaluator, quotas) else None
 
     def _late(self, attributes: Attributes, use: Use) -> DeferredProposals:
-        """Return the deferred charge of a write; `use` is its usage."""
+        """Return the deferred charge of a write; `use` is the usage of the write."""
         return DeferredProposals(f"quotas of {attributes.namespace}", _Charge(self, attributes, use))
 
     def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota]) -> bool:
@@ -176,7 +183,7 @@ class ResourceQuota(Plugin):
         return bool(self._limited) or any(quota.limited(evaluator) for quota in quotas)
 
     def charges(self, attributes: Attributes, use: Use, view: View) -> Sequence[Quota]:
-        """Return the charged quotas of a write in a view; raises `Forbidden` if it exceeds one."""
+        """Return the quotas of a view with the charge of a write; raises `Forbidden` if the write exceeds a quota."""
         quotas = self._known.read(view.list(QUOTAS, attributes.namespace))
         self._seniority.meet(quotas)
         charged = charges(attributes, use, self._seniority.ordered(quotas), self._limited)
@@ -185,12 +192,12 @@ class ResourceQuota(Plugin):
         return charged
 
     def __reduce__(self) -> Any:
-        """Support pickling: another process gets a plugin with the same configuration and empty caches."""
+        """Support pickling: another process gets a plugin with the same configuration and with empty caches."""
         return ResourceQuota, (self._limited,)
 
 
 class _Charge:
-    """Charges a write; it can be pickled, to run in another process."""
+    """Computes the charge of a write; it can be pickled, so that it can run in another process."""
 
     def __init__(self, plugin: ResourceQuota, attributes: Attributes, use: Use) -> None:
         self._plugin = plugin
@@ -210,7 +217,7 @@ class _Charge:
         slim = msgspec.structs.replace(
             attributes, view=None, random=None, object=None, old=None, late=[], companions=[], memory={}, _home=None
         )
-        amounts = use.amounts  # computed here, where a long computation does no harm
+        amounts = use.amounts  # computed here, where a long computation delays no other request
         return _charge, (self._plugin, slim, _encode(attributes.object), _encode(attributes.old), amounts)
 
 
@@ -219,10 +226,10 @@ _decode = msgspec.json.Decoder().decode
 
 
 def _charge(plugin: ResourceQuota, attributes: Attributes, new: bytes, old: bytes, amounts: Amounts) -> _Charge:
-    """Return the charge of a write that another process decided."""
+    """Return the charge of a write that another process has computed."""
     attributes = msgspec.structs.replace(attributes, object=_decode(new), old=_decode(old))
     evaluator = plugin.evaluator(attributes.resource)
-    assert evaluator is not None  # otherwise there would be no charge
+    assert evaluator is not None  # without this evaluator, the write would have no charge
     use = Use(evaluator, attributes.fields, attributes.now)
     use.__dict__["amounts"] = amounts
     return _Charge(plugin, attributes, use)

@@ -1,4 +1,4 @@
-"""StorageObjectInUseProtection: adds finalizers that keep claims, volumes and attribute classes while they are in use.
+"""StorageObjectInUseProtection: adds finalizers that protect claims, volumes and attribute classes in use.
 
 The protection controllers remove the finalizers.
 
@@ -19,20 +19,20 @@ FINALIZERS: Final[Mapping[Resource, str]] = {
     Resource("", "persistentvolumes"): "kubernetes.io/pv-protection",
     Resource("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
 }
-"""The finalizer of each resource."""
+"""The finalizer that objects of each resource get."""
 
 
 class StorageObjectInUseProtection(Plugin):
-    """Adds the finalizers."""
+    """Adds the finalizer to new claims, volumes and VolumeAttributesClasses."""
 
     name: ClassVar[str] = "StorageObjectInUseProtection"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new objects of these resources."""
+        """Return True for new claims, volumes and VolumeAttributesClasses."""
         return resource in FINALIZERS and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the finalizer unless it is set."""
+        """Add the finalizer unless the object already has it."""
         metadata, finalizer = attributes.fields["metadata"], FINALIZERS[attributes.resource]
         finalizers = metadata.get("finalizers") or []
         if finalizer not in finalizers:

@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: taints new nodes, so that they get no pods until they are ready.
+"""TaintNodesByCondition: taints new nodes, so that no pods are scheduled to a new node before it is ready.
 
 Rules come from Kubernetes' `plugin/pkg/admission/nodetaint/admission.go`.
 """
@@ -16,7 +16,7 @@ NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule
 
 
 class TaintNodesByCondition(Plugin):
-    """Taints new nodes; the node lifecycle controller removes the taint."""
+    """Adds the not-ready taint to new nodes; the node lifecycle controller removes the taint."""
 
     name: ClassVar[str] = "TaintNodesByCondition"
 
@@ -25,7 +25,7 @@ class TaintNodesByCondition(Plugin):
         return resource == NODES and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the taint unless it is set."""
+        """Add the taint unless the node already has it."""
         spec = attributes.fields.get("spec") or {}
         taints = spec.get("taints") or []
         if not any((each.get("key"), each.get("effect")) == tuple(NOT_READY.values()) for each in taints):

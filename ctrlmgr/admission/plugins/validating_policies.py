@@ -1,7 +1,8 @@
 """ValidatingAdmissionPolicy: validates writes with CEL expressions and the parameters that bindings name.
 
-Guarantees: every matching policy and binding is evaluated; the first of several denials is the response. If a policy
-cannot be configured, it denies the write, unless its failure policy is Ignore. Policies do not apply to policies.
+Guarantees: every matching policy and binding is evaluated. If there are several denials, the first one is the response.
+If a policy cannot be configured, it denies the write, unless its failure policy is Ignore. Policies do not apply to
+policies.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`.
 """
@@ -35,11 +36,11 @@ _FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 
 
 class _Denial(NamedTuple):
-    """Why a write is denied."""
+    """The reason why a write is denied."""
 
     policy: str
     binding: str
-    """Empty if the policy itself cannot be configured."""
+    """The name of the binding; empty if the policy itself cannot be configured."""
     message: str
     reason: str = ""
 
@@ -51,21 +52,21 @@ class ValidatingAdmissionPolicy(Plugin):
     activated_by = Registration(BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Convert objects between the versions of `kinds`; expressions ask `authorizer`."""
+        """Convert objects between the versions of `kinds`; expressions query `authorizer`."""
         self._kinds = kinds
         self._authorizer = authorizer
         self._policies = Policies(POLICIES, BINDINGS, read_validating)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes: policies may be created at any time."""
+        """Return True for all writes, because policies may be created at any time."""
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the object is needed: policies do not apply to policies."""
+        """Return whether the plugin needs the object; it does not for policies, to which policies do not apply."""
         return not is_policy(attributes)
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Evaluate the policies."""
+        """Evaluate the policies that match the write."""
         if is_policy(attributes):
             return None
         return self._ask(attributes)
@@ -110,7 +111,7 @@ class _Asking:
         self.annotations: dict[str, list[str]] = {}
 
     def ask(self, binding: Binding) -> Operation[list[_Denial]]:
-        """Return the denials of a binding; raises one of `UNCONFIGURED`."""
+        """Return the denials of one binding; raises one of the errors in `UNCONFIGURED`."""
         found = yield from parameters(binding, self._concern, self._attributes, self._kinds)
         opinions: list[Opinion] = []
         for each in found:
@@ -126,7 +127,7 @@ class _Asking:
         return (yield from answering(compute, self._authorizer, self._attributes))
 
     def _told(self, binding: Binding, opinions: Sequence[Opinion]) -> list[_Denial]:
-        """Apply the binding's actions to failures: deny, warn, audit."""
+        """Apply the binding's actions to the failures: deny, warn or audit."""
         policy, denials, noted = self._policy.name, list[_Denial](), list[Mapping[str, Any]]()
         for each in opinions:
             for failure in each.failures:

@@ -1,7 +1,7 @@
 """ValidatingAdmissionWebhook: calls webhooks that validate a write, all at the same time.
 
-Guarantees: every matching webhook is called, whatever the others answer. The first of several refusals, in the
-webhooks' order, is the response. Other requests continue meanwhile.
+Guarantees: every matching webhook is called, regardless of the results of the other webhooks. If there are several
+refusals, the first one, in the webhooks' order, is the response. Other requests continue in the meantime.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/validating/dispatcher.go`.
 """
@@ -37,7 +37,7 @@ class ValidatingAdmissionWebhook(Plugin):
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
         """Convert objects between the versions of `kinds`, and send `credentials` to webhooks.
 
-        Conditions ask `authorizer`.
+        Match conditions query `authorizer`.
         """
         self._authorizer = authorizer
         self._credentials = credentials
@@ -45,15 +45,18 @@ class ValidatingAdmissionWebhook(Plugin):
         self._hooks = Hooks(VALIDATING)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes: webhook configurations may be created at any time."""
+        """Return True for all writes, because webhook configurations may be created at any time."""
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the object is needed: webhooks are not called for exempt resources."""
+        """Return whether the plugin needs the object.
+
+        It does not for exempt resources, for which no webhooks are called.
+        """
         return not is_exempt(attributes)
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Call the matching webhooks."""
+        """Call the webhooks that match the write."""
         hooks = self._hooks.found(attributes.view)
         if not hooks or is_exempt(attributes):
             return None
@@ -86,7 +89,7 @@ class ValidatingAdmissionWebhook(Plugin):
             raise refusals[0]
 
     def _met(self, attributes: Attributes, invocations: Sequence[Invocation]) -> Operation[list[Invocation]]:
-        """Return the invocations whose match conditions are met."""
+        """Return those invocations whose match conditions are met."""
         met: list[Invocation] = []
         for each in invocations:
             met += [each] if (yield from is_asked(each, attributes, self._kinds, self._authorizer)) else []
@@ -94,7 +97,7 @@ class ValidatingAdmissionWebhook(Plugin):
 
 
 def _replies(askings: Sequence[Asking]) -> Operation[list[Reply]]:
-    """Call the webhooks whose endpoints are known, and return a reply for each."""
+    """Call the webhooks whose endpoints are known; return the response of each webhook."""
     reachable = [asking.call for asking in askings if not asking.endpoint.problem]
     replies: list[Reply] = list((yield CallOut(reachable))) if reachable else []
     answers = iter(replies)
@@ -104,7 +107,10 @@ def _replies(askings: Sequence[Asking]) -> Operation[list[Reply]]:
 def _refusal(
     attributes: Attributes, index: int, hook: Hook, error: ApiError | CallFailed, seconds: float
 ) -> list[ApiError]:
-    """Return the refusal of a webhook's answer; none if its failure is ignored."""
+    """Return the error that a webhook's response means.
+
+    None if the webhook allows the write or its failure is ignored.
+    """
     count(hook, "validating", attributes, seconds, error)
     if isinstance(error, ApiError):
         return [error]

@@ -65,7 +65,7 @@ _HANDLERS = ("postStart", "preStop")
 
 
 def app_armor_profile(pod: Pod) -> Finding | None:
-    """Require that AppArmor is not disabled, by field or by annotation."""
+    """Require that AppArmor is not disabled by a field or an annotation."""
     bad = {kind for part in [pod.spec, *pod.containers] if (kind := _bad_app_armor(part)) is not None}
     names = [each["name"] for each in pod.containers if _bad_app_armor(each) is not None]
     who = setters(_bad_app_armor(pod.spec) is not None, names)
@@ -91,7 +91,7 @@ def _bad_app_armor(part: Fields) -> str | None:
 
 
 def capabilities(pod: Pod) -> Finding | None:
-    """Require that no capabilities are added beyond the defaults of container runtimes."""
+    """Require that containers add no capabilities beyond the defaults of container runtimes."""
     added = {each["name"]: set(_added(each)) - _CAPABILITIES for each in pod.containers}
     names = [each["name"] for each in pod.containers if added[each["name"]]]
     if not names:
@@ -113,7 +113,7 @@ def host_namespaces(pod: Pod) -> Finding | None:
 
 
 def host_path_volumes(pod: Pod) -> Finding | None:
-    """Require that no volume is a path of the host."""
+    """Require that no volume is a path of the host (`hostPath`)."""
     names = [each["name"] for each in pod.spec.get("volumes") or () if each.get("hostPath") is not None]
     if not names:
         return None
@@ -121,7 +121,7 @@ def host_path_volumes(pod: Pod) -> Finding | None:
 
 
 def host_ports(pod: Pod) -> Finding | None:
-    """Require that no port of the host is used."""
+    """Require that no container uses a port of the host."""
     ports = {each["name"]: _host_ports(each) for each in pod.containers}
     names = [each["name"] for each in pod.containers if ports[each["name"]]]
     if not names:
@@ -136,7 +136,7 @@ def _host_ports(container: Fields) -> set[str]:
 
 
 def host_probes(pod: Pod) -> Finding | None:
-    """Require that probes and lifecycle hooks call no host other than the pod."""
+    """Require that probes and lifecycle hooks call only the pod itself, not another host."""
     hosts = {each["name"]: set(_hosts(each)) for each in pod.containers}
     names = sorted(name for name, found in hosts.items() if found)
     if not names:
@@ -167,7 +167,7 @@ def privileged(pod: Pod) -> Finding | None:
 
 
 def proc_mount(pod: Pod) -> Finding | None:
-    """Require the default masks of /proc."""
+    """Require that /proc has the default masks."""
     kinds = {each["name"]: security_of(each).get("procMount") for each in pod.containers}
     names = [each["name"] for each in pod.containers if kinds[each["name"]] not in (None, "Default")]
     if not names:
@@ -177,7 +177,7 @@ def proc_mount(pod: Pod) -> Finding | None:
 
 
 def unless_user_namespace(check: Check) -> Check:
-    """Return a check that skips pods with a user namespace."""
+    """Return a check that accepts pods with a user namespace, and otherwise calls the given check."""
 
     def checked(pod: Pod) -> Finding | None:
         return None if pod.has_user_namespace else check(pod)
@@ -186,7 +186,10 @@ def unless_user_namespace(check: Check) -> Check:
 
 
 def unless_windows(check: Check) -> Check:
-    """Return a check that skips pods for Windows, to which the rule does not apply."""
+    """Return a check that accepts Windows pods, and otherwise calls the given check.
+
+    The rule of the check does not apply on Windows.
+    """
 
     def checked(pod: Pod) -> Finding | None:
         return None if pod.is_windows else check(pod)
@@ -237,7 +240,7 @@ se_linux_options_31 = _se_linux(_SELINUX_31)
 
 
 def seccomp_annotations(pod: Pod) -> Finding | None:
-    """Require that annotations do not disable seccomp (for versions before the fields existed)."""
+    """Require that annotations do not disable seccomp; this is the rule for versions before the fields existed."""
     keys = {SECCOMP_POD, *(SECCOMP_CONTAINER + each["name"] for each in pod.containers)}
     bad = sorted(
         f"{key}={json.dumps(value)}"
@@ -254,7 +257,7 @@ def _is_allowed_profile(value: str) -> bool:
 
 
 def seccomp_profile(pod: Pod) -> Finding | None:
-    """Require that seccomp is not disabled."""
+    """Require that no field disables seccomp."""
     bad = {kind for part in [pod.spec, *pod.containers] if (kind := bad_seccomp(part)) is not None}
     names = [each["name"] for each in pod.containers if bad_seccomp(each) is not None]
     who = setters(bad_seccomp(pod.spec) is not None, names)
@@ -265,7 +268,7 @@ def seccomp_profile(pod: Pod) -> Finding | None:
 
 
 def bad_seccomp(part: Fields) -> str | None:
-    """Return the type of a seccomp profile that is not allowed, None if the profile is allowed."""
+    """Return the type of a seccomp profile if it is not allowed; None if the profile is allowed."""
     profile = security_of(part).get("seccompProfile")
     if profile is None or profile.get("type") in SECCOMP_TYPES:
         return None
@@ -287,7 +290,7 @@ sysctls_32 = _sysctls(_SYSCTLS_32)
 
 
 def windows_host_process(pod: Pod) -> Finding | None:
-    """Require that no container is a process of a Windows host."""
+    """Require that no container is a host process on Windows."""
     who = setters(_is_host_process(pod.spec), [each["name"] for each in pod.containers if _is_host_process(each)])
     if not who:
         return None

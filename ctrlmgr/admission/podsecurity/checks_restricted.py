@@ -87,7 +87,7 @@ def capabilities(pod: Pod) -> Finding | None:
 
 
 def restricted_volumes(pod: Pod) -> Finding | None:
-    """Require that volumes have types that need no rights on the node."""
+    """Require that all volumes have types that need no rights on the node."""
     bad = [each for each in pod.spec.get("volumes") or () if not any(each.get(kind) is not None for kind in _VOLUMES)]
     if not bad:
         return None
@@ -102,7 +102,7 @@ def _kind_of(volume: Fields) -> str:
 
 
 def run_as_non_root(pod: Pod) -> Finding | None:
-    """Require that every container sets runAsNonRoot, itself or through its pod."""
+    """Require that every container has runAsNonRoot, set in the container or the pod."""
     own = pod.security.get("runAsNonRoot")
     said = {each["name"]: security_of(each).get("runAsNonRoot") for each in pod.containers}
     root = [each["name"] for each in pod.containers if said[each["name"]] is False]
@@ -124,7 +124,7 @@ def run_as_user(pod: Pod) -> Finding | None:
 
 
 def required_seccomp_profile(pod: Pod) -> Finding | None:
-    """Require that every container sets a seccomp profile, itself or through its pod."""
+    """Require that every container has a seccomp profile, set in the container or the pod."""
     wrong = seccomp_profile(pod)
     if wrong is not None:
         return wrong

@@ -1,4 +1,4 @@
-"""The findings of checks, and helpers for their wording."""
+"""The findings of the checks, and functions that formulate them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ Fields: TypeAlias = Mapping[str, Any]
 
 
 class Pod(NamedTuple):
-    """The fields of a pod, or of a pod template, that checks read."""
+    """The fields of a pod or a pod template that the checks read."""
 
     annotations: Mapping[str, str]
     spec: Fields
 
     @property
     def containers(self) -> Iterator[Fields]:
-        """All containers: init containers, containers, ephemeral containers."""
+        """All containers, in this order: init containers, containers, ephemeral containers."""
         for field in ("initContainers", "containers", "ephemeralContainers"):
             yield from self.spec.get(field) or ()
 
     @property
     def security(self) -> Fields:
-        """The pod's own security context."""
+        """The security context of the pod itself."""
         return security_of(self.spec)
 
     @property
@@ -32,23 +32,23 @@ class Pod(NamedTuple):
 
     @property
     def has_user_namespace(self) -> bool:
-        """Return whether the pod has a user namespace, which relaxes some checks."""
+        """Return whether the pod has its own user namespace, in which some checks do not apply."""
         return self.spec.get("hostUsers") is False
 
 
 class Finding(NamedTuple):
-    """Why a pod is refused."""
+    """The reason why a pod is refused."""
 
     reason: str
     detail: str
 
 
 Check: TypeAlias = Callable[[Pod], Finding | None]
-"""Returns the violation of one rule by a pod, or None."""
+"""A function that returns the violation of one rule by a pod, or None."""
 
 
 def security_of(part: Fields) -> Fields:
-    """Return the security context of a pod's spec or a container."""
+    """Return the security context of a pod's spec or of a container."""
     found: Fields = part.get("securityContext") or {}
     return found
 
@@ -59,15 +59,15 @@ def quoted(items: Iterable[str]) -> str:
 
 
 def plural(count: int, one: str, many: str) -> str:
-    """Return the singular for a count of one, otherwise the plural."""
+    """Return the singular if the count is one, otherwise the plural."""
     return one if count == 1 else many
 
 
 def containers(names: Sequence[str]) -> str:
-    """Return `container "a"` or `containers "a", "b"`."""
+    """Return the text `container "a"` or `containers "a", "b"`."""
     return f"{plural(len(names), 'container', 'containers')} {quoted(names)}"
 
 
 def setters(pod: bool, names: Sequence[str]) -> list[str]:
-    """Return descriptions of the parts of a pod that set a field: the pod, containers, or both."""
+    """Return texts that describe the parts of a pod that set a field: the pod, containers, or both."""
     return [*(["pod"] if pod else []), *([containers(names)] if names else [])]

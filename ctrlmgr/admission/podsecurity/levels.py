@@ -1,7 +1,7 @@
-"""Reads a policy from the labels of a namespace: a level and a version for each of enforce, audit and warn.
+"""Reads a policy from the labels of a namespace: one level and one version for each mode (enforce, audit, warn).
 
-Guarantees: invalid labels never weaken `enforce`, which falls back to the strictest level and the latest version. They
-never cause additional output of `audit` or `warn`, which fall back to `privileged`.
+Guarantees: invalid labels never weaken `enforce`, which falls back to the strictest level and the latest version.
+Invalid labels never cause additional output of `audit` or `warn`, which fall back to `privileged`.
 
 Rules come from `k8s.io/pod-security-admission/api` (`helpers.go`).
 """
@@ -18,10 +18,10 @@ PRIVILEGED: Final = "privileged"
 BASELINE: Final = "baseline"
 RESTRICTED: Final = "restricted"
 LEVELS: Final = (PRIVILEGED, BASELINE, RESTRICTED)
-"""The levels, the least strict first."""
+"""The levels, the least strict level first."""
 
 LATEST: Final = 1_000_000
-"""The number that represents the version `latest`: greater than any minor version."""
+"""The number for the version `latest`, which is greater than any minor version."""
 
 PREFIX: Final = "pod-security.kubernetes.io/"
 _LABELS = Path("metadata.labels")
@@ -29,17 +29,17 @@ _MINOR = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 
 
 class LevelVersion(NamedTuple):
-    """One mode of a policy; `version` is the minor version."""
+    """One mode of a policy: its level, and the minor version of Kubernetes."""
 
     level: str = PRIVILEGED
     version: int = LATEST
 
     def __str__(self) -> str:
-        """Return `baseline:v1.30` or `restricted:latest`."""
+        """Return the text of the mode, such as `baseline:v1.30` or `restricted:latest`."""
         return f"{self.level}:{'latest' if self.version == LATEST else f'v1.{self.version}'}"
 
     def is_equivalent(self, other: LevelVersion) -> bool:
-        """Return whether both accept the same pods."""
+        """Return whether two modes accept the same pods."""
         return self == other or self.level == other.level == PRIVILEGED
 
 
@@ -52,33 +52,33 @@ class Policy(NamedTuple):
 
     @property
     def is_privileged(self) -> bool:
-        """Return whether no pod needs a check."""
+        """Return whether the policy accepts every pod, so that no pod needs a check."""
         return self.enforce.level == self.audit.level == self.warn.level == PRIVILEGED
 
     def is_equivalent(self, other: Policy) -> bool:
-        """Return whether both enforce, audit and warn of the same pods."""
+        """Return whether two policies enforce, audit and warn about the same pods."""
         return all(mine.is_equivalent(theirs) for mine, theirs in zip(self, other, strict=True))
 
 
 class Reading(NamedTuple):
-    """A policy, and the errors of the labels that it was read from."""
+    """A policy, and the errors in the labels from which it was read."""
 
     policy: Policy
     errors: list[FieldError]
 
 
 def strictness(level: str) -> int:
-    """Return how strict a level is, for comparisons; greater is stricter."""
+    """Return a number for the strictness of a level; the number of a stricter level is greater."""
     return LEVELS.index(level)
 
 
 def parse_level(text: str) -> str | None:
-    """Return the level that a text names, None if it is unknown."""
+    """Return the level with this name; None if the name is unknown."""
     return text if text in LEVELS else None
 
 
 def parse_version(text: str) -> int | None:
-    """Return the minor version of `v1.N` or `latest`, None for anything else."""
+    """Return the minor version that `v1.N` or `latest` means; None for any other text."""
     if text == "latest":
         return LATEST
     match = _MINOR.fullmatch(text)
@@ -86,7 +86,7 @@ def parse_version(text: str) -> int | None:
 
 
 def read_policy(labels: Mapping[str, str], defaults: Policy) -> Reading:
-    """Return the policy of labels, with `defaults` for missing ones."""
+    """Return the policy that labels describe; `defaults` apply where labels are missing."""
     errors: list[FieldError] = []
     modes: dict[str, LevelVersion] = {}
     for mode, default in defaults._asdict().items():

@@ -16,12 +16,12 @@ _VERSIONS: Final = tuple(f"pod-security.admission.config.k8s.io/{each}" for each
 
 
 class PodSecurityConfiguration(NamedTuple):
-    """The plugin's configuration."""
+    """The configuration of the plugin PodSecurity."""
 
     defaults: Policy = Policy()
     """The policy of namespaces without labels."""
     usernames: frozenset[str] = frozenset()
-    """Users whose pods are always accepted."""
+    """Users that may create pods without checks."""
     runtime_classes: frozenset[str] = frozenset()
     namespaces: frozenset[str] = frozenset()
 
@@ -38,7 +38,7 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_pod_security(document: Document | None) -> PodSecurityConfiguration:
-    """Return the configuration; raises `SettingsError`."""
+    """Return the configuration that a document contains; raises `SettingsError`."""
     if document is None:
         return PodSecurityConfiguration()
     read = document.read("PodSecurityConfiguration", _VERSIONS, _Configuration)

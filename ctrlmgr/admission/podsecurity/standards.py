@@ -1,7 +1,7 @@
 """The Pod Security Standards as a table: which check applies at which level and version.
 
-Guarantees: a check applies from its listed version until a later form replaces it. A rule of `restricted` replaces the
-`baseline` rule that it names. Checks run in the order of their names, baseline first.
+Guarantees: a check applies from the listed version on, until another check for the same rule replaces it. A rule of
+`restricted` replaces the `baseline` rule that it names. Checks run in the order of their names, baseline first.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ctrlmgr.admission.podsecurity.levels import BASELINE, PRIVILEGED, LevelVers
 
 
 class Standard(NamedTuple):
-    """One rule in all versions."""
+    """One rule, in all versions of the standards."""
 
     forms: Mapping[int, Check]
-    """The check, by the first minor version that uses it."""
+    """The checks of the rule, by the first minor version that uses the check."""
     instead_of: str = ""
-    """The baseline rule that it replaces."""
+    """The baseline rule that this rule replaces; empty if it replaces none."""
 
     def at(self, version: int) -> Check | None:
-        """Return the check of a version, None if the rule did not exist yet."""
+        """Return the check for a version; None if the rule did not exist in that version."""
         return next((form for since, form in sorted(self.forms.items(), reverse=True) if since <= version), None)
 
 
@@ -68,16 +68,16 @@ RESTRICTED_STANDARDS: Final[Mapping[str, Standard]] = {
 
 
 def evaluate(asked: LevelVersion, pod: Pod) -> list[Finding]:
-    """Return all violations of a pod."""
+    """Return all violations by a pod."""
     return [found for check in _checks(asked) if (found := check(pod)) is not None]
 
 
 def details(findings: list[Finding]) -> str:
-    """Return findings as one text: `host ports (8080, 9090), privileged`."""
+    """Return findings as one text, such as `host ports (8080, 9090), privileged`."""
     return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in findings)
 
 
-@lru_cache(256)  # a label may name any minor version
+@lru_cache(256)  # any minor version is possible, because labels may name it
 def _checks(asked: LevelVersion) -> tuple[Check, ...]:
     if asked.level == PRIVILEGED:
         return ()

@@ -1,1 +1,1 @@
-"""Admission policies: CEL rules about writes, and their bindings."""
+"""Admission policies, which check or change writes by CEL expressions, and the bindings of policies."""

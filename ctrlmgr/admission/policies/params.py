@@ -21,11 +21,14 @@ from ctrlmgr.kinds.label_selectors import selector_of
 
 
 class NotConfigured(Exception):
-    """A policy or a binding cannot be configured; the text says why."""
+    """Raised if a policy or a binding cannot be configured; the text says why."""
 
 
 def param_kind(wanted: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
-    """Return the kind of a policy's parameters, None if it has none; raises `NotConfigured` if it does not exist."""
+    """Return the kind of a policy's parameters, None without parameters.
+
+    Raises `NotConfigured` if the kind does not exist.
+    """
     if wanted is None:
         return None
     group, _, version = wanted["apiVersion"].rpartition("/")
@@ -37,7 +40,10 @@ def param_kind(wanted: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
 
 
 def params_of(binding: Binding, kind: Kind | None, attributes: Attributes) -> Calling[Sequence[Unstructured | None]]:
-    """Return the parameters for the evaluations of a policy; None means without parameters. Raises `NotConfigured`."""
+    """Return the parameters with which a policy is evaluated; None stands for an evaluation without parameters.
+
+    Raises `NotConfigured`.
+    """
     reference = binding.param_ref
     if kind is None or reference is None:
         return [None]

@@ -1,4 +1,4 @@
-"""The shared part of both kinds of policies: whether a policy matches a write, and its parameters.
+"""The part that both kinds of policies share: decides whether a policy matches a write, and finds its parameters.
 
 Source: apiserver `pkg/admission/plugin/policy/generic`.
 """
@@ -27,19 +27,22 @@ UNCONFIGURED: Final = (NotConfigured, NotFound, InternalError)
 
 
 def is_policy(attributes: Attributes) -> bool:
-    """Return whether the write is to a policy or a binding, to which no policy applies."""
+    """Return whether the write changes a policy or a binding, to which no policy applies."""
     return attributes.resource.group == GROUP and attributes.resource.plural in _EXEMPT
 
 
 class Concern(NamedTuple):
-    """The kind as which a policy sees the object, and the kind of its parameters."""
+    """The kind as which a policy sees the object, and the kind of the policy's parameters."""
 
     kind: Kind
     params: Kind | None
 
 
 def concern_of(policy: PolicyBase, attributes: Attributes, kinds: Kinds) -> Concern | None:
-    """Return how a policy applies to a write, None if it does not match; raises one of `UNCONFIGURED`."""
+    """Return how a policy applies to a write; None if it does not match.
+
+    Raises one of the errors in `UNCONFIGURED`.
+    """
     kind = selected_kind(policy.matching, attributes, kinds)
     return Concern(kind, param_kind(policy.param_kind, kinds)) if kind is not None else None
 
@@ -47,7 +50,10 @@ def concern_of(policy: PolicyBase, attributes: Attributes, kinds: Kinds) -> Conc
 def parameters(
     binding: Binding, concern: Concern, attributes: Attributes, kinds: Kinds
 ) -> Operation[Sequence[Unstructured | None]]:
-    """Return the parameters for a binding; the policy is evaluated once for each. Raises one of `UNCONFIGURED`."""
+    """Return the parameters for a binding; the policy is evaluated once for each parameter object.
+
+    Raises one of the errors in `UNCONFIGURED`.
+    """
     if binding.matching is not None and selected_kind(binding.matching, attributes, kinds) is None:
         return ()
     return (yield from params_of(binding, concern.params, attributes))

@@ -1,6 +1,6 @@
 """Mutating policies: compiles a policy, and applies the results of its expressions to an object.
 
-Guarantees: an apply configuration is merged as in server-side apply, and must not change atomic fields. If a test of a
+Guarantees: an apply configuration is merged as in server-side apply. It must not change atomic fields. If a test of a
 JSON patch fails, the patch changes nothing.
 
 Source: apiserver `pkg/admission/plugin/policy/mutating/{compilation,patch/smd,patch/json_patch}.go`.
@@ -31,7 +31,7 @@ from ctrlmgr.kinds.admissionregistration.expression_variables import JSON_PATCH,
 
 
 class NotApplied(Exception):
-    """The result of an expression cannot be applied; the text says why."""
+    """Raised if the result of an expression cannot be applied; the text says why."""
 
 
 class Mutation(NamedTuple):
@@ -48,11 +48,14 @@ class MutatingPolicy(PolicyBase):
 
     mutations: tuple[Mutation, ...]
     reinvoked: bool
-    """Whether it is evaluated again after other plugins changed the object."""
+    """Whether the mutation is evaluated again after other plugins changed the object."""
 
 
 def read_mutating(obj: Object) -> MutatingPolicy:
-    """Compile a policy; expressions with compilation errors fail when they are evaluated."""
+    """Compile a policy.
+
+    An expression with a compilation error fails when it is evaluated.
+    """
     spec = obj.to_dict().get("spec") or {}
     scopes = Scopes.of(spec)
     mutations = tuple(_mutation(each, scopes) for each in spec.get("mutations") or ())
@@ -69,7 +72,10 @@ def _mutation(fields: Mapping[str, Any], scopes: Scopes) -> Mutation:
 
 
 def mutated(policy: MutatingPolicy, mutation: Mutation, seen: Mapping[str, Any], kind: Kind) -> Unstructured:
-    """Return the mutated object, itself if unchanged; raises `NoValue`, `OutOfBudget` or `NotApplied`."""
+    """Return the mutated object, or the same object if it is unchanged.
+
+    Raises `NoValue`, `OutOfBudget` or `NotApplied`.
+    """
     budget = Budget(TOTAL_LIMIT)
     variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
     value = value_of(mutation.expression, variables, budget)
@@ -95,7 +101,10 @@ def _applied(before: Unstructured, value: StructValue, kind: Kind) -> Unstructur
 
 
 def _plain(value: Any, path: str) -> Any:
-    """Return a value as JSON; raises `NotApplied` for an object whose type name does not match its path."""
+    """Return a value as JSON.
+
+    Raises `NotApplied` for an object whose type name does not match its path.
+    """
     if isinstance(value, StructValue):
         if path and value.name != path:
             where = "which matches field name path from root Object type"
@@ -128,7 +137,7 @@ _TEXTS = ("op", "path", "from")
 
 
 def _unfit(patch: Iterable[StructValue]) -> Iterator[EvalError]:
-    """Yield the errors of a JSON patch's fields that type checking cannot find (`JSONPatchType.Val`)."""
+    """Yield those errors in the fields of a JSON patch that type checking cannot find (`JSONPatchType.Val`)."""
     for operation in patch:
         for name, value in operation.fields.items():
             if name in _TEXTS and not isinstance(value, str):

@@ -1,7 +1,7 @@
 """Reads the admission policies and their bindings from their objects.
 
-Guarantees: each revision of a policy is compiled once; without bindings nothing is read. Policies are sorted by name,
-and so are the bindings of each.
+Guarantees: each revision of a policy is compiled only once, and if there are no bindings, no policy is read. Policies
+are sorted by name, and so are the bindings of each policy.
 
 Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`.
 """
@@ -28,7 +28,7 @@ _EVERYTHING: Final = (Rule(_ALL, _ALL, _ALL, (("*", "*"),), "*"),)
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The writes that a policy or a binding matches (MatchResources); a `webhook_selection.Selection`."""
+    """The writes that a policy or a binding matches (MatchResources); it is a `webhook_selection.Selection`."""
 
     rules: tuple[Rule, ...]
     excluded: tuple[Rule, ...]
@@ -38,7 +38,7 @@ class Matching:
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> Matching:
-        """Read MatchResources; without rules they match everything."""
+        """Read MatchResources; without rules, every write matches."""
         return Matching(
             tuple(rule_of(each) for each in fields.get("resourceRules") or ()) or _EVERYTHING,
             tuple(rule_of(each) for each in fields.get("excludeResourceRules") or ()),
@@ -50,19 +50,19 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A binding, which activates a policy."""
+    """A binding, which makes a policy active."""
 
     name: str
     policy: str
     matching: Matching | None
-    """None if it does not restrict the policy's matches."""
+    """The writes to which the binding restricts the policy; None without a restriction."""
     param_ref: Mapping[str, Any] | None
     actions: tuple[str, ...]
-    """The actions for a failure: Deny, Warn, Audit; empty for a mutating policy."""
+    """The actions after a failure: Deny, Warn, Audit; empty for a mutating policy."""
 
     @staticmethod
     def of(obj: Object) -> Binding:
-        """Read a binding."""
+        """Read a binding from its object."""
         spec = obj.to_dict().get("spec") or {}
         match = spec.get("matchResources")
         return Binding(
@@ -76,7 +76,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class PolicyBase:
-    """The fields that both kinds of policies share."""
+    """The fields that validating and mutating policies share."""
 
     name: str
     revision: int
@@ -85,11 +85,11 @@ class PolicyBase:
     matching: Matching
     conditions: tuple[Condition, ...]
     variables: Mapping[str, Condition]
-    """The expressions of variables, by name."""
+    """The expressions of the policy's variables, by name."""
 
 
 def base_of(obj: Object, spec: Mapping[str, Any], scopes: Scopes) -> dict[str, Any]:
-    """Return the fields of a `PolicyBase`."""
+    """Return the fields of a `PolicyBase`, read from a policy's object."""
     conditions = spec.get("matchConditions") or ()
     named = zip(spec.get("variables") or (), scopes.variables, strict=True)
     return {
@@ -114,10 +114,10 @@ class Bound(NamedTuple, Generic[P]):
 
 
 class Policies(Generic[P]):
-    """The policies of one kind."""
+    """The policies of one kind, validating or mutating."""
 
     def __init__(self, policies: Resource, bindings: Resource, read: Callable[[Object], P]) -> None:
-        """Read the objects of these resources."""
+        """Read the policies and bindings of these resources."""
         self._resources = (policies, bindings)
         self._read = read
         self._known: dict[str, tuple[Object, P]] = {}

@@ -1,7 +1,8 @@
 """Validating policies: compiles a policy, and evaluates it for a write.
 
-Guarantees: the message of a failure is the result of its message expression, else its message, else its expression. An
-expression with an error is a failure, unless the failure policy is Ignore.
+Guarantees: the message of a failure is the result of the validation's message expression; without one, the validation's
+message; without a message, the expression itself. An expression that raises an error is a failure, unless the failure
+policy is Ignore.
 
 Source: apiserver `pkg/admission/plugin/policy/validating/validator.go`.
 """
@@ -34,12 +35,12 @@ _LONGEST_ANNOTATION: Final = 10 * 1024
 
 
 class Validation(NamedTuple):
-    """One rule of a policy."""
+    """One validation rule of a policy."""
 
     rule: Condition
     message: str
     telling: Condition | None
-    """The expression of the message, if there is one."""
+    """The expression whose result is the message; None without one."""
     reason: str
 
 
@@ -49,7 +50,7 @@ class ValidatingPolicy(PolicyBase):
 
     validations: tuple[Validation, ...]
     annotations: tuple[tuple[str, Condition], ...]
-    """The keys of audit annotations, and the expressions of their values."""
+    """The keys of audit annotations, and the expressions that compute the values."""
 
 
 class Failure(NamedTuple):
@@ -58,20 +59,23 @@ class Failure(NamedTuple):
     message: str
     reason: str
     place: int
-    """The index of the validation in the policy."""
+    """The index of the failed validation in the policy."""
 
 
 class Opinion(NamedTuple):
-    """The result of evaluating a policy for a write."""
+    """The result of the evaluation of a policy for a write."""
 
     failures: Sequence[Failure] = ()
     annotations: Mapping[str, str] = {}
     errors: Sequence[str] = ()
-    """The errors of audit annotations without a value; these refuse the write."""
+    """The errors of audit annotations whose expressions failed; these errors refuse the write."""
 
 
 def read_validating(obj: Object) -> ValidatingPolicy:
-    """Compile a policy; expressions with compilation errors fail when they are evaluated."""
+    """Compile a policy.
+
+    An expression with a compilation error fails when it is evaluated.
+    """
     spec = obj.to_dict().get("spec") or {}
     scopes = Scopes.of(spec)
     validations = tuple(_validation(each, scopes) for each in spec.get("validations") or ())
@@ -98,7 +102,10 @@ def _validation(fields: Mapping[str, Any], scopes: Scopes) -> Validation:
 
 
 def opinion(policy: ValidatingPolicy, seen: Mapping[str, Any]) -> Opinion:
-    """Return the result of a policy for a write; `seen` are the variables of its expressions, including `params`."""
+    """Return the result of a policy for a write.
+
+    `seen` are the variables of the policy's expressions, including `params`.
+    """
     try:
         if not met(policy.conditions, seen, Budget(MATCH_LIMIT), fails_open=policy.fails_open):
             return Opinion()

@@ -1,4 +1,4 @@
-"""The variables of a policy, each evaluated on first use.
+"""The variables of a policy; each one is evaluated when it is first used.
 
 Source: apiserver `pkg/admission/plugin/cel/composition.go`.
 """
@@ -15,10 +15,10 @@ from ctrlmgr.expressions.values import EvalError
 
 
 class Variables(Lazy):
-    """The variables of one evaluation; each has one value or one error."""
+    """The variables of one evaluation of a policy; each variable has one value or one error."""
 
     def __init__(self, expressions: Mapping[str, Condition], seen: Mapping[str, Any], budget: Budget) -> None:
-        """Evaluate `expressions` with the variables in `seen` and these variables; `budget` limits the cost."""
+        """Evaluate `expressions`, which may use the variables in `seen` and each other; `budget` limits the cost."""
         self._expressions = expressions
         self._seen = {**seen, "variables": self}
         self._budget = budget

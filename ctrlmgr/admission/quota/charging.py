@@ -1,7 +1,7 @@
-"""Decides on a write: which quotas of its namespace it is charged to, and whether it fits them.
+"""Decides which quotas of its namespace a write is charged to, and whether the write fits these quotas.
 
-Guarantees: the functions are pure. A write is charged for its increase in usage. A write without an increase is not
-charged and not refused.
+Guarantees: the functions are pure. A write is charged for the increase of usage. A write that does not increase usage
+is neither charged nor refused.
 
 Rules come from apiserver's `pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`).
 """
@@ -49,7 +49,7 @@ class _Quota(msgspec.Struct):
 
 
 class Quota:
-    """One ResourceQuota; `hard` and `used` are those of its status, which decide on writes."""
+    """One ResourceQuota; `hard` and `used` are the fields of its status, because the status decides on writes."""
 
     def __init__(self, obj: Object) -> None:
         """Decode `obj`."""
@@ -69,10 +69,10 @@ class Quota:
         ]
         self._limited: dict[Evaluator, Sequence[str]] = {}
         self._limits: dict[str, int] = {}
-        self._spent: Mapping[str, Quantity] = {}  # the parsed amounts of `used`
+        self._spent: Mapping[str, Quantity] = {}  # the amounts in `used`, parsed
 
     def limited(self, evaluator: Evaluator) -> Sequence[str]:
-        """Return the sorted names of the quota's limits that apply to objects of a kind."""
+        """Return the sorted names of those limits of the quota that apply to objects of a kind."""
         names = self._limited.get(evaluator)
         if names is None:
             names = self._limited[evaluator] = sorted(evaluator.names(self.hard))
@@ -87,14 +87,14 @@ class Quota:
         return bool(self.limited(evaluator)) and self.has_in_scope(evaluator, fields)
 
     def limit(self, name: str) -> int:
-        """Return the limit of a resource, in billionths."""
+        """Return the quota's limit of a resource, in billionths."""
         limit = self._limits.get(name)
         if limit is None:
             limit = self._limits[name] = parse(self.hard[name])
         return limit
 
     def with_more(self, more: Mapping[str, Quantity]) -> Mapping[str, Quantity]:
-        """Return the new totals of the limited resources after adding `more`."""
+        """Return the used amounts of the limited resources after `more` is added."""
         return {name: self._with(name, amount) for name, amount in more.items() if name in self.hard}
 
     def _with(self, name: str, more: Quantity) -> Quantity:
@@ -106,16 +106,16 @@ class Quota:
         return spent.plus(more)
 
     def with_status(self, hard: Amounts, used: Amounts) -> Object:
-        """Return the quota, at its revision, with another status."""
+        """Return the quota with another status; its revision is unchanged."""
         status = {"hard": dict(sorted(hard.items())), "used": dict(sorted(used.items()))}
         return self.object.with_field("status", status)
 
     def at(self, obj: Object) -> Quota:
-        """Return a copy of the quota for an object with the same content."""
+        """Return a copy of the quota for an object that has the same content."""
         return self._again(obj, self.used, self._spent)
 
     def charged(self, sums: Mapping[str, Quantity]) -> Quota:
-        """Return the quota with the given used totals."""
+        """Return the quota with these used amounts."""
         used = {**self.used, **{name: amount.text for name, amount in sums.items()}}
         return self._again(self.with_status(self.hard, used), used, {**self._spent, **sums})
 
@@ -126,19 +126,19 @@ class Quota:
 
 
 class Limited(NamedTuple):
-    """A resource that may be used only within a quota (LimitedResource of the plugin's configuration)."""
+    """A resource that may be used only if a quota covers it (LimitedResource of the plugin's configuration)."""
 
     resource: Resource
     contains: Sequence[str] = ()
-    """Substrings of the names of limited resources."""
+    """Texts that the names of limited resources contain."""
     scopes: Sequence[Requirement] = ()
 
 
 class Use:
-    """The usage of a new object. It is computed on first use."""
+    """The usage of a new object, which is computed on first use."""
 
     def __init__(self, evaluator: Evaluator, fields: Fields, now: str) -> None:
-        """Measure an object with `evaluator`, at the time `now`, RFC 3339."""
+        """Measure an object with `evaluator`; `now` is the current time (RFC 3339)."""
         self.evaluator = evaluator
         self.fields = fields
         self._now = now
@@ -146,23 +146,23 @@ class Use:
 
     @cached_property
     def amounts(self) -> Amounts:
-        """The used amounts by resource name."""
+        """The used amounts by the name of the resource."""
         return self.evaluator.usage(self.fields, self._now)
 
     @cached_property
     def negative(self) -> Sequence[str]:
-        """The resources with negative usage, sorted."""
+        """The names of resources with negative usage, sorted."""
         return sorted(name for name, amount in self.amounts.items() if parse(amount) < 0)
 
     @cached_property
     def anything(self) -> Mapping[str, Quantity]:
-        """The used amounts other than zero."""
+        """The used amounts that are not zero."""
         return _read(self.amounts)
 
     def problem(self, required: Sequence[str]) -> str:
-        """Return the error if the object lacks amounts that a quota's limits `required` need.
+        """Return an error if the object lacks amounts that the quota's limits `required` need.
 
-        Empty if there is none.
+        Otherwise an empty text.
         """
         key = tuple(required)
         problem = self._problems.get(key)
@@ -172,15 +172,15 @@ class Use:
 
 
 def _read(amounts: Amounts) -> Mapping[str, Quantity]:
-    """Return the amounts other than zero."""
+    """Return the amounts that are not zero."""
     read = {name: Quantity.read(amount) for name, amount in amounts.items()}
     return {name: quantity for name, quantity in read.items() if quantity.amount}
 
 
 def charges(attributes: Attributes, use: Use, quotas: Sequence[Quota], limited: Sequence[Limited] = ()) -> list[Quota]:
-    """Return the quotas that a write is charged to, with the charge; raises `Forbidden` if it exceeds one.
+    """Return the quotas that a write is charged to, with the charge added.
 
-    The first exceeded quota is the one in the error.
+    Raises `Forbidden` if the write exceeds a quota; the error names the first such quota.
     """
     evaluator, fields = use.evaluator, use.fields
     concerned = [quota for quota in quotas if quota.matches(evaluator, fields)]
@@ -206,7 +206,7 @@ def _check(attributes: Attributes, use: Use, quota: Quota) -> None:
 
 
 def _more(attributes: Attributes, use: Use, concerned: Sequence[Quota]) -> Mapping[str, Mapping[str, Quantity]]:
-    """Return the increase in usage by quota; under the empty name if no quota applies."""
+    """Return the increase in usage for each quota, by its name; under the empty name if no quota applies."""
     old = attributes.old
     if attributes.operation is Verb.CREATE or old is None:
         return {quota.name: use.anything for quota in concerned} or {"": use.anything}
@@ -216,7 +216,7 @@ def _more(attributes: Attributes, use: Use, concerned: Sequence[Quota]) -> Mappi
     return {
         quota.name: grown
         if quota.matches(use.evaluator, old)
-        else use.anything  # the object was not in the quota's scope before
+        else use.anything  # the object was not in the scopes of the quota before
         for quota in concerned
     }
 
@@ -229,7 +229,10 @@ def _check_limited(
     usage: Amounts,
     limited: Sequence[Limited],
 ) -> None:
-    """Raise `Forbidden` if a resource that the configuration limits is used and no quota covers it."""
+    """Raise `Forbidden` if the write uses a resource that must be covered by a quota, and no quota covers it.
+
+    The configuration lists these resources.
+    """
     if not limited:
         return
     covered = {name for quota in concerned for name in quota.limited(evaluator)}
@@ -252,7 +255,7 @@ def _check_limited(
 
 
 def _charged(attributes: Attributes, quota: Quota, more: Mapping[str, Quantity]) -> Quota | None:
-    """Return a quota with the increase added; None if its limits do not cover the increase."""
+    """Return a quota with the increase added; None if no limit of the quota covers the increase."""
     sums = quota.with_more(more)
     if not sums:
         return None

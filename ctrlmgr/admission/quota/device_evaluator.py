@@ -1,4 +1,4 @@
-"""Measures ResourceClaims: their number, and devices by class.
+"""Measures ResourceClaims: their number, and the number of devices of each class.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/resource_claims.go`.
 """
@@ -15,7 +15,10 @@ from ctrlmgr.engine.admission_attributes import Verb
 _COUNT: Final = "count/resourceclaims.resource.k8s.io"
 _OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 _MOST: Final = 32
-"""The maximum number of devices of a claim, which is charged if the claim requests all devices."""
+"""The maximum number of devices of a claim.
+
+This number is charged if the claim requests all devices.
+"""
 
 
 class ResourceClaimEvaluator(Evaluator):
@@ -26,11 +29,14 @@ class ResourceClaimEvaluator(Evaluator):
         return operation in (Verb.CREATE, Verb.UPDATE) and not subresource
 
     def names(self, given: Collection[str]) -> list[str]:
-        """Return those of the given resource names that claims use."""
+        """Return those of the given resource names that ResourceClaims use."""
         return [name for name in given if name == _COUNT or name.endswith(_OF_CLASS)]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return the usage of a claim; of alternatives, the largest number of each class counts."""
+        """Return the usage of a claim.
+
+        If a request has alternatives, the largest number of devices of each class counts.
+        """
         devices: dict[str, int] = {}
         for request in ((fields.get("spec") or {}).get("devices") or {}).get("requests") or ():
             for class_, number in _asked(request).items():

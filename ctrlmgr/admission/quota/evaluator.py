@@ -1,4 +1,6 @@
-"""The base class of evaluators: an evaluator measures objects of one resource, and knows their names in quotas.
+"""The base class of evaluators, which measure objects of one resource.
+
+An evaluator also has the names that quotas use for the measured amounts.
 
 Rules come from apiserver's `pkg/quota/v1/interfaces.go` and `generic/evaluator.go`.
 """
@@ -13,18 +15,18 @@ from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 Fields = Mapping[str, Any]
-"""An object, in its stored version."""
+"""An object, in the version in which it is stored."""
 
 
 class Requirement(NamedTuple):
-    """One term of a scope selector; a listed scope is a term with the operator Exists."""
+    """One term of a scope selector; an entry in `scopes` is a term with the operator Exists."""
 
     scope: str
     operator: str
     values: Sequence[str] = ()
 
     def selects(self, found: Collection[str]) -> bool:
-        """Return whether the names that an object has for the scope, possibly none, fulfil the term."""
+        """Return whether the names that an object has for the scope fulfil the term; there may be no names."""
         match self.operator:
             case "Exists":
                 return bool(found)
@@ -40,27 +42,27 @@ class Requirement(NamedTuple):
 
 
 def count_name(resource: Resource) -> str:
-    """Return the name in quotas for the number of objects of a resource."""
+    """Return the name with which quotas limit the number of objects of a resource."""
     return f"count/{resource.plural}.{resource.group}" if resource.group else f"count/{resource.plural}"
 
 
 _ALIASES: Final[Mapping[str, str]] = {
     name: name for name in ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
 }
-"""Resources of the core group that quotas may also name by their plural."""
+"""Resources of the core group for which quotas may also use the plural as the name."""
 
 
 class Evaluator:
-    """Counts objects; subclasses measure kinds with more than a count."""
+    """Counts objects; subclasses also measure other amounts."""
 
     def __init__(self, resource: Resource) -> None:
-        """Evaluate objects of `resource`."""
+        """Create an evaluator for objects of `resource`."""
         self.resource = resource
         alias = "" if resource.group else _ALIASES.get(resource.plural, "")
         self._names = tuple(filter(None, (count_name(resource), alias)))
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Return whether such writes may increase the usage."""
+        """Return whether writes of this kind may increase the usage."""
         return operation is Verb.CREATE and not subresource
 
     def concerns(self, attributes: Attributes) -> bool:
@@ -80,12 +82,12 @@ class Evaluator:
         return False
 
     def knows_scopes(self) -> bool:
-        """Return whether the plugin's configuration can limit its objects by scope."""
+        """Return whether the plugin's configuration can limit objects of this kind by scope."""
         return False
 
     def problem(self, required: Collection[str], fields: Fields) -> str:
-        """Return the error if the object lacks amounts that a quota's limits `required` need.
+        """Return an error if the object lacks amounts that the quota's limits `required` need.
 
-        Empty if there is none.
+        Otherwise an empty text.
         """
         return ""

@@ -1,4 +1,4 @@
-"""All evaluators: special ones for some kinds, and a counting one for each other kind, created on first use.
+"""All evaluators: special ones for some kinds; for each other kind, one that only counts, created on first use.
 
 Rules come from Kubernetes' `pkg/quota/v1/install/registry.go`.
 """
@@ -32,7 +32,7 @@ _IGNORED: Final = frozenset(
         Resource("authorization.k8s.io", "localsubjectaccessreviews"),
     )
 )
-"""Resources that quotas do not count, because they are not stored or short-lived."""
+"""Resources that quotas do not count, because their objects are not stored or exist only for a short time."""
 
 
 class Evaluators:
@@ -43,7 +43,7 @@ class Evaluators:
         self._known = {resource: make(resource) for resource, make in _SPECIAL.items()}
 
     def of(self, resource: Resource) -> Evaluator | None:
-        """Return the evaluator of a resource; None if it is not counted."""
+        """Return the evaluator of a resource; None if quotas do not count the resource."""
         if resource in _IGNORED:
             return None
         evaluator = self._known.get(resource)

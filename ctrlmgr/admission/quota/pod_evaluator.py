@@ -1,7 +1,7 @@
 """Measures pods: their number, and the requests and limits of their containers.
 
-Guarantees: a pod that has finished, or should have been removed by now, counts only for `count/pods`. During a resize,
-the maximum of the requested, allocated and actual amounts counts.
+Guarantees: a pod that has terminated, or that still exists after its grace period, counts only for `count/pods`. During
+a resize, the maximum of the requested, allocated and actual amounts counts.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/pods.go` and `component-helpers/resource/helpers.go`.
 """
@@ -29,12 +29,13 @@ _NAMES: Final = frozenset(
     (_COUNT, "pods", *_COMPUTE, *(_REQUESTS + each for each in _COMPUTE), *(_LIMITS + each for each in _COMPUTE))
 )
 _NEW: Final = frozenset(("phase", "qosClass"))
-"""The fields in the status of a pod without allocated resources."""
+"""The field in a pod's status that pods without allocated resources lack."""
 _COUNTED: Final = ("name", "resources", "restartPolicy")
 """The fields of a container that affect the usage."""
 _REQUIRED: Final = frozenset(prefix + each for prefix in ("", _REQUESTS, _LIMITS) for each in ("cpu", "memory"))
-"""The amounts that each container must set itself if a quota limits them; Kubernetes calls this a mistake, and keeps
-it.
+"""The amounts that each container must set if a quota limits them.
+
+Kubernetes calls this rule a mistake, but keeps it.
 """
 
 
@@ -46,7 +47,7 @@ class PodEvaluator(Evaluator):
     """Evaluates pods."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Return True for new pods, resized ones, and updates that may set a deadline."""
+        """Return True for new pods, resized pods, and updates that may set a deadline."""
         return (subresource, operation) in (("", Verb.CREATE), ("", Verb.UPDATE), ("resize", Verb.UPDATE))
 
     def concerns(self, attributes: Attributes) -> bool:
@@ -89,15 +90,15 @@ class PodEvaluator(Evaluator):
         return False
 
     def knows_scopes(self) -> bool:
-        """Return True: pods can be limited by scope."""
+        """Return True, because the configuration can limit pods by scope."""
         return True
 
     def problem(self, required: Collection[str], fields: Fields) -> str:
-        """Return the error if containers lack requests or limits that a quota limits."""
+        """Return an error if containers lack requests or limits that a quota limits."""
         spec = fields.get("spec") or {}
         own = spec.get("resources") or {}
         if own.get("requests") or own.get("limits"):
-            return ""  # the pod sets the amounts for all containers
+            return ""  # the pod-level amounts apply to all containers
         missing: dict[str, set[str]] = {}
         for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
             resources = container.get("resources") or {}
@@ -110,7 +111,7 @@ class PodEvaluator(Evaluator):
 
 
 def _is_prefixed(name: str) -> bool:
-    """Return whether a name means huge pages or an extended resource."""
+    """Return whether a resource name is that of huge pages or of an extended resource."""
     if name.startswith((HUGE_PAGES, _REQUESTS + HUGE_PAGES)):
         return True
     return name.startswith(_REQUESTS) and (not is_native(name) or _is_implicit(name))
@@ -121,7 +122,7 @@ def _is_implicit(name: str) -> bool:
 
 
 def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
-    """Return the usage for requests and limits, under the names in quotas."""
+    """Return the usage that requests and limits cause, under the names in quotas."""
     used = {"pods": "1"}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(HUGE_PAGES):
@@ -133,7 +134,7 @@ def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
 
 
 def _is_resized(fields: Fields) -> bool:
-    """Return whether allocated amounts may count besides requested ones; a new pod has none."""
+    """Return whether allocated amounts may count in addition to requested ones; a new pod has no allocated amounts."""
     return not (fields.get("status") or {}).keys() <= _NEW
 
 
@@ -149,13 +150,16 @@ def _asked(fields: Fields) -> dict[str, str]:
 
 @memoized(entries=1024, longest=2048)
 def _use_of(said: bytes) -> dict[str, str]:
-    """Return the usage of pods with these resource fields. Memoized, because pods of one template have equal fields."""
+    """Return the usage of pods with these resource fields.
+
+    Memoized, because pods of one template have equal fields.
+    """
     fields = _decode(said)
     return _compute(requests_of(fields), limits_of(fields))
 
 
 def is_over(fields: Fields, now: str) -> bool:
-    """Return whether a pod has finished, or still exists after its grace period, for example on a lost node."""
+    """Return whether a pod has terminated, or still exists after its grace period, for example on a lost node."""
     if (fields.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
         return True
     metadata = fields.get("metadata") or {}
@@ -174,7 +178,7 @@ def requests_of(fields: Fields) -> Amounts:
 
 
 def limits_of(fields: Fields) -> Amounts:
-    """Return the limits of a pod; the overhead is added to existing limits."""
+    """Return the limits of a pod; the overhead is added only to limits that exist."""
     spec = fields.get("spec") or {}
     limits = aggregate(_effective(fields, "limits"), "limits")
     limits |= _pod_level(fields, "limits")
@@ -183,7 +187,10 @@ def limits_of(fields: Fields) -> Amounts:
 
 
 def _pod_level(fields: Fields, field: str) -> dict[str, str]:
-    """Return the pod-level amounts; during a resize, the maximum of requested, allocated and actual amounts."""
+    """Return the pod-level amounts.
+
+    During a resize, they are the maximum of requested, allocated and actual amounts.
+    """
     asked = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
     if not any(is_pod_level(name) for name in asked):
         return {}
@@ -195,7 +202,7 @@ def _pod_level(fields: Fields, field: str) -> dict[str, str]:
 
 
 def _effective(fields: Fields, field: str) -> dict[str, Any]:
-    """Return the spec with the amounts that count for each container."""
+    """Return the spec with those amounts of each container that count."""
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     infeasible = _is_infeasible(status)
     found = {
@@ -239,7 +246,7 @@ def _ends(spec: Mapping[str, Any]) -> bool:
 
 
 def _looks_beyond(spec: Mapping[str, Any]) -> bool:
-    """Return whether a pod has affinity terms for pods of other namespaces."""
+    """Return whether a pod has affinity terms that select pods of other namespaces."""
     affinity = spec.get("affinity") or {}
     for each in (affinity.get("podAffinity") or {}, affinity.get("podAntiAffinity") or {}):
         terms = list(each.get("requiredDuringSchedulingIgnoredDuringExecution") or ())

@@ -1,4 +1,4 @@
-"""Sums and differences of amounts by resource name, as in ResourceQuotas.
+"""Adds and subtracts amounts by resource name, as ResourceQuotas contain them.
 
 Guarantees: results are formatted as in Kubernetes. A sum has the notation of its first amount that is not zero, and a
 negative difference becomes 0.
@@ -35,12 +35,12 @@ def _difference(one: str, other: str) -> str:
 
 
 def masked(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
-    """Return the amounts with one of these names."""
+    """Return those amounts whose resource has one of these names."""
     return {name: amount for name, amount in amounts.items() if name in names}
 
 
 def larger(some: Amounts, others: Amounts) -> dict[str, str]:
-    """Return the larger amount of each resource."""
+    """Return, for each resource, the larger of its two amounts."""
     most = dict(some)
     for name, amount in others.items():
         if name not in most or parse(amount) >= parse(most[name]):
@@ -54,5 +54,5 @@ def are_equal(some: Amounts, others: Amounts) -> bool:
 
 
 def printed(amounts: Amounts) -> str:
-    """Format amounts as in error messages: by name."""
+    """Format amounts as in error messages, sorted by name."""
     return ",".join(f"{name}={canonical(amounts[name])}" for name in sorted(amounts))

@@ -1,4 +1,4 @@
-"""Measures Services: their number, node ports, load balancers.
+"""Measures Services: their number, and the numbers of node ports and load balancers.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/services.go`.
 """
@@ -15,7 +15,7 @@ _NAMES = ("count/services", "services", "services.nodeports", "services.loadbala
 
 
 class ServiceEvaluator(Evaluator):
-    """Evaluates Services; changes of their type count."""
+    """Measures Services; a change of the type can change the usage."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
         """Return True for new and changed Services."""
@@ -26,7 +26,10 @@ class ServiceEvaluator(Evaluator):
         return [name for name in given if name in _NAMES]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return the usage of a Service; requested node ports count, because they may not be allocated yet."""
+        """Return the usage of a Service.
+
+        Requested node ports count, because they may not be allocated yet.
+        """
         spec = fields.get("spec") or {}
         ports, type_ = spec.get("ports") or (), spec.get("type")
         node_ports = 0

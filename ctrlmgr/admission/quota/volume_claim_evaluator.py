@@ -1,4 +1,4 @@
-"""Measures PersistentVolumeClaims: their number and storage, in total and by class.
+"""Measures PersistentVolumeClaims: their number and their storage, in total and for each class.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/persistent_volume_claims.go`.
 """
@@ -23,7 +23,7 @@ _OF_CLASS = ".storageclass.storage.k8s.io/"
 
 
 class ClaimEvaluator(Evaluator):
-    """Evaluates PersistentVolumeClaims, whose usage can grow."""
+    """Measures PersistentVolumeClaims, whose usage can grow."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
         """Return True for new and changed claims, and for status updates, which contain allocations."""
@@ -58,7 +58,7 @@ class ClaimEvaluator(Evaluator):
         return requirement.scope == "VolumeAttributesClass" and requirement.selects(attributes_classes(fields))
 
     def knows_scopes(self) -> bool:
-        """Return True: claims can be limited by scope."""
+        """Return True, because the configuration can limit claims by scope."""
         return True
 
 
@@ -91,7 +91,7 @@ def _allocated(fields: Fields) -> str | None:
 
 
 def _storage(fields: Fields) -> str | None:
-    """Return the requested storage, or the allocated one if it is larger, in whole bytes."""
+    """Return the requested storage in whole bytes, or the allocated storage if that is larger."""
     asked = (((fields.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
     allocated = _allocated(fields)
     if asked is not None and allocated is not None and parse(allocated) > parse(asked):

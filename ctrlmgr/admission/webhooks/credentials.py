@@ -1,8 +1,8 @@
-"""The server's credentials for webhooks: the users of a kubeconfig, each named after the hosts it is for.
+"""The server's credentials for webhooks: the users of a kubeconfig, whose names are host names.
 
 Guarantees: the most specific name wins: `name.namespace.svc:8443`, then `*.namespace.svc:8443`, `*.svc:8443` and so on.
-For port 443, the same names without the port match too. A host without a matching name gets no credentials. Token files
-are read for each call.
+For port 443, the names without the port match, too. If no name matches a host, requests to the host contain no
+credentials. Token files are read for each call.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/config` and `pkg/util/webhook/authentication.go`.
 """
@@ -28,10 +28,10 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HookCredentials:
-    """Credentials by host."""
+    """Credentials for webhooks, by host."""
 
     def __init__(self, users: Mapping[str, Mapping[str, Any]]) -> None:
-        """Use the users of a kubeconfig, by name; raises `SettingsError`."""
+        """Use the users of a kubeconfig, given by name; raises `SettingsError`."""
         self._users = {name: (dict(fields), certificate_of(dict(fields))) for name, fields in users.items()}
 
     def of(self, url: str) -> Credentials:
@@ -49,7 +49,7 @@ NO_CREDENTIALS: Final = HookCredentials({})
 
 
 def _names(url: str) -> Iterator[str]:
-    """Yield the names of users that match a URL's host, the most specific first."""
+    """Yield the user names that match a URL's host, the most specific name first."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 443
     for target in (f"{host}:{port}", host) if port == 443 else (f"{host}:{port}",):
@@ -59,7 +59,7 @@ def _names(url: str) -> Iterator[str]:
 
 
 def read_credentials(document: Document | None) -> HookCredentials:
-    """Return the credentials of a WebhookAdmissionConfiguration; raises `SettingsError`."""
+    """Return the credentials that a WebhookAdmissionConfiguration names; raises `SettingsError`."""
     if document is None:
         return NO_CREDENTIALS
     found = document.value.get("kind") if isinstance(document.value, dict) else None

@@ -1,7 +1,7 @@
 """Reads webhooks from their configurations.
 
-Guarantees: webhooks are in Kubernetes' calling order: by the name of their configuration, and in the order of its list.
-Each revision of a configuration is read once; without configurations nothing is read.
+Guarantees: webhooks are in Kubernetes' calling order: sorted by the name of their configuration, and within a
+configuration in the order of its list. Each revision of a configuration is decoded only once.
 
 Rules come from apiserver's `pkg/admission/configuration/*_webhook_manager.go` and `pkg/admission/plugin/webhook`.
 """
@@ -25,7 +25,7 @@ VALIDATING: Final = Resource("admissionregistration.k8s.io", "validatingwebhookc
 
 
 class Rule(NamedTuple):
-    """The writes that a webhook is called for (RuleWithOperations)."""
+    """The writes for which a webhook is called (RuleWithOperations)."""
 
     operations: frozenset[str]
     groups: frozenset[str]
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     """Pairs of resource and subresource."""
     scope: str
     names: frozenset[str] = frozenset()
-    """Names of objects; empty for all. Only policies use names."""
+    """Names of objects; empty for all objects. Only rules of policies use names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +44,48 @@ class Hook:
     configuration: str
     name: str
     index: int
-    """Its index in the configuration."""
+    """The index of the webhook in its configuration."""
     client: Mapping[str, Any]
-    """Its address (WebhookClientConfig)."""
+    """The address of the webhook (WebhookClientConfig)."""
     rules: tuple[Rule, ...]
     fails_open: bool
     """Whether a write continues if the webhook cannot be called."""
     matches_equivalent: bool
-    """Whether it is also called for other versions of the resources in its rules."""
+    """Whether the webhook is also called for other versions of the resources in its rules."""
     namespaces: LabelSelector | None
-    """None if the selector is invalid; then no write matches."""
+    """The namespace selector; None if the selector is invalid, in which case no write matches."""
     objects: LabelSelector | None
     has_side_effects: bool
-    """Whether it must not be called for dry runs."""
+    """Whether the webhook has side effects, so that it must not be called for dry runs."""
     timeout: int
-    """Timeout in seconds."""
+    """The timeout of a call, in seconds."""
     versions: tuple[str, ...]
-    """The versions of AdmissionReview that it accepts, in its order of preference."""
+    """The versions of AdmissionReview that the webhook accepts, in its order of preference."""
     reinvoked: bool
-    """Whether it is called again after a later webhook changed the object."""
+    """Whether the webhook is called again after a later webhook changed the object."""
     revision: int
-    """The revision of its configuration."""
+    """The revision of the webhook's configuration."""
     conditions: tuple[Condition, ...] = ()
-    """Its match conditions; empty for most webhooks."""
+    """The match conditions of the webhook; empty for most webhooks."""
     excluded: tuple[Rule, ...] = ()
-    """Excluded resources; only policies use them."""
+    """The rules of excluded resources, which only policies have."""
 
     @property
     def uid(self) -> str:
-        """A unique identifier, also for webhooks of the same name."""
+        """An identifier that is unique even among webhooks of the same name."""
         return f"{self.configuration}/{self.name}/{self.index}"
 
 
 class Hooks:
-    """The hooks of one kind of configuration."""
+    """The webhooks of one kind of configuration."""
 
     def __init__(self, configurations: Resource) -> None:
-        """Read the objects of `configurations`."""
+        """Read the webhooks from objects of the resource `configurations`."""
         self._configurations = configurations
         self._read: dict[str, tuple[Object, tuple[Hook, ...]]] = {}
 
     def found(self, view: View) -> Sequence[Hook]:
-        """Return all current webhooks, in calling order."""
+        """Return all webhooks that exist now, in calling order."""
         configurations = view.list(self._configurations)
         if not configurations:
             return ()
@@ -122,7 +122,7 @@ def _hook(configuration: Object, index: int, fields: Mapping[str, Any]) -> Hook:
 
 
 def rule_of(fields: Mapping[str, Any]) -> Rule:
-    """Parse a rule of operations and resources."""
+    """Parse a rule for operations and resources."""
     resources = [each.partition("/") for each in fields.get("resources") or ()]
     return Rule(
         frozenset(fields.get("operations") or ()),

@@ -1,7 +1,8 @@
-"""AdmissionReview: encodes the request to a webhook, and decodes its answer.
+"""AdmissionReview: encodes the request to a webhook, and decodes the webhook's response.
 
-Guarantees: a webhook sees the object as Kubernetes encodes it, in the version that its rules name. An answer to another
-request, or with content that this type of webhook may not return, is a failure and not a decision.
+Guarantees: a webhook sees the object as Kubernetes encodes it, in the version that its rules name. A response to
+another request, or with content that this type of webhook may not return, is treated as a failure and not as a
+decision.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/request/admissionreview.go`.
 """
@@ -31,7 +32,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Question(NamedTuple):
-    """An AdmissionReview to send."""
+    """An AdmissionReview that is ready to be sent."""
 
     uid: str
     version: str
@@ -39,23 +40,23 @@ class Question(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The decision of a webhook."""
+    """The decision of a webhook about a write."""
 
     allowed: bool
     patch: bytes = b""
     patch_type: str = ""
     result: Mapping[str, Any] | None = None
-    """A Status with details."""
+    """The Status in the webhook's response, which has details about a refusal."""
     warnings: Sequence[str] = ()
     annotations: Mapping[str, str] = {}
 
 
 class UnusableAnswer(Exception):
-    """The webhook's answer is invalid; the text says why."""
+    """Raised if a webhook's response is invalid; the text says why."""
 
 
 def version_for(invocation: Invocation) -> str | None:
-    """Return the first version of AdmissionReview that both sides support, None if there is none."""
+    """Return the first version of AdmissionReview that both sides support; None if there is none."""
     return next((each for each in invocation.hook.versions if each in _VERSIONS), None)
 
 
@@ -71,7 +72,7 @@ def question(attributes: Attributes, invocation: Invocation, kinds: Kinds, uid: 
 
 
 def request_of(attributes: Attributes, kind: Kind) -> dict[str, Any]:
-    """Return the attributes of a write without the objects, for an object that is shown as `kind`."""
+    """Return the attributes of a write without its objects, as a webhook for `kind` sees them."""
     return {**_what(attributes, kind), "dryRun": attributes.dry_run, "options": _options(attributes)}
 
 
@@ -96,11 +97,11 @@ def _what(attributes: Attributes, other: Kind) -> dict[str, Any]:
 
 
 def shown(attributes: Attributes, fields: Unstructured | None, kind: Kind, kinds: Kinds) -> Unstructured | None:
-    """Return an object in the version of `kind`, as webhooks see it."""
+    """Return an object in the version of the given kind, as webhooks see it."""
     if fields is None:
         return None
     if attributes.operation is Verb.CONNECT:
-        return dict(fields)  # connect options are created here, not decoded
+        return dict(fields)  # options of a connect request were created here, not decoded
     if attributes.body_kind is not None:
         data = kinds.codec_for(attributes.body_kind).encode(fields)
     else:
@@ -109,7 +110,7 @@ def shown(attributes: Attributes, fields: Unstructured | None, kind: Kind, kinds
             data = kind.from_storage(Object(kind.storage, data)).body
     seen: Unstructured = _decode(data)
     if version := (fields.get("metadata") or {}).get("resourceVersion"):
-        seen["metadata"]["resourceVersion"] = version  # the stored object does not contain it
+        seen["metadata"]["resourceVersion"] = version  # the stored object does not contain this field
     return seen
 
 
@@ -156,7 +157,7 @@ def _options(attributes: Attributes) -> dict[str, Any] | None:
 
 
 def read_verdict(asked: Question, body: bytes, *, mutates: bool) -> Verdict:
-    """Return the verdict in a webhook's answer; raises `UnusableAnswer`."""
+    """Return the decision in a webhook's response; raises `UnusableAnswer`."""
     review = _decoded(body)
     name = f"{_GROUP}/{asked.version}, Kind=AdmissionReview"
     response = review.get("response")
@@ -215,7 +216,7 @@ def _check_patch(patch: bytes, patch_type: Any) -> None:
 
 
 def _old_verdict(response: Mapping[str, Any], *, mutates: bool) -> Verdict:
-    """Decode an answer of v1beta1, which has fewer requirements."""
+    """Decode a response of v1beta1, which has fewer requirements than v1."""
     patch = _patch(response) if mutates else b""
     return _verdict(response, patch, "JSONPatch" if patch else "")
 

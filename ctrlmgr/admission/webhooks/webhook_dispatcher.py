@@ -1,6 +1,6 @@
-"""Calls a webhook: builds the call from an invocation, and turns the reply into a verdict, a refusal or a failure.
+"""Calls a webhook: builds the call from an invocation, and turns the response into a verdict, a refusal or a failure.
 
-Guarantees: a denial has the webhook's own message. If a webhook cannot be called or its answer is invalid, the write
+Guarantees: a denial has the webhook's own message. If a webhook cannot be called or its response is invalid, the write
 fails with a 500 that says why, unless the failure policy is Ignore. Every call is counted under kube-apiserver's metric
 names. A webhook whose Service has ready endpoints only on simulated nodes is not called: the write continues unchanged,
 and an audit annotation says so.
@@ -45,19 +45,19 @@ from ctrlmgr.metrics import WEBHOOK_FAIL_OPEN, WEBHOOK_REJECTIONS, WEBHOOK_REQUE
 
 _HIGHEST_CODE: Final = 600
 NOT_CALLED: Final = "not-called.webhook.simulate.ctrlmgr.io"
-"""The prefix of audit annotations about webhooks on simulated nodes."""
+"""The prefix of audit annotations about webhooks that run only on simulated nodes."""
 
 
 class CallFailed(Exception):
-    """A webhook could not be called, or its answer was invalid; `code` is the status code for metrics."""
+    """Raised if a webhook cannot be called, or its response is invalid; `code` is the status code for metrics."""
 
     def __init__(self, hook: Hook, reason: str, code: int = 503) -> None:
-        """Describe the failure."""
+        """Create the error with a description of the failure."""
         super().__init__(f'failed calling webhook "{hook.name}": {reason}')
         self.code = code
 
     def error(self) -> InternalError:
-        """Return the 500 with which the write fails."""
+        """Return the 500 error with which the write fails."""
         error = InternalError(
             f"Internal error occurred: {self}", details=StatusDetails(causes=(StatusCause(message=str(self)),))
         )
@@ -66,7 +66,7 @@ class CallFailed(Exception):
 
 
 class Asking(NamedTuple):
-    """A prepared call of a webhook."""
+    """A call of a webhook that is ready to be sent."""
 
     invocation: Invocation
     question: Question
@@ -75,16 +75,17 @@ class Asking(NamedTuple):
 
     @property
     def hook(self) -> Hook:
-        """The called webhook."""
+        """The webhook that is called."""
         return self.invocation.hook
 
 
 def ask(
     attributes: Attributes, invocation: Invocation, kinds: Kinds, credentials: HookCredentials = NO_CREDENTIALS
 ) -> Asking:
-    """Return the call of a webhook.
+    """Return the call of a webhook for an invocation.
 
-    Raises `BadRequest` for a dry run if the webhook has side effects. Raises `CallFailed` if it cannot be called.
+    Raises `BadRequest` for a dry run if the webhook has side effects. Raises `CallFailed` if the webhook cannot be
+    called.
     """
     hook = invocation.hook
     if attributes.dry_run and hook.has_side_effects:
@@ -98,7 +99,7 @@ def ask(
     url = f"{endpoint.url}?timeout={hook.timeout}s"
     try:
         shown = credentials.of(endpoint.url)
-    except SettingsError as problem:  # a token file no longer exists
+    except SettingsError as problem:  # for example, a token file no longer exists
         raise CallFailed(hook, f"could not get REST client: {problem}", 500) from problem
     return Asking(
         invocation,
@@ -109,7 +110,10 @@ def ask(
 
 
 def answer(asking: Asking, reply: Reply, attributes: Attributes, *, mutates: bool) -> Verdict:
-    """Return a webhook's verdict, and add its warnings and annotations; raises `CallFailed` or `DeniedByWebhook`."""
+    """Return a webhook's verdict, and add its warnings and annotations to the write.
+
+    Raises `CallFailed` or `DeniedByWebhook`.
+    """
     verdict = _verdict(asking, reply, mutates=mutates)
     hook = asking.hook
     for key, value in verdict.annotations.items():
@@ -161,7 +165,7 @@ def _details(fields: Mapping[str, Any]) -> StatusDetails:
 
 
 def count(hook: Hook, type_: str, attributes: Attributes, seconds: float, error: Exception | None) -> None:
-    """Count one call and its outcome; the type is `admit` or `validating`."""
+    """Count one call of a webhook and its outcome; the type is `admit` or `validating`."""
     operation = str(attributes.operation)
     kind, code = _ending(error)
     rejected = error is not None and not (isinstance(error, CallFailed) and hook.fails_open)
@@ -175,7 +179,10 @@ def count(hook: Hook, type_: str, attributes: Attributes, seconds: float, error:
 
 
 def _ending(error: Exception | None) -> tuple[str, int]:
-    """Return the metrics' name and status code for an error; codes are capped to limit the number of series."""
+    """Return the name and the status code that metrics use for an error.
+
+    Codes are capped to limit the number of series.
+    """
     match error:
         case None:
             return "", 200
@@ -187,5 +194,5 @@ def _ending(error: Exception | None) -> tuple[str, int]:
 
 
 def compact(value: Any) -> str:
-    """Encode an audit annotation's value as JSON."""
+    """Encode the value of an audit annotation as JSON."""
     return json.dumps(value, separators=(",", ":"))

@@ -19,9 +19,9 @@ from ctrlmgr.expressions.library.authorizing import Ask
 
 
 def is_asked(invocation: Invocation, attributes: Attributes, kinds: Kinds, authorizer: Authorizer) -> Operation[bool]:
-    """Return whether a write meets a webhook's conditions.
+    """Return whether a write meets the match conditions of a webhook.
 
-    Raises `Forbidden` if they fail and the failure policy is Fail.
+    Raises `Forbidden` if a condition raises an error and the failure policy is Fail.
     """
     hook = invocation.hook
     if not hook.conditions:

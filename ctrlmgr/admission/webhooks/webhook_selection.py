@@ -1,7 +1,7 @@
 """Selects the webhooks and policies for a write, and the version of the object that they see.
 
-Guarantees: a webhook that matches an equivalent version gets the object converted to that version. Webhooks are never
-called for the objects that configure admission.
+Guarantees: if the rules of a webhook name another version of the resource, the webhook gets the object converted to
+that version. Webhooks are never called for the objects that configure admission.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/{generic,predicates}` and
 `pkg/admission/plugin/policy/matching/matching.go`.
@@ -38,46 +38,52 @@ class Selection(Protocol):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules of matching resources."""
+        """The rules for the resources that match."""
 
     @property
     def excluded(self) -> tuple[Rule, ...]:
-        """The rules of excluded resources, which take precedence."""
+        """The rules for excluded resources, which take precedence."""
 
     @property
     def matches_equivalent(self) -> bool:
-        """Return whether other versions of the resources in the rules match too."""
+        """Return whether other versions of the resources in the rules match, too."""
 
     @property
     def namespaces(self) -> LabelSelector | None:
-        """The namespace selector; None if it is invalid, then no write matches."""
+        """The namespace selector; None if it is invalid, in which case no write matches."""
 
     @property
     def objects(self) -> LabelSelector | None:
-        """The object selector; None if it is invalid."""
+        """The object selector; None if it is invalid, in which case no write matches."""
 
 
 class Invocation(NamedTuple):
-    """One webhook, and the kind as which it sees the object."""
+    """One webhook to call, and the kind as which the webhook sees the object."""
 
     hook: Hook
     kind: Kind
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Return whether no webhook is called, so that a broken webhook configuration can always be repaired."""
+    """Return whether no webhook is called for this write.
+
+    This is the case for webhook configurations, so that a broken one can always be repaired.
+    """
     gvk = attributes.kind.gvk
     return gvk.group == "admissionregistration.k8s.io" and gvk.kind in _EXEMPT
 
 
 def invocation_of(hook: Hook, attributes: Attributes, kinds: Kinds) -> Invocation | None:
-    """Return the invocation of a webhook for a write, None if it does not match; raises as `selected_kind` does."""
+    """Return the invocation of a webhook for a write, None if the webhook does not match.
+
+    Raises the errors of `selected_kind`.
+    """
     kind = selected_kind(hook, attributes, kinds)
     return Invocation(hook, kind) if kind is not None else None
 
 
 def selected_kind(what: Selection, attributes: Attributes, kinds: Kinds) -> Kind | None:
-    """Return the kind as which a webhook or policy sees the object, None if it does not match.
+    """Return the kind as which a webhook or policy sees the object; None if the write does not match.
 
     Raises `NotFound` or `InternalError` if everything else matches, but the namespace selector cannot be evaluated.
     """
@@ -98,10 +104,10 @@ def selected_kind(what: Selection, attributes: Attributes, kinds: Kinds) -> Kind
 
 
 class NamespaceProblem(Exception):
-    """A namespace selector cannot be evaluated."""
+    """Raised if a namespace selector cannot be evaluated."""
 
     def __init__(self, error: InternalError | Exception) -> None:
-        """Store the error for the client."""
+        """Create the error; `error` is the error for the client."""
         super().__init__()
         self.error = error
 
@@ -115,7 +121,7 @@ def _selects_namespace(hook: Selection, attributes: Attributes) -> bool:
 
 
 def _namespace_labels(attributes: Attributes) -> Mapping[str, str]:
-    """Return the labels of the object's namespace; for a written Namespace, its own labels."""
+    """Return the labels of the object's namespace; if the object is a Namespace, its own labels."""
     if (
         attributes.resource == NAMESPACES
         and not attributes.subresource

@@ -18,7 +18,7 @@ class AlwaysAdmit(Plugin):
     name: ClassVar[str] = "AlwaysAdmit"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return False: it checks no writes."""
+        """Return False, because the plugin checks no writes."""
         return False
 
 
@@ -32,7 +32,7 @@ class AlwaysDeny(Plugin):
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return False: it needs no object."""
+        """Return False, because the plugin needs no object."""
         return False
 
     def admit(self, attributes: Attributes) -> None:

@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import PODS, Resource
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 GROUPS: Final = ("initContainers", "containers", "ephemeralContainers")
-"""The fields of a pod's spec that contain containers, in the order of checking."""
+"""The fields of a pod's spec that contain containers, in the order in which they are checked."""
 
 
 class AlwaysPullImages(Plugin):
@@ -26,7 +26,7 @@ class AlwaysPullImages(Plugin):
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the pull policies."""
+        """Set the pull policies to Always."""
         spec = attributes.fields.get("spec") or {}
         if _has_no_new_image(attributes):
             return
@@ -41,7 +41,10 @@ class AlwaysPullImages(Plugin):
                 attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` for another policy; only another plugin or a webhook can have set it after `admit`."""
+        """Raise `Forbidden` for another pull policy.
+
+        Only another plugin or a webhook can have set it after `admit`.
+        """
         if _has_no_new_image(attributes):
             return
         for path, container in _containers(attributes.fields.get("spec") or {}):
@@ -58,7 +61,7 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def _has_no_new_image(attributes: Attributes) -> bool:
-    """Return whether an updated pod has no new images."""
+    """Return whether the updated pod has only images that the old pod had."""
     if attributes.old is None:
         return False
     before, after = (

@@ -1,7 +1,8 @@
 """EventRateLimit: limits the rate of Events.
 
 Guarantees: each limit has token buckets that fill at a constant rate. An Event takes one token of each limit that
-applies, even if another limit refuses it. At most `cacheSize` buckets are kept; the least recently used are evicted.
+applies, even if another limit refuses the Event. At most `cacheSize` buckets are kept; the least recently used buckets
+are evicted.
 
 Rules come from Kubernetes' `plugin/pkg/admission/eventratelimit`.
 """
@@ -47,7 +48,7 @@ _KEYS: Final[Mapping[str, Callable[[Attributes], str]]] = {
     "User": lambda attributes: attributes.requester.user,
     "SourceAndObject": _source_and_object,
 }
-"""Returns the key of an Event's bucket, by type of limit."""
+"""Functions that return the key of an Event's bucket, by type of limit."""
 
 
 class _Limit(msgspec.Struct, forbid_unknown_fields=True):
@@ -68,7 +69,7 @@ class _Bucket:
         self._filled_at = now
 
     def take(self, now: float) -> bool:
-        """Take a token; returns whether there was one."""
+        """Take a token from the bucket; return whether the bucket had one."""
         self._tokens = min(self._limit.burst, self._tokens + (now - self._filled_at) * self._limit.qps)
         self._filled_at = now
         if self._tokens < 1:
@@ -78,7 +79,7 @@ class _Bucket:
 
 
 class _Enforcer:
-    """One limit and its buckets."""
+    """One limit and its token buckets."""
 
     def __init__(self, limit: _Limit, clock: Clock) -> None:
         self._limit = limit
@@ -89,7 +90,7 @@ class _Enforcer:
         )
 
     def problem(self, attributes: Attributes) -> str:
-        """Take a token; returns an error message if there is none, otherwise an empty text."""
+        """Take a token for an Event; return an error message if its bucket has none, otherwise an empty text."""
         key, now = self._key(attributes), self._clock.monotonic()
         short = key if len(key) <= _LONGEST else sha256(key.encode("utf-8", "surrogatepass")).digest()
         bucket = self._buckets.get(short)
@@ -100,12 +101,12 @@ class _Enforcer:
 
 
 class EventRateLimit(Plugin):
-    """Refuses Events that exceed their limits."""
+    """Refuses Events that exceed one of the limits."""
 
     name: ClassVar[str] = "EventRateLimit"
 
     def __init__(self, document: Document | None, clock: Clock) -> None:
-        """Read the limits from `document`; raises `SettingsError`, also if it is None."""
+        """Read the limits from `document`; raises `SettingsError` if they are invalid or if `document` is None."""
         if document is None:
             raise SettingsError("EventRateLimit has no limits: --admission-control-config-file must configure it")
         limits = document.read("Configuration", _VERSIONS, _Configuration).limits
@@ -128,7 +129,7 @@ class EventRateLimit(Plugin):
         return resource in EVENTS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `TooManyRequests` if a limit is exceeded."""
+        """Raise `TooManyRequests` if an Event exceeds a limit."""
         if attributes.dry_run:
             return
         problems = [each for each in (enforcer.problem(attributes) for enforcer in self._enforcers) if each]

@@ -1,8 +1,9 @@
-"""ImagePolicyWebhook: asks another server which images pods may run.
+"""ImagePolicyWebhook: queries another server which images pods may run.
 
-Guarantees: each created or changed pod is sent with all its images and its annotations of `*.image-policy.k8s.io/*`. An
-answer is cached, with different TTLs for yes and no. If the server does not answer, pods are refused, unless the
-configuration allows them. Then the pod and the audit event are annotated accordingly.
+Guarantees: each created or changed pod is sent with all its images and its annotations of `*.image-policy.k8s.io/*`. A
+response is cached, with different TTLs for approvals and refusals. If the server does not respond, pods are refused,
+unless the configuration allows them. In the latter case, an annotation of the pod and one of the audit event record
+this.
 
 Rules come from Kubernetes' `plugin/pkg/admission/imagepolicy` and apiserver's `pkg/util/webhook`.
 """
@@ -29,7 +30,7 @@ from ctrlmgr.settings.configuration_files import Document
 from ctrlmgr.settings.kubeconfig import Access, load
 
 FAILED_OPEN: Final = "alpha.image-policy.k8s.io/failed-open"
-"""The annotation of a pod that was admitted without an answer from the server."""
+"""The annotation of a pod that was admitted without a response from the server."""
 
 _PREFIX = "imagepolicywebhook.image-policy.k8s.io/"
 _ASKED = ".image-policy.k8s.io/"
@@ -39,7 +40,7 @@ _PATIENCE = 30
 _TRIES, _FACTOR = 5, 1.5
 _ENTRIES: Final = 1024
 _SIZE: Final = 8 * 1024 * 1024
-"""The maximum size of the cached answers and their questions, in bytes."""
+"""The maximum total size of cached responses and their requests, in bytes."""
 _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("containers", "initContainers"),
     "ephemeralcontainers": ("ephemeralContainers",),
@@ -62,10 +63,10 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Bounds(NamedTuple):
-    """The bounds of a duration setting: -1 disables it, 0 means the default."""
+    """The limits of a duration setting; -1 disables the feature, and 0 means the default."""
 
     unit: float
-    """The unit of the setting, in seconds."""
+    """The unit of the duration setting, in seconds."""
     most: int
     usual: int
 
@@ -91,12 +92,12 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 class ImagePolicyWebhook(Plugin):
-    """Refuses pods whose images the server does not allow."""
+    """Refuses pods with images that the server does not allow."""
 
     name: ClassVar[str] = "ImagePolicyWebhook"
 
     def __init__(self, document: Document | None, clock: Clock) -> None:
-        """Ask the server that `document` names; raises `SettingsError`, also if it is None."""
+        """Query the server that `document` names; raises `SettingsError` if it is invalid or None."""
         if document is None:
             raise SettingsError("ImagePolicyWebhook has no server: --admission-control-config-file must configure it")
         policy = document.converted(document.value, _Configuration).policy
@@ -140,10 +141,10 @@ class ImagePolicyWebhook(Plugin):
         return f"{self._access.server}?timeout={_PATIENCE}s"
 
     def _asked(self, spec: Mapping[str, Any]) -> Operation[Reply]:
-        """Return the server's reply about a pod's images."""
+        """Return the server's response about a pod's images."""
         review = {"kind": _KIND, "apiVersion": _API_VERSION, "metadata": {}, "spec": spec, "status": {"allowed": False}}
         access = self._access
-        headers = yield Compute(access.headers)  # this may run a program or read a file
+        headers = yield Compute(access.headers)  # reading credentials may run a program or read a file
         call = Call(
             self._url,
             _encode(review),
@@ -158,7 +159,7 @@ class ImagePolicyWebhook(Plugin):
         return replies[0]
 
     def _fail(self, attributes: Attributes, problem: str) -> None:
-        """Admit the write with annotations, or raise `Forbidden`, after the call has failed."""
+        """After a failed call, admit the write with annotations, or raise `Forbidden`."""
         if not self._fails_open:
             raise attributes.forbidden(problem)
         attributes.annotations[f"{_PREFIX}failed-open"] = "true"
@@ -168,7 +169,7 @@ class ImagePolicyWebhook(Plugin):
 
 
 def _spec(attributes: Attributes) -> dict[str, Any]:
-    """Return the spec of the ImageReview to send."""
+    """Return the spec of the ImageReview that is sent to the server."""
     pod = attributes.fields
     spec = pod.get("spec") or {}
     containers = [each for field in _LISTS[attributes.subresource] for each in spec.get(field) or ()]
@@ -186,7 +187,7 @@ class _NoAnswer(Exception):
 
 
 def _read(reply: Reply) -> _Status:
-    """Return the server's answer; raises `_NoAnswer` with client-go's error message if the call failed."""
+    """Return the server's response; raises `_NoAnswer` with client-go's error message if the call failed."""
     if reply.problem:
         raise _NoAnswer(reply.problem)
     if not is_success(reply):
@@ -201,7 +202,7 @@ def _read(reply: Reply) -> _Status:
 
 
 def _duration(document: Document, field: str, value: int) -> float:
-    """Return a duration in seconds; raises `SettingsError` if it is out of bounds."""
+    """Return a duration in seconds; raises `SettingsError` if it is outside its limits."""
     bounds = _BOUNDS[field]
     if value == -1:
         return 0.0
@@ -213,7 +214,7 @@ def _duration(document: Document, field: str, value: int) -> float:
 
 
 def _access(document: Document, kubeconfig: str) -> Access:
-    """Return the access to the server; raises `SettingsError`."""
+    """Return the access to the server that the configuration names; raises `SettingsError`."""
     file = document.file.parent / Path(kubeconfig).expanduser()
     if not kubeconfig or not file.is_file():
         raise document.refuse(f"kubeConfigFile must name a file, not {kubeconfig!r}", "imagePolicy", "kubeConfigFile")

@@ -37,11 +37,11 @@ class NamespaceAutoProvision(Plugin):
         return operation is Verb.CREATE and resource != NAMESPACES
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return False: only the namespace is needed."""
+        """Return False, because the plugin needs only the namespace."""
         return False
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Create the namespace, except in a dry run."""
+        """Create the missing namespace, except in a dry run."""
         if not attributes.namespace or attributes.dry_run:
             return None
         if attributes.home is not None:
@@ -50,7 +50,7 @@ class NamespaceAutoProvision(Plugin):
 
     def _make(self, attributes: Attributes) -> Operation[None]:
         kind = self._kinds.stored(NAMESPACES)
-        assert kind is not None  # this kind is built in
+        assert kind is not None  # Namespace is a built-in kind, so it is found
         name = attributes.namespace
         fields: Unstructured = {
             "kind": "Namespace",
@@ -65,7 +65,7 @@ class NamespaceAutoProvision(Plugin):
             "status": {"phase": "Active"},
         }
         made = Plan(kind, self._kinds).encode(fields)
-        with suppress(AlreadyExists):  # another write has just created it
+        with suppress(AlreadyExists):  # another write has just created the namespace
             yield Append((Proposal(EventType.ADDED, made, 0),), attributes.requester.author)
         yield REFRESH
 
@@ -80,7 +80,7 @@ class NamespaceExists(Plugin):
         return operation is not Verb.CONNECT and resource != NAMESPACES
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return False: only the namespace is needed."""
+        """Return False, because the plugin needs only the namespace."""
         return False
 
     def validate(self, attributes: Attributes) -> None:

@@ -1,4 +1,4 @@
-"""OwnerReferencesPermissionEnforcement: setting owners requires the rights to delete the object and block owners.
+"""OwnerReferencesPermissionEnforcement: setting owners requires the rights to delete the object and to block owners.
 
 Rules come from Kubernetes' `plugin/pkg/admission/gc/gc_admission.go`.
 """
@@ -22,24 +22,27 @@ Reference = Mapping[str, Any]
 
 
 class OwnerReferencesPermissionEnforcement(Plugin):
-    """Checks the rights to delete the object, and to set finalizers of owners whose deletion it blocks."""
+    """Checks the right to delete the object.
+
+    If the object blocks the deletion of an owner, also checks the right to set finalizers of the owner.
+    """
 
     name: ClassVar[str] = "OwnerReferencesPermissionEnforcement"
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Find the owners' kinds in `kinds`, and check rights with `authorizer`."""
+        """Find the kinds of owners in `kinds`, and check rights with `authorizer`."""
         self._kinds = kinds
         self._authorizer = authorizer
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all creations and updates except of pods' status, which kubelets write.
+        """Return True for all creations and updates, except updates of pods' status.
 
-        Kubelets may not delete pods.
+        Kubelets write this status, and they may not delete pods.
         """
         return operation in (Verb.CREATE, Verb.UPDATE) and (resource, subresource) != (PODS, "status")
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Raise `Forbidden` if the user lacks a right."""
+        """Raise `Forbidden` if the user lacks one of the rights."""
         new, old = _references(attributes.object), _references(attributes.old)
         if new == old:
             return
@@ -67,7 +70,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     def _refusal(
         self, attributes: Attributes, verb: str, kind: Kind, subresource: str, name: str
     ) -> Operation[str | None]:
-        """Return why the user may not do this, None if it is allowed."""
+        """Return the reason why the user may not do this; None if the user may."""
         question = Question(
             verb,
             "",
@@ -87,7 +90,7 @@ def _references(fields: Mapping[str, Any] | None) -> Sequence[Reference]:
 
 
 def _newly_blocking(new: Sequence[Reference], old: Sequence[Reference]) -> Iterator[Reference]:
-    """Yield the references that block their owner's deletion and did not before."""
+    """Yield those references that block the deletion of their owner, and did not block it before."""
     blocked = {each.get("uid") for each in old if each.get("blockOwnerDeletion")}
     for each in new:
         if each.get("blockOwnerDeletion") and each.get("uid") not in blocked:

@@ -1,7 +1,7 @@
 """PodNodeSelector: restricts the pods of a namespace to the nodes that the namespace selects.
 
-Guarantees: a pod keeps its own node selector. It must not contradict that of its namespace, and must be within the
-selector that the configuration allows for the namespace.
+Guarantees: a pod keeps its own node selector. This selector must not contradict the node selector of the namespace, and
+must agree with the selector that the configuration allows for the namespace.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podnodeselector/admission.go`.
 """
@@ -29,19 +29,22 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PodNodeSelector(Plugin):
-    """Adds the node selector of a namespace to its pods."""
+    """Adds the node selector of a namespace to the namespace's pods."""
 
     name: ClassVar[str] = "PodNodeSelector"
 
     def __init__(self, document: Document | None = None) -> None:
-        """Read the selectors of all namespaces and of single ones from `document`; raises `SettingsError`."""
+        """Read the selectors from `document`: the one of all namespaces and those of single ones.
+
+        Raises `SettingsError`.
+        """
         read = document.converted(document.value, _Configuration).selectors if document is not None else {}
         self._selectors: dict[str, Mapping[str, str]] = {}
         for namespace, text in read.items():
             try:
                 self._selectors[namespace] = _parse(text)
             except ValueError as problem:
-                assert document is not None  # without a document there are no selectors
+                assert document is not None  # without a document, the plugin has no selectors
                 raise document.refuse(str(problem), "podNodeSelectorPluginConfig", namespace) from problem
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
@@ -49,7 +52,7 @@ class PodNodeSelector(Plugin):
         return resource == PODS and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the namespace's selector."""
+        """Add the node selector of the namespace to the pod."""
         selector = self._agreeing(attributes)
         if selector:
             spec = attributes.fields["spec"]
@@ -59,7 +62,7 @@ class PodNodeSelector(Plugin):
                 attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` if the pod's selector is not allowed in the namespace."""
+        """Raise `Forbidden` if the pod's node selector is not allowed in the namespace."""
         self._agreeing(attributes)
         allowed = self._selectors.get(attributes.namespace)
         given = (attributes.fields.get("spec") or {}).get("nodeSelector") or {}
@@ -67,7 +70,7 @@ class PodNodeSelector(Plugin):
             raise attributes.forbidden("pod node label selector labels conflict with its namespace whitelist")
 
     def _agreeing(self, attributes: Attributes) -> Mapping[str, str]:
-        """Return the namespace's selector; raises `Forbidden` if the pod's selector contradicts it."""
+        """Return the node selector of the namespace; raises `Forbidden` if the pod's selector contradicts it."""
         selector = self._of_namespace(attributes)
         given = (attributes.fields.get("spec") or {}).get("nodeSelector") or {}
         if any(given.get(key, value) != value for key, value in selector.items()):
@@ -88,7 +91,7 @@ class PodNodeSelector(Plugin):
 
 
 def _parse(text: str) -> dict[str, str]:
-    """Parse `a=b,c=d` (apimachinery `ConvertSelectorToLabelsMap`)."""
+    """Parse `a=b,c=d` into a dict (apimachinery `ConvertSelectorToLabelsMap`)."""
     found: dict[str, str] = {}
     for part in text.split(",") if text else ():
         key, equals, value = part.partition("=")

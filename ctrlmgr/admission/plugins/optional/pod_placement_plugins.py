@@ -1,4 +1,4 @@
-"""Small plugins for pods: LimitPodHardAntiAffinityTopology and ExtendedResourceToleration.
+"""Two small plugins for pods: LimitPodHardAntiAffinityTopology and ExtendedResourceToleration.
 
 Rules come from Kubernetes' `plugin/pkg/admission/{antiaffinity,extendedresourcetoleration}/admission.go`.
 """
@@ -17,7 +17,7 @@ _HOST = "kubernetes.io/hostname"
 
 
 class LimitPodHardAntiAffinityTopology(Plugin):
-    """Allows required pod anti-affinity only with the topology of a single node, not of a zone."""
+    """Allows required pod anti-affinity only if its topology is a single node, not a zone."""
 
     name: ClassVar[str] = "LimitPodHardAntiAffinityTopology"
 
@@ -26,7 +26,7 @@ class LimitPodHardAntiAffinityTopology(Plugin):
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` for another topology key."""
+        """Raise `Forbidden` for another topology key than the one of nodes."""
         affinity = (attributes.fields.get("spec") or {}).get("affinity") or {}
         terms = (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         for term in terms:
@@ -36,7 +36,7 @@ class LimitPodHardAntiAffinityTopology(Plugin):
 
 
 class ExtendedResourceToleration(Plugin):
-    """Adds tolerations for the taints of extended resources, such as devices, that a pod requests."""
+    """Adds tolerations for the taints of extended resources that a pod requests, such as devices."""
 
     name: ClassVar[str] = "ExtendedResourceToleration"
 
@@ -45,7 +45,7 @@ class ExtendedResourceToleration(Plugin):
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the missing tolerations."""
+        """Add the tolerations that the pod does not have."""
         spec = attributes.fields.get("spec") or {}
         tolerations = list(spec.get("tolerations") or ())
         for name in sorted(set(_devices(spec))):

@@ -1,4 +1,4 @@
-"""PodTolerationRestriction: sets default tolerations for the pods of a namespace, and restricts the allowed ones.
+"""PodTolerationRestriction: adds default tolerations to a namespace's pods, and restricts the allowed tolerations.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podtolerationrestriction/admission.go`.
 """
@@ -27,7 +27,7 @@ _MEMORY_PRESSURE: Final = {
     "operator": "Exists",
     "effect": "NoSchedule",
 }
-"""The toleration that all pods except best-effort ones get."""
+"""The toleration that all pods get, except those of quality of service class BestEffort."""
 
 
 class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
@@ -36,7 +36,7 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class PodTolerationRestriction(Plugin):
-    """Adds a namespace's tolerations to its pods, and refuses tolerations that it does not allow."""
+    """Adds a namespace's tolerations to its pods, and refuses tolerations that the namespace does not allow."""
 
     name: ClassVar[str] = "PodTolerationRestriction"
 
@@ -51,7 +51,7 @@ class PodTolerationRestriction(Plugin):
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the namespace's tolerations to a new pod; then validate it."""
+        """Add the namespace's tolerations to a new pod; then check the pod's tolerations."""
         spec = attributes.fields["spec"]
         more: list[Mapping[str, Any]] = []
         if attributes.operation is Verb.CREATE:
@@ -78,7 +78,7 @@ class PodTolerationRestriction(Plugin):
 
 
 def _of_namespace(attributes: Attributes, annotation: str) -> Sequence[Mapping[str, Any]] | None:
-    """Return the tolerations in an annotation of the namespace, None without one."""
+    """Return the tolerations in an annotation of the namespace; None without the annotation."""
     namespace = attributes.home
     if namespace is None:
         raise not_found(NAMESPACES, attributes.namespace)
