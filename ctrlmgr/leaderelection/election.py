@@ -1,11 +1,11 @@
 """The election as a Runnable: this process is a candidate, and runs the leader's runnables while it leads.
 
 Guarantees:
-- The leader's runnables start after the caches have reached the revision of the takeover. So they see everything that
-  earlier leaders have written, and act on nothing older.
+- The leader's runnables start after the caches have reached the revision of the takeover. So the runnables see all
+  writes of earlier leaders, and never act on an older state.
 - When the term ends for any reason, all runnables are stopped at once. After all controllers have finished, the process
-  is a candidate again. All its other work continues.
-- Stopping lets all controllers finish first, while the lease is still renewed. The lease is released last.
+  is a candidate again. Runnables that do not depend on leadership continue.
+- When the process stops, all controllers finish first, while the lease is still renewed. The lease is released last.
 - A change of the lease wakes a candidate, so it takes over a released lease within milliseconds.
 - Any other error in a term is raised by `run`, and ends the process.
 """
@@ -30,25 +30,25 @@ from ctrlmgr.metrics import leader_election_status
 log = structlog.get_logger(__name__)
 
 GRACE: Final = 25.0
-"""Seconds for the leader's runnables to stop; less than the whole process has."""
+"""Seconds for the leader's runnables to stop; fewer than for the whole process."""
 RELEASE_PATIENCE: Final = 2.0
-"""Maximum seconds for releasing the lease."""
+"""The maximum number of seconds for releasing the lease."""
 
 Announce = Callable[[Object, str], None]
 
 
 class StandsBy(Protocol):
-    """A controller that only the leader runs, and that receives changes all the time."""
+    """A controller that only the leader runs, but that receives changes in every process."""
 
     def stand_by(self) -> None:
-        """Drop all changes from now on, because another process leads."""
+        """Drop all changes from now on, because another process is the leader."""
 
     def resume(self) -> None:
         """Start again with all existing objects; called on the informers' thread."""
 
 
 class _Led:
-    """A runnable of one term. A write that was refused by the fence ends the term only."""
+    """A runnable of one term. If the fence refuses one of its writes, only the term ends, not the process."""
 
     def __init__(self, runnable: Runnable, fenced: Callable[[Fenced], None]) -> None:
         self.name = runnable.name
@@ -66,14 +66,14 @@ class _Running:
     """The runnables of one term, on their threads."""
 
     def __init__(self, term: int, runnables: Sequence[Runnable], *, clock: Clock, ended: Callable[[], None]) -> None:
-        """Start the runnables; `ended` is called when all have ended."""
+        """Start the runnables; `ended` is called when all of them have ended."""
         self.term = term
         self.stop = threading.Event()
         self.has_ended = False
         self.fenced: Fenced | None = None
-        """The refusal of a fenced write, if there was one."""
+        """The error of a write that the fence refused, None if there was none."""
         self.error: BaseException | None = None
-        """Any other error."""
+        """Any other error of a runnable, None if there was none."""
         manager = Manager(clock=clock, grace=GRACE)
         for runnable in runnables:
             manager.add(_Led(runnable, self._on_fenced), Phase.LEADER)
@@ -81,7 +81,7 @@ class _Running:
         def run() -> None:
             try:
                 manager.run(self.stop)
-            except BaseException as error:  # checked on the election's thread
+            except BaseException as error:  # The election's thread checks this error.
                 self.error = error
             finally:
                 self.has_ended = True
@@ -95,7 +95,7 @@ class _Running:
 
 
 class Election:
-    """The election of this process. Create it before the informers sync."""
+    """The election in this process. It must be created before the informers sync."""
 
     name = "leader-election"
 
@@ -110,10 +110,10 @@ class Election:
         announce: Announce = lambda lease, message: None,
         warn: Announce = lambda lease, message: None,
     ) -> None:
-        """Run `runnables` while `elector` leads, among them the `controllers`; receive the lease from `leases`.
+        """Run `runnables`, which include the `controllers`, while `elector` leads.
 
-        `announce` receives the lease and a message when leadership begins or ends; `warn`, when the holder is not a
-        process of this control plane.
+        `leases` is the informer of the lease. `announce` is called with the lease and a message when leadership begins
+        or ends, and `warn` when the holder is not a process of this control plane.
         """
         self._elector = elector
         self._runnables = runnables
@@ -121,26 +121,29 @@ class Election:
         self._clock = clock
         self._announce = announce
         self._warn = warn
-        self._stranger = ""  # the holder of the last warning
+        self._stranger = ""  # The holder about which the last warning was logged.
         self._status = leader_election_status(elector.key.name)
         self._running: _Running | None = None
         self._announced = 0
         # Guards the attributes below; notified when there is reason to check again.
         self._changed = threading.Condition()
         self._woken = False
-        self._resumed = 0  # our newest term whose takeover the caches have reached
-        self._stood = 0  # the newest of these that has ended
+        self._resumed = 0  # This process's newest term whose takeover the caches have reached.
+        self._stood = 0  # The newest of these terms that has ended.
         self._acting = False
         for controller in controllers:
             controller.stand_by()
         leases.add_handler(self._on_lease, vital=True)
 
     def is_leading(self) -> bool:
-        """Return whether the leader's runnables run here and have not been told to stop."""
+        """Return whether the leader's runnables run in this process and were not asked to stop."""
         return self._acting
 
     def problem(self) -> str | None:
-        """Return None if this process leads and acts, or has seen another leader; else the problem."""
+        """Return None if this process leads and its controllers run, or if it knows another leader.
+
+        Otherwise the problem.
+        """
         if stranger := self._elector.stranger():
             return f"the lease is held by {stranger}, which is not a process of this control plane"
         if self._acting or (self._elector.has_seen_leader() and not self._elector.term):
@@ -183,7 +186,11 @@ class Election:
         self._leave()
 
     def _stands(self, stop: threading.Event) -> bool:
-        """Return whether to step: a leader continues until all have finished, but none begins while stopping."""
+        """Return whether to take a step.
+
+        A leader continues until all controllers have finished, but no term begins while the process stops.
+
+        """
         return self._elector.term > 0 or not stop.is_set()
 
     def _is_over(self, stop: threading.Event) -> bool:
@@ -199,7 +206,7 @@ class Election:
             if not term:
                 self._stand_by()
             elif not stop.is_set() and term == self._resumed:
-                self._acting = True  # set before any controller can act
+                self._acting = True  # This is set before any controller can write.
                 self._running = _Running(term, self._runnables, clock=self._clock, ended=self._wake)
             return
         if running.has_ended:
@@ -219,16 +226,16 @@ class Election:
         self._wake()
 
     def _stand_by(self) -> None:
-        """Note that no controller runs, and let the controllers drop changes."""
+        """Record that no controller runs, and tell the controllers to drop changes."""
         if self._elector.ended():
-            self._wake()  # it may become a candidate again
+            self._wake()  # This process may become a candidate again.
         if self._resumed > self._stood:
             self._stood = self._resumed
             for controller in self._controllers:
                 controller.stand_by()
 
     def _tell(self, term: int) -> None:
-        """Announce the beginning or end of leadership."""
+        """Announce that leadership has begun or ended."""
         if term == self._announced:
             return
         lease, identity = self._elector.lease, self._elector.identity
@@ -243,7 +250,7 @@ class Election:
         self._announced = term
 
     def _tell_of_stranger(self) -> None:
-        """Warn once if the lease is held by a process that does not belong to this control plane."""
+        """Log one warning if a process that does not belong to this control plane holds the lease."""
         stranger = self._elector.stranger()
         if stranger and stranger != self._stranger and (lease := self._elector.lease) is not None:
             self._warn(lease, f"{stranger} holds the lease and is not a process of this control plane")

@@ -1,8 +1,9 @@
 """Decides the next step of an elector, as a pure function of the observed lease and the local monotonic clock.
 
 Guarantees, even with wrong clocks and before the log's fence refuses a write:
-- A held lease is taken only after it has been unchanged for its duration, *by the local clock*. It is taken earlier
-  only if its holder is known to have ended, or has released it. The lease's own times are never compared with a clock.
+- A held lease is taken only after it has been unchanged for its duration, *measured by the local clock*. It is taken
+  earlier only if its holder is known to have crashed or ended, or has released it. The lease's own times are never
+  compared with a clock.
 - A leader trusts itself for `renew_deadline` seconds from the *beginning* of its last successful renewal.
 - A candidate waits until a certain moment or until the lease changes. It never polls.
 
@@ -17,11 +18,11 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.leaderelection.lease_record import Held
 
 JITTER: Final = 1.2
-"""Factor by which `renew_deadline` must exceed `retry_period` (client-go's `JitterFactor`)."""
+"""The factor by which `renew_deadline` must exceed `retry_period` (client-go's `JitterFactor`)."""
 
 
 class Timing(NamedTuple):
-    """Durations in seconds.
+    """The durations of the election, in seconds.
 
     A lease is valid for `lease_duration`. A leader tries to renew it every `retry_period`, and steps down if it has not
     succeeded for `renew_deadline`.
@@ -46,11 +47,13 @@ class Timing(NamedTuple):
 
 
 LONGEST: Final = 10
-"""Limit of a foreign lease's duration, as a multiple of our own: a client may have written any number."""
+"""The maximum duration of another client's lease that is respected, as a multiple of our own. A client may have written
+any number.
+"""
 
 
 class Observed(NamedTuple):
-    """The lease as this process sees it; `since` is when its content last changed (monotonic seconds)."""
+    """The lease as this process sees it; `since` is the time when its content last changed (monotonic seconds)."""
 
     held: Held
     since: float
@@ -58,26 +61,29 @@ class Observed(NamedTuple):
 
 
 class Term(NamedTuple):
-    """The leadership of this process; `renewed_at` is the beginning of the last successful one (monotonic seconds)."""
+    """The leadership of this process.
+
+    `renewed_at` is the time when the last successful renewal began (monotonic seconds).
+    """
 
     number: int
     renewed_at: float
     acquired_at: int
-    """When the term began, in microseconds since 1970; for display only."""
+    """The time when the term began, in microseconds since 1970; used only for display."""
 
 
 class TakeOver(NamedTuple):
-    """Begin the term after `after`."""
+    """The step that begins the term after the term `after`."""
 
     after: int
 
 
 class Renew(NamedTuple):
-    """Renew the lease."""
+    """The step that renews the lease."""
 
 
 class Wait(NamedTuple):
-    """Do nothing until `until` (monotonic seconds), or until the lease changes."""
+    """The step that waits until `until` (monotonic seconds), or until the lease changes."""
 
     until: float
 
@@ -92,14 +98,18 @@ Decision: TypeAlias = TakeOver | Renew | Wait | StepDown
 
 
 def decide(observed: Observed | None, term: Term | None, *, identity: str, now: float, timing: Timing) -> Decision:
-    """Return the step at `now`; `observed` is None without a lease, `term` is None unless this process leads."""
+    """Return the step at the time `now`.
+
+    `observed` is None if there is no lease, `term` is None unless this process leads.
+    """
     if term is not None:
         return _lead(observed, term, identity, now, timing)
     if observed is None:
         return TakeOver(0)
     held = observed.held
     expires_at = observed.since + min(held.duration, LONGEST * timing.lease_duration)
-    # If we hold it without leading, we stepped down, or did not learn that our takeover succeeded.
+    # If this process holds the lease without leading, it has stepped down, or does not know that its takeover
+    # succeeded.
     if held.holder in ("", identity) or observed.holder_is_gone or now >= expires_at:
         return TakeOver(held.term)
     return Wait(expires_at)

@@ -1,15 +1,16 @@
-"""The elector: decides, writes the lease, and says whether this process leads.
+"""The elector: decides the next step, writes the lease, and says whether this process leads.
 
 Guarantees beyond those of `election_step` and `lock`:
 - `fence` returns a term only while this process may trust itself to lead. The trust expires by the clock alone.
 - A new term begins only after all controllers of the last one have finished (`ended` reports that). The lease is
   released only after that as well.
-- A takeover is conditional on the revision of the lease that the decision was based on. Checking the holder's session
+- A takeover is conditional on the revision of the lease on which the decision was based. To check the holder's session
   takes time. If another candidate takes the lease meanwhile, the log refuses the takeover.
-- If a write of the lease is interrupted, its outcome is unknown. A leader counts it as not renewed, a candidate waits
-  for the lease.
+- If a write of the lease is interrupted, its outcome is unknown. A leader then assumes that the lease was not renewed,
+  and a candidate waits until it reads the lease.
 
-One thread calls `step`, the informers' thread calls `observe`, and any thread may read.
+One thread calls `step`, the informers' thread calls `observe`, and any thread may call the other methods that only
+read.
 """
 
 from __future__ import annotations
@@ -42,21 +43,24 @@ from ctrlmgr.leaderelection.lock import LeaseLock
 log = structlog.get_logger(__name__)
 
 TOLERANCE: Final = 20.0
-"""Seconds beyond the lease's duration for which a leader without renewal counts as healthy, as in Kubernetes."""
+"""Seconds beyond the lease's duration for which a leader that does not renew its lease counts as healthy, as in
+Kubernetes.
+"""
 
 TRUSTED: Final = 1 << 30
-"""Maximum term that is read from the Lease; above it, only the log decides the next term.
+"""The maximum term that is read from the Lease; if the log has a higher term, the log alone determines the next term.
 
-Clients cannot write the log's terms. So a client cannot push the term beyond an int32, as `leaseTransitions` is.
+Clients cannot write the log's terms. So a client cannot raise the term beyond an int32, which is the type of
+`leaseTransitions`.
 """
 
 _FOR_EVER: Final = float("inf")
 _PASSING = (ApiError, LogUnavailable, OutcomeUnknown, TimeoutError)
-"""Transient errors of a write of the lease: another writer was first, or the database is unavailable."""
+"""Temporary errors of a write of the lease: another writer was first, or the database is unavailable."""
 
 
 class _Seen(NamedTuple):
-    """The lease at one revision; `since` is when its content last changed (monotonic seconds)."""
+    """The lease at one revision; `since` is the time when its content last changed (monotonic seconds)."""
 
     revision: Revision = 0
     lease: Object | None = None
@@ -68,20 +72,24 @@ class Elector:
     """A candidate for one lease."""
 
     def __init__(self, lock: LeaseLock, sessions: Sessions, timing: Timing, *, clock: Clock) -> None:
-        """Be a candidate for `lock`; `sessions` may know whether its holder has ended."""
+        """Be a candidate for the lease that `lock` writes.
+
+        `sessions` can tell whether the holder's session has ended.
+        """
         self._lock = lock
         self._sessions = sessions
         self._timing = timing
         self._clock = clock
-        # Replaced as a whole, so that any thread may read it.
+        # The attribute is replaced as a whole, so that any thread may read it.
         self._term: Term | None = None
-        # Whether a controller of a term of this process may still run.
+        # Whether a controller of one of this process's terms may still run.
         self._at_work = False
-        self._newest_term = 0  # the newest known term of the log
-        # The revision of the lease at a failed attempt: the next attempt needs a newer one, or this monotonic time.
+        self._newest_term = 0  # The newest known term in the log.
+        # The revision of the lease at a failed attempt: the next attempt requires a newer revision, or waits until this
+        # monotonic time.
         self._failed_on: Revision = -1
         self._tries_at = 0.0
-        # Guards changes of `_seen`, which is replaced as a whole, so that any thread may read it.
+        # Guards changes of `_seen`. The attribute is replaced as a whole, so that any thread may read it.
         self._learning = threading.Lock()
         self._seen = _Seen()
         self._seen_leader = False
@@ -98,21 +106,24 @@ class Elector:
 
     @property
     def lease(self) -> Object | None:
-        """The lease as it was seen last."""
+        """The lease as this process last saw it."""
         return self._seen.lease
 
     @property
     def term(self) -> int:
-        """The term in which this process leads; 0 if it does not."""
+        """The term in which this process leads; 0 if it does not lead."""
         term = self._term
         return 0 if term is None else term.number
 
     def has_seen_leader(self) -> bool:
-        """Return whether this process has seen a leader, itself included."""
+        """Return whether this process knows a leader; the leader may be this process itself."""
         return self._seen_leader
 
     def fence(self) -> Fence:
-        """Return the fence for a write of the leader; raises `Fenced` if this process does not lead, or may not."""
+        """Return the fence for a write of the leader.
+
+        Raises `Fenced` if this process does not lead, or may have lost the lease.
+        """
         term = self._term
         if term is None:
             raise Fenced("this process does not lead")
@@ -124,17 +135,18 @@ class Elector:
         return term.renewed_at + self._timing.renew_deadline
 
     def problem(self) -> str | None:
-        """Return the problem, None if there is none (client-go's `LeaderElector.Check`)."""
+        """Return the problem with the leadership, None if there is none (client-go's `LeaderElector.Check`)."""
         term = self._term
         if term is None or self._clock.monotonic() < term.renewed_at + self._timing.lease_duration + TOLERANCE:
             return None
         return f"failed election to renew leadership on lease {self._lock.key.name}"
 
     def stranger(self) -> str:
-        """Return the holder of the lease if it is not a process of this control plane; empty if it is, or if unknown.
+        """Return the holder of the lease if it is not a process of this control plane; otherwise, or if unknown, "".
 
-        A process writes its own session into the lease, or none if it could not hold one, as behind a pooler. So a
-        holder with another process's session is a stranger. A holder without a session is unknown.
+        A process writes its own session into the lease, or none if it cannot hold a session, as behind a pooler. So a
+        holder that has the session of another process is not part of this control plane. A holder without a session is
+        unknown.
         """
         now = self._seen.held
         if self._term is not None or now is None or now.holder in ("", self.identity):
@@ -142,12 +154,15 @@ class Elector:
         return now.holder if now.session and now.session != self._sessions.name(now.holder) else ""
 
     def observe(self, lease: Object | None, revision: Revision) -> int:
-        """Store the lease at `revision`; return the term if it says that this process leads, else 0."""
+        """Store the lease at `revision`.
+
+        Return the term if the lease says that this process leads, otherwise 0.
+        """
         now = self._learn(lease, revision).held
         return now.term if now is not None and now.holder == self.identity else 0
 
     def _learn(self, lease: Object | None, revision: Revision) -> _Seen:
-        """Store the lease at `revision`, unless a newer one is known; return the newest."""
+        """Store the lease at `revision`, unless a newer one is known; return the newest known one."""
         with self._learning:
             before = self._seen
             if revision < before.revision:
@@ -158,7 +173,9 @@ class Elector:
             return self._seen
 
     def step(self) -> float:
-        """Take the next step; return when (monotonic seconds) to step again unless the lease changes.
+        """Take the next step.
+
+        Return the time (monotonic seconds) of the step after it, unless the lease changes before.
 
         Raises errors after which this process must not use the log any more.
         """
@@ -178,7 +195,7 @@ class Elector:
         return Observed(seen.held, seen.since, gone)
 
     def _is_gone(self, now: Held) -> bool:
-        """Return whether the session that the holder named has ended."""
+        """Return whether the session that the lease names as the holder's has ended."""
         is_own = now.session and now.session == self._sessions.name(now.holder)
         return bool(is_own) and self._sessions.has_ended(now.session)
 
@@ -195,7 +212,7 @@ class Elector:
                 return self._wait(until, seen.held, now)
 
     def _wait(self, until: float, lease: Held | None, now: float) -> float:
-        """Return when to step again: as decided, or earlier to check the holder's session."""
+        """Return the time of the next step: the decided time, or an earlier one to check the holder's session."""
         self._seen_leader = True
         if self._term is None:
             has_session = lease is not None and lease.session
@@ -255,13 +272,13 @@ class Elector:
         self._learn(lease, lease.revision)
 
     def step_down(self, reason: str) -> None:
-        """Stop leading at once. The controllers must then end, and `ended` must be called."""
+        """Stop leading at once. The caller must then end the controllers and call `ended`."""
         term, self._term = self._term, None
         if term is not None:
             log.warning("stopped leading", identity=self.identity, term=term.number, reason=reason)
 
     def ended(self) -> bool:
-        """Note that all controllers of the last term have finished; return whether any was running."""
+        """Record that all controllers of the last term have finished; return whether any was running before."""
         was_at_work, self._at_work = self._at_work, False
         return was_at_work
 

@@ -1,10 +1,10 @@
 """Writes the Lease in the log: takes, renews and releases it.
 
 Guarantees:
-- A takeover is an append whose fence starts the term. From its revision on, the log refuses every append of an older
-  term, even of a process that was suspended.
+- A takeover is an append whose fence starts the term. From the revision of that append on, the log refuses every append
+  of an older term, even by a process that was suspended.
 - Renewals and releases carry the fence of their term, so the late renewal of an old leader is refused.
-- Every write is conditional on the lease that was seen.
+- Every write is conditional on the revision of the lease that was read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LeaseLock:
         return Fence(self.name, term)
 
     def take_over(self, seen: Object | None, term: int, *, duration: float, session: str, patience: float) -> Object:
-        """Begin `term` and return the lease; `seen` is the lease before.
+        """Begin `term` and return the new lease; `seen` is the lease before the takeover.
 
         All three writes raise the errors of `append`, and `TimeoutError` if the append takes more than `patience`
         seconds.
@@ -53,7 +53,7 @@ class LeaseLock:
         return self._append(seen, record, Fence(self.name, term, takeover=True), patience)
 
     def renew(self, seen: Object | None, term: Term, *, duration: float, session: str, patience: float) -> Object:
-        """Renew the lease, and create it again if it was deleted."""
+        """Renew the lease; if it was deleted, create it again."""
         record = LeaseRecord(self.identity, term.number, duration, term.acquired_at, self._clock.now(), session)
         return self._append(seen, record, self.fence(term.number), patience)
 

@@ -1,9 +1,9 @@
 """Controllers and other runnables, and the order of their start and stop.
 
 In the order an event travels: an informer's handler puts keys on the controller's queue (`controller.Watch`). A worker
-takes one and calls the `reconcile.Reconciler`. Its result or error decides whether the key is queued again.
-`change_priority` returns the urgency of a change, and `periodic` queues keys at intervals. `runnable.Manager` starts
-everything.
+takes a key and calls the `reconcile_result.Reconciler`. The result or error of this call decides whether the key is
+queued again. `change_priority` returns the urgency of a change, and `periodic` queues keys at intervals.
+`runnable.Manager` starts everything.
 """
 
 from ctrlmgr.manager.change_priority import priority_of

@@ -16,7 +16,7 @@ def priority_of(change: Change) -> int:
     - LOW: an object of an initial list, or of a resync that found no difference.
     - URGENT: the object was deleted, or its deletion was requested.
     - URGENT: a request, not a reconcile, changed its desired state (`metadata.generation`).
-    - CHANGE: all else. An edit of a kind without a generation is among it.
+    - CHANGE: any other change, including an edit of a kind without a generation.
     """
     old, new = change.old, change.new
     if change.is_listed or (old is not None and new is not None and old.revision == new.revision):

@@ -1,11 +1,12 @@
 """A controller: watches put keys on a queue, and workers reconcile them.
 
 Guarantees:
-- Every change that a watch maps to a key is followed by a reconcile of that key that began after the change was in the
-  cache. The reconcile's `Cause` names the revisions of all coalesced changes.
+- After every change that a watch maps to a key, the key is reconciled, and that reconcile begins after the change is in
+  the cache. The reconcile's `Cause` contains the revisions of all coalesced changes.
 - A key is never reconciled by two workers at once.
-- A failed reconcile does not affect others. It is counted, logged once, and retried with the same triggers, with rate
-  limits per key and overall. `TerminalError` is not retried. The log records failing keys (`manager.failure_records`).
+- A failed reconcile does not affect other keys. It is counted, logged once, and retried with the same triggers. The
+  retries are rate limited per key and over all keys. `TerminalError` is not retried. The log records failing keys
+  (`manager.failure_records`).
 - If a reconcile asks for a requeue and has written nothing, the later reconcile receives its triggers.
 - Errors after which the process must not continue (`_FATAL`) are raised by `process_next` and `run`.
 - `run` returns only after all reconciles have ended.
@@ -54,27 +55,27 @@ from ctrlmgr.workqueue import LOW, URGENT, Delivery, RateLimiter, WorkQueue
 log = structlog.get_logger(__name__)
 
 _FATAL = (Fenced, LogClosed, LogCorrupt, LogRolledBack, SchemaOutdated)
-"""Errors after which no retry is right: the process has lost its term or its log, or cannot trust the log."""
+"""Errors after which a retry is wrong, because the process has lost its term or its log, or cannot trust the log."""
 
 _DONE = Result()
 _RACES = 4
-"""The attempt from which a lost race is worth a line in the log."""
+"""The attempt from which on a lost race is logged."""
 _namespace_of = attrgetter("namespace")
 
 _BEHIND = 0.005
-"""Seconds until a key is checked again whose last write is not yet in the caches."""
+"""Seconds until a key whose last write is not yet in the caches is checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Maps changes of an informer to keys, which are queued after `delay` seconds and coalesced meanwhile.
 
-    With `after_sync`, a re-sync queues the keys of all objects, changed or not. A controller that repairs its own
-    objects needs this for one watch. Otherwise it misses an object that it created and another client deleted before
-    its cache saw either, because a re-sync shows no difference.
+    With `after_sync`, a re-sync queues the keys of all objects, whether they changed or not. A controller that repairs
+    its own objects needs this for one watch. Otherwise it misses an object that it created and another client deleted
+    before its cache contained the object, because the re-sync then finds no difference.
 
-    Keys have the priority of `priority_of`. `is_urgent` marks further changes as urgent that depend on the kind, such
-    as a pod that stops being ready, for a controller of endpoints.
+    Keys have the priority of `priority_of`. `is_urgent` marks additional changes as urgent, depending on the kind. For
+    example, a controller of endpoints marks a pod that stops being ready.
     """
 
     informer: Informer
@@ -85,7 +86,7 @@ class Watch:
 
 
 def own_key(change: Change) -> Iterable[Key]:
-    """Return the key of the changed object, the mapping of most watches."""
+    """Return the key of the changed object; most watches use this mapping."""
     return (change.object.key,)
 
 
@@ -128,8 +129,8 @@ class Controller:
         self._workers = workers
         self._max_retries = max_retries
         self._seen = seen
-        # The revision that the caches must have for a key; None means the log's head at the next check. Only one worker
-        # holds a key at a time, and changing one entry of a dictionary is atomic.
+        # The revision that the caches must have before a key is reconciled again. None means the log's head at the next
+        # check. Only one worker uses a key at a time, and changing one entry of a dictionary is atomic.
         self._wanted: dict[Key, Revision | None] = {}
         # Triggers of a key from deliveries while the cache was behind; the next delivery receives them. The queue would
         # keep them until the delay has passed, and an earlier delivery would not have them.
@@ -208,15 +209,18 @@ class Controller:
             raise failures[0]
 
     def stop(self) -> None:
-        """Have the reconciler end what it keeps running (`Stops`), when no worker is at work."""
+        """Tell the reconciler to end the components that it keeps running (`Stops`).
+
+        Called when all workers have ended.
+        """
         if isinstance(self._reconciler, Stops):
             self._reconciler.on_stop()
 
     def process_next(self, timeout: float | None = None) -> bool:
-        """Reconcile the next key; return False if none arrived within `timeout` seconds, or the queue is shut down.
+        """Reconcile the next key.
 
-        Raises only errors that must end the process or its leadership: `Fenced`, `LogClosed`, `LogCorrupt`,
-        `LogRolledBack`, `SchemaOutdated`.
+        Return False if no key arrived within `timeout` seconds, or if the queue is shut down. Raises only errors that
+        must end the process or its leadership: `Fenced`, `LogClosed`, `LogCorrupt`, `LogRolledBack`, `SchemaOutdated`.
         """
         try:
             delivery = self.queue.get(timeout)
@@ -236,13 +240,13 @@ class Controller:
         return True
 
     def _handler(self, watch: Watch) -> Callable[[Change], None]:
-        # Local variables, because every change of a pod passes here.
+        # Local variables are used here for speed, because every change of a pod passes this code.
         to_keys, delay, is_urgent = watch.to_keys, watch.delay, watch.is_urgent
 
         def on_change(change: Change) -> None:
             if self._stands_by:
                 return
-            priority: int | None = None  # computed only if needed: most changes map to no key
+            priority: int | None = None  # The priority is computed only if needed, because most changes map to no key.
             for key in to_keys(change):
                 if priority is None:
                     priority = URGENT if is_urgent is not None and is_urgent(change) else priority_of(change)
@@ -259,7 +263,7 @@ class Controller:
         def on_sync() -> None:
             for obj in watch.informer.lister.list():
                 on_change(Change(EventType.MODIFIED, obj, obj, obj.revision))
-                obj.forget_decoded()  # frees memory, as after a sync
+                obj.forget_decoded()  # This frees memory, as after a sync.
 
         return on_sync
 
@@ -276,16 +280,16 @@ class Controller:
         duration = self._clock.monotonic() - began
         self._counts.ended(result, duration)
         if client.wrote:
-            # A reconcile without appends has no row in the log.
+            # A reconcile without appends gets no row in the log.
             if changed_by := client.changed_by:
                 message = message or f"changed during admission by {', '.join(changed_by)}"
             self._log.finish(cause.id, Outcome(round(duration * 1_000_000), result, message))
             if self._seen is not None:
-                # If the outcome of a write is unknown, the log's head is read later.
+                # If the outcome of a write is unknown, the log's head is read at the next check.
                 self._wanted[delivery.item] = None if result == "error" else self._newest()
 
     def _with_unanswered(self, delivery: Delivery[Key]) -> Delivery[Key]:
-        """Return a delivery with the triggers of earlier deliveries while the cache was behind."""
+        """Return a delivery with the triggers of earlier deliveries that waited because the cache was outdated."""
         earlier = self._unanswered.pop(delivery.item, None)
         if not earlier:
             return delivery
@@ -318,7 +322,7 @@ class Controller:
         )
 
     def _reconcile(self, delivery: Delivery[Key], client: ReconcileClient) -> tuple[str, str]:
-        """Reconcile and requeue the key if necessary; return the result and message of an `Outcome`.
+        """Reconcile a key, and requeue it if necessary; return the result and message of an `Outcome`.
 
         All errors of reconcilers are handled here.
         """
@@ -329,7 +333,7 @@ class Controller:
         except TerminalError as error:
             self._give_up(delivery, error)
             return "terminal", str(error)
-        except Exception as error:  # a reconciler may raise anything
+        except Exception as error:  # A reconciler may raise any exception.
             self._retry(delivery, error)
             by = error.refused_by if isinstance(error, ApiError) else ""
             return "error", f"{summary(error)} (admission plugin {by})" if by else summary(error)
@@ -354,10 +358,10 @@ class Controller:
         """Log an error, and queue the key again unless it has failed too often.
 
         Expected errors (`retryable`, `lost_race`) and refusals by the API are logged in one line. Other errors are
-        logged with a traceback when the key first fails in this place, and in one line after that.
+        logged with a traceback when the key first fails at this place in the code, and in one line after that.
 
-        A dropped key is not lost: its next change queues it again (as in Kubernetes' endpoints controller, whose
-        maxRetries is 15).
+        A key that is no longer retried is not lost: its next change queues it again (as in Kubernetes' endpoints
+        controller, whose maxRetries is 15).
         """
         if not isinstance(error, CtrlmgrError):
             self._counts.panicked()

@@ -1,9 +1,9 @@
-"""Records failing keys of a controller in the log: one record per key, from its first failure to its next success.
+"""Records failing keys of a controller in the log: one record for each key, from its first failure to its next success.
 
 Guarantees:
 - Only failures that need attention are recorded; a lost race or a temporarily unavailable database is not
   (`is_expected`).
-- A failed reconcile writes at most one row, in a group with other writes, and nothing waits for it.
+- A failed reconcile writes at most one row, in a group with other writes, and does not wait for it.
 - A starting controller takes over the records of the previous process, and reconciles those keys again.
 """
 
@@ -23,13 +23,13 @@ Place: TypeAlias = tuple[type[Exception], tuple[tuple[str, int], ...]]
 
 _LONGEST_ERROR: Final = 2_000
 _LONGEST_TRACEBACK: Final = 8_000
-"""Maximum characters that are kept: the beginning of an error, the end of a traceback."""
+"""The maximum number of characters that are kept: of the beginning of an error, and of the end of a traceback."""
 
 
 def is_expected(error: Exception) -> bool:
     """Return whether an error is expected: another writer was first, or the database is unavailable."""
     if isinstance(error, OutcomeUnknown):
-        return True  # the next reconcile sees the outcome
+        return True  # The next reconcile finds out whether the write took effect.
     return isinstance(error, CtrlmgrError) and (error.retryable or error.lost_race)
 
 
@@ -48,10 +48,10 @@ class Failures:
         self._log = log
         self._now = now
         self._failing: dict[Key, Failure] = {}
-        self._traceback = ""  # the newest traceback; equal ones share the string
+        self._traceback = ""  # The newest traceback; if tracebacks are equal, the string is shared.
         self._repeats: dict[
             Key, tuple[Place, int]
-        ] = {}  # of each failing key, where it failed and how often after that
+        ] = {}  # For each failing key: where it failed, and how often it has failed there since then.
 
     def take_over(self) -> Iterator[Key]:
         """Yield the keys that were failing when the controller last ran, in any process."""
@@ -99,15 +99,18 @@ class Failures:
         try:
             self._log.record_failure(failure)
         except LogClosed:
-            return  # the process ends, and the next one detects the failure again
+            return  # The process ends, and the next process detects the failure again.
 
 
 def _place(error: Exception) -> Place:
-    """Return the type of an error and the lines of code that it passed; messages may differ each time."""
+    """Return the type of an error and the lines of code that it passed.
+
+    Its message is not included, because it may differ each time.
+    """
     frames = traceback.walk_tb(error.__traceback__)
     return type(error), tuple((frame.f_code.co_filename, line) for frame, line in frames)
 
 
 def _storable(text: str) -> str:
-    """Replace characters that no database can store as text."""
+    """Replace characters that databases cannot store in a text."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -1,12 +1,12 @@
 """Periodic work: resync, compaction, repair.
 
 Guarantees:
-- A job only puts a key on a workqueue. It never reconciles. So late jobs cost nothing, duplicates are merged by the
-  queue, and a slow reconcile delays no other job.
-- Every key is queued once at the start, unless `at_start` is False, and then at its interval.
+- A job only puts a key on a workqueue, and never reconciles. So late jobs do no harm, the queue merges duplicates, and
+  a slow reconcile does not delay other jobs.
+- Every key is queued at its interval and, unless `at_start` is False, once at the start.
 
-APScheduler uses its own wall clock and starts its own thread, the only exception to `ctrlmgr.threads.start`. So jobs
-are one line, and tests call the jobs instead of stepping a clock.
+APScheduler uses its own wall clock and starts its own thread, the only one that `ctrlmgr.threads.start` does not start.
+Tests therefore call the jobs, instead of advancing a clock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Periodic:
     def __init__(self) -> None:
         """Start without jobs."""
         self.jobs: dict[str, Callable[[], None]] = {}
-        """The jobs by name; the scheduler calls a job when it is due."""
+        """The jobs by name; the scheduler calls a job when the job is due."""
         self._first: list[Callable[[], None]] = []
         self._seconds: dict[str, float] = {}
 
@@ -50,7 +50,10 @@ class Periodic:
             self._first.append(job)
 
     def run(self, stop: threading.Event) -> None:
-        """Queue all keys once, then at their intervals, until `stop` is set; see `add`. May be run again."""
+        """Queue all keys once, then at their intervals, until `stop` is set; `add` describes the exceptions.
+
+        This may be called again after it has returned.
+        """
         scheduler = self._scheduler()
         for job in self._first:
             job()
@@ -61,7 +64,7 @@ class Periodic:
             scheduler.shutdown()
 
     def _scheduler(self) -> BackgroundScheduler:
-        # Imported on the running thread: the import is slow, and no request needs it.
+        # The module is imported on the running thread, because the import is slow and no request needs it.
         from apscheduler.executors.debug import DebugExecutor
         from apscheduler.jobstores.memory import MemoryJobStore
         from apscheduler.schedulers.background import BackgroundScheduler
@@ -71,7 +74,7 @@ class Periodic:
             jobstores={"default": MemoryJobStore()},
             # Jobs take microseconds, so they run on the scheduler's own thread instead of a pool of ten.
             executors={"default": DebugExecutor()},
-            # A late job (after the machine was suspended) runs once, however late it is.
+            # If a job is late, because the machine was suspended, it runs once, however late it is.
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         for name, job in self.jobs.items():

@@ -1,8 +1,8 @@
-"""controller-runtime's metrics `controller_runtime_*`: number, results and durations of reconciles.
+"""controller-runtime's metrics `controller_runtime_*`: the number, results and durations of reconciles.
 
 Guarantees: names, labels and buckets are those of `pkg/internal/controller/metrics`. Every series of a controller
-exists from the start with 0, and never decreases, even after workers have ended. Counting a reconcile takes a few
-additions; the metric families are built at a scrape.
+exists from the start with the value 0, and never decreases, even after workers have ended. To count a reconcile takes a
+few additions; the metric families are built at a scrape.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Reconciles:
         self.lock = threading.Lock()
         # The lock guards all attributes below.
         self.workers = 0
-        """Maximum number of concurrent reconciles."""
+        """The maximum number of concurrent reconciles."""
         self.active = 0
-        """Number of running reconciles."""
+        """The number of running reconciles."""
         self.panics = 0
-        """Number of reconciles that raised an error other than `CtrlmgrError`."""
+        """The number of reconciles that raised an error other than `CtrlmgrError`."""
         self.results = {result: 0 for results in _RESULTS.values() for result in results}
-        # counts[i] is the number in bucket i alone; the last one counts values above all bounds.
+        # `counts[i]` is the number of values in bucket i alone; the last bucket counts values above all bounds.
         self.counts = [0] * (len(_BUCKETS) + 1)
         self.seconds = 0.0
 
@@ -73,7 +73,8 @@ class _Controllers(Collector):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._reconciles: dict[str, Reconciles] = {}  # guarded by _lock, because scrapes iterate over it
+        # Guarded by `_lock`, because scrapes iterate over this dictionary.
+        self._reconciles: dict[str, Reconciles] = {}
 
     def of(self, name: str) -> Reconciles:
         with self._lock:

@@ -18,9 +18,10 @@ from ctrlmgr.client import ReconcileClient
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a successful reconcile: again in `requeue_after` seconds, or (None) at the next change.
+    """The result of a successful reconcile: the key is reconciled again in `requeue_after` seconds.
 
-    If the reconcile has written nothing, the requeued one receives its triggers.
+    If this is None, it is reconciled after the next change. If the reconcile has written nothing, the requeued
+    reconcile receives its triggers.
     """
 
     requeue_after: float | None = None
@@ -31,7 +32,7 @@ C_contra = TypeVar("C_contra", contravariant=True)
 
 
 class Reconciler(Protocol[C_contra]):
-    """Brings the objects of a key to their desired state, through its kind of client."""
+    """Brings the objects of a key to their desired state; it writes through a client of the type parameter."""
 
     def reconcile(self, key: Key, client: C_contra) -> Result | None:
         """Read the caches, and write the difference through `client`.
@@ -42,15 +43,15 @@ class Reconciler(Protocol[C_contra]):
 
 @runtime_checkable
 class Stops(Protocol):
-    """A reconciler that keeps something running, such as daemons."""
+    """A reconciler that keeps components running, such as daemons."""
 
     def on_stop(self) -> None:
-        """End that; called when the workers of the controller have ended."""
+        """End these components; called when the workers of the controller have ended."""
 
 
 @runtime_checkable
 class StartsWith(Protocol):
-    """A reconciler with additional keys at the start, such as leftovers of deleted objects."""
+    """A reconciler with additional keys at the start, such as deleted objects whose cleanup has not finished."""
 
     def on_start(self) -> Iterable[Key]:
         """Return the keys to reconcile first; called once, after the caches have synced."""

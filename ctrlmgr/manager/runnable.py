@@ -1,9 +1,9 @@
 """Runnables, and the manager that starts and stops them.
 
 Guarantees:
-- Phases start in ascending order: a runnable starts when everything in lower phases has started and synced.
-- Phases stop in descending order: a runnable is stopped when everything in higher phases has ended or used up its grace
-  period. So no runnable loses the log or the caches while it uses them.
+- Phases start in ascending order: a runnable starts when all runnables in lower phases have started and synced.
+- Phases stop in descending order: a runnable is stopped when all runnables in higher phases have ended, or their grace
+  period is over. So no runnable loses the log or the caches while it uses them.
 - The first error of a runnable stops everything, and `Manager.run` raises it.
 - The process always ends: each phase has `grace` seconds to stop, and runnables that do not stop are named.
 """
@@ -24,40 +24,41 @@ from ctrlmgr.clock import Clock
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN = 0.05
-"""Seconds between checks of `has_synced`, which has no event to wait for."""
+"""Seconds between checks of `has_synced`, which cannot notify the manager."""
 
 
 class Phase(IntEnum):
-    """The start order of runnables; each phase relies on those before it."""
+    """The start order of runnables; the runnables of a phase need those of earlier phases."""
 
     LOG = 0
     CACHES = 1
     SERVERS = 2
     MEMBERS = 3
-    """Runnables of every process, leader or not."""
+    """Runnables that every process has, whether it is the leader or not."""
     LEADER = 4
 
 
 class Runnable(Protocol):
-    """Something that runs until it is stopped."""
+    """A component that runs until it is stopped."""
 
     @property
     def name(self) -> str:
-        """The name of its thread and in log lines."""
+        """The name of the runnable's thread, which log lines contain too."""
 
     def run(self, stop: threading.Event) -> None:
-        """Block until `stop` is set. An error stops the manager; an early return stops nothing else.
+        """Block until `stop` is set.
 
-        The event belongs to this runnable, which may set it itself to wake its own threads.
+        If this raises an error, the manager stops; if it returns early, all other runnables continue. The event belongs
+        to this runnable, which may set it itself to wake its own threads.
         """
 
 
 @runtime_checkable
 class HasSynced(Protocol):
-    """A runnable that is useful to others only some time after its start."""
+    """A runnable on which others can rely only some time after it has started."""
 
     def has_synced(self) -> bool:
-        """Return whether the next phase may start; once True, always True."""
+        """Return whether the next phase may start; once this is True, it stays True."""
 
 
 @dataclass(eq=False, slots=True)
@@ -76,19 +77,19 @@ class Manager:
         self._grace = grace
         self._phases: dict[Phase, list[Runnable]] = {phase: [] for phase in Phase}
         self._running = False
-        # Guards the attributes below and every _Started.ended; notified when a runnable has ended.
+        # Guards the attributes below and every `_Started.ended`; notified when a runnable has ended.
         self._changed = threading.Condition()
         # The first error of a runnable, which `run` raises.
         self._error: BaseException | None = None
 
     def add(self, runnable: Runnable, phase: Phase) -> None:
-        """Start `runnable` in `phase`; raises RuntimeError if the manager already runs."""
+        """Start `runnable` in `phase`; raises RuntimeError if the manager is already running."""
         if self._running:
             raise RuntimeError(f"{runnable.name} was added to a running manager")
         self._phases[phase].append(runnable)
 
     def run(self, stop: threading.Event) -> None:
-        """Run everything until `stop` is set; a failing runnable sets it.
+        """Run all runnables until `stop` is set; a runnable that fails sets it.
 
         Raises the first error of a runnable, or `TimeoutError` with the names of those that did not stop in time.
         """
@@ -120,7 +121,8 @@ class Manager:
             error: BaseException | None = None
             try:
                 member.runnable.run(member.stop)
-            except BaseException as raised:  # any error of a runnable stops the manager, on the manager's thread
+            except BaseException as raised:
+                # Any error of a runnable stops the manager; it is raised on the manager's thread.
                 error = raised
             with self._changed:
                 member.ended = True

@@ -1,7 +1,7 @@
-"""The items that are queued later, with their time, priority and triggers.
+"""The items that will be queued later, with their time, priority and triggers.
 
-An item is in it at most once. If it is added again, the earlier time and the higher priority apply, and the triggers of
-both are kept. All times are in monotonic seconds.
+An item is stored at most once. If it is added again, the earlier time and the higher priority apply, and the triggers
+of both additions are kept. All times are in monotonic seconds.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ class Delayed(NamedTuple):
 
 
 class Delays(Generic[K]):
-    """Items that are queued later. The queue's lock guards it."""
+    """Stores items that will be queued later. The queue's lock guards it."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._delayed: dict[K, Delayed] = {}
-        # (ready at, tie-breaker in order of adding, item): one entry per item in _delayed, and stale ones of items that
-        # were moved to an earlier time. An entry is stale if its time is not the item's.
+        # Entries (ready at, tie-breaker in the order of adding, item): one for each item in `_delayed`, and stale
+        # entries of items that were moved to an earlier time. An entry is stale if its time is not the item's.
         self._schedule: list[tuple[float, int, K]] = []
         self._ticket = count()
 
     def __len__(self) -> int:
-        """Return the number of entries, including stale ones; 0 means that no item waits."""
+        """Return the number of entries, including stale entries; 0 means that no item waits."""
         return len(self._schedule)
 
     def put(self, item: K, ready_at: float, priority: int, triggers: Triggers) -> bool:
-        """Make `item` ready at that time; return whether it is now the first of all."""
+        """Make `item` ready at the time `at`; return whether it is now the earliest item."""
         known = self._delayed.get(item)
         if known is not None:
             priority = max(priority, known.priority)
@@ -53,7 +53,10 @@ class Delays(Generic[K]):
         return self._schedule[0][2] is item
 
     def due(self, until: float) -> Iterator[tuple[K, Delayed]]:
-        """Remove and yield, in order, the items that are ready by then. Afterwards `next_at` returns an item's time."""
+        """Remove and yield, in order, the items that are ready at this time.
+
+        Afterwards `next_at` returns the time of an item that still waits.
+        """
         schedule, delayed = self._schedule, self._delayed
         while schedule:
             ready_at, _, item = schedule[0]
@@ -67,7 +70,7 @@ class Delays(Generic[K]):
                 yield item, known
 
     def next_at(self) -> float | None:
-        """Return when the next item becomes ready, None if none waits; call `due` before."""
+        """Return the time when the next item becomes ready, None if none waits; call `due` before this."""
         return self._schedule[0][0] if self._schedule else None
 
     def clear(self) -> None:

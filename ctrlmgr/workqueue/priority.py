@@ -1,6 +1,6 @@
-"""The priorities of items: the higher number is handed out first (controller-runtime's `priorityqueue`).
+"""The priorities of items: items with a higher number are handed out first (controller-runtime's `priorityqueue`).
 
-Any number is a priority. Each number in use has a queue of its own, so a controller should use few.
+Any number is a priority. Each number in use has a queue of its own, so a controller should use few different numbers.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 URGENT: Final = 100
-"""Priority of deletions, a pod that stops being ready, or an edit by a user."""
+"""The priority of deletions, of a pod that stops being ready, and of edits by users."""
 CHANGE: Final = 0
-"""Priority of other changes, and the default."""
+"""The priority of other changes; this is the default."""
 LOW: Final = -100
-"""Priority of objects of an initial list or resync, and of periodic work: controller-runtime's `LowPriority`."""
+"""The priority of objects of an initial list or resync, and of periodic work: controller-runtime's `LowPriority`."""

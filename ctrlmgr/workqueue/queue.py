@@ -26,11 +26,13 @@ from ctrlmgr.workqueue.triggers import Triggers, ascending, merged
 K = TypeVar("K", bound=Hashable)
 
 _TICK = 5e-7
-"""Items due within half a microsecond are due now: times are sums of floats, and a shorter wait is not worth a call."""
+"""Items that are due within half a microsecond count as due now: times are sums of floats, and such a short wait is not
+worth a call.
+"""
 
 
 _Wanted: TypeAlias = tuple[float, Triggers, int]
-"""When an item was added (monotonic seconds), its triggers, and its priority."""
+"""The time when an item was added (monotonic seconds), its triggers, and its priority."""
 
 
 def _in_no_namespace(item: Hashable) -> str:
@@ -41,8 +43,8 @@ class Delivery(msgspec.Struct, Generic[K], frozen=True):
     """An item that a worker has received.
 
     `triggers` are all coalesced revisions, ascending and without duplicates. `attempt` is 1 for the first try, plus one
-    for each rate-limited requeue since the item was last forgotten. `priority` is the highest of those that it was
-    added with; an item that is requeued to finish its work should keep it.
+    for each rate-limited requeue since `forget` was last called for the item. `priority` is the highest priority with
+    which it was added; an item that is requeued to finish its work should keep it.
     """
 
     item: K
@@ -73,33 +75,35 @@ class WorkQueue(Generic[K]):
 
         # Guards every field below.
         self._lock = threading.Lock()
-        # The lock's methods, which are faster than `with`, for the three calls that every item passes.
+        # The methods of the lock; for the three calls that every item passes, they are faster than `with`.
         self._acquire = self._lock.acquire
         self._release = self._lock.release
-        # Notified so that, if items are queued, min(items, _waiting) of the waiting threads are awake.
+        # Notified so that, when items are queued, min(items, _waiting) of the waiting threads run.
         self._ready = threading.Condition(self._lock)
         # Notified when the last item in progress is done after shut_down, and when a drain is aborted.
         self._drained = threading.Condition(self._lock)
 
-        # The order of delivery. Each item is in _dirty with the same priority, and not in _processing.
+        # The order of delivery. It contains the items of `_dirty` that are not in `_processing`, with the same
+        # priorities.
         self._queue: ReadyItems[K] = ReadyItems(namespace_of)
-        # The items to process. Those that are also in _processing are not in _queue: `done` adds them there.
+        # The items that must be processed. Those that are also in `_processing` are not in `_queue` yet: `done` adds
+        # them.
         self._dirty: dict[K, _Wanted] = {}
-        # Items in progress, with their start; may also be in _dirty, never in _queue.
+        # The items in progress, with the time of their start. They may also be in `_dirty`, but never in `_queue`.
         self._processing: dict[K, float] = {}
-        # Items that are added later, independent of the three sets: an item can be in both.
+        # The items that will be added later, independently of the three sets: an item can be both here and in a set.
         self._delays: Delays[K] = Delays()
-        # Items that were rate limited and not forgotten since; only these are looked up in the limiter.
+        # The items that were rate limited and not forgotten since. Only for these, the limiter is called.
         self._limited: set[K] = set()
 
-        # Threads inside `_clock.wait`; each wakes no later than the earliest time in _delays.
+        # The number of threads in `_clock.wait`; each returns no later than the earliest time in `_delays`.
         self._waiting = 0
         self._shutting_down = False
         self._draining = False
 
         self._adds = 0
         self._retries = 0
-        # Durations from add to get, and from get to done.
+        # The durations from add to get, and from get to done.
         self._queued = Durations()
         self._worked = Durations()
         watch_queue(self)
@@ -119,15 +123,15 @@ class WorkQueue(Generic[K]):
     def add_after(self, item: K, delay: float, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
         """Add `item` after `delay` seconds, at once if that is not positive.
 
-        An item that is already delayed keeps the earlier of both times, the higher of both priorities, and both
-        triggers.
+        If the item is already delayed, it gets the earlier of both times, the higher of both priorities, and the
+        triggers of both.
         """
         with self._lock:
             if not self._shutting_down:
                 self._add_after(item, delay, tuple(triggers), priority)
 
     def add_rate_limited(self, item: K, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> float:
-        """Add `item` after the rate limiter's delay; return the delay in seconds."""
+        """Add `item` after the delay that the rate limiter returns; return the delay in seconds."""
         delay = self._limiter.when(item)
         with self._lock:
             if not self._shutting_down:
@@ -142,14 +146,14 @@ class WorkQueue(Generic[K]):
         self._limiter.forget(item)
 
     def num_requeues(self, item: K) -> int:
-        """Return how often `item` was rate limited since it was last forgotten."""
+        """Return how often `item` was rate limited since `forget` was last called for it."""
         return self._limiter.num_requeues(item)
 
     def get(self, timeout: float | None = None) -> Delivery[K] | None:
         """Return the next item; the caller must call `done`.
 
-        Wait up to `timeout` seconds (None: for ever), and return None if none arrived. Raises `ShutDown` if the queue
-        is shut down and empty.
+        Wait up to `timeout` seconds (None: forever), and return None if no item became ready. Raises `ShutDown` if the
+        queue is shut down and empty.
         """
         self._acquire()
         try:
@@ -167,9 +171,9 @@ class WorkQueue(Generic[K]):
         return Delivery(item, ascending(triggers), attempt, priority)
 
     def done(self, item: K) -> None:
-        """Note that `item` is done; queue it again if it was added meanwhile.
+        """Mark `item` as done; queue it again if it was added meanwhile.
 
-        Raises ValueError if it is not in progress.
+        Raises ValueError if the item is not in progress.
         """
         self._acquire()
         try:
@@ -187,7 +191,7 @@ class WorkQueue(Generic[K]):
 
     @contextmanager
     def processing(self, timeout: float | None = None) -> Iterator[Delivery[K] | None]:
-        """Call `get` at the beginning of a `with` block, and `done` at its end."""
+        """Call `get` at the beginning of a `with` block, and `done` at the end of the block."""
         delivery = self.get(timeout)
         try:
             yield delivery
@@ -196,7 +200,7 @@ class WorkQueue(Generic[K]):
                 self.done(delivery.item)
 
     def next_ready_in(self) -> float | None:
-        """Return the seconds until an item is ready, 0.0 if one is now, None if none waits."""
+        """Return the seconds until an item is ready, 0.0 if one is ready now, None if no item waits."""
         with self._lock:
             now = self._monotonic()
             self._promote(now)
@@ -206,10 +210,11 @@ class WorkQueue(Generic[K]):
             return None if wake_at is None else max(0.0, wake_at - now)
 
     def shut_down(self, *, drain: bool = False, timeout: float | None = None) -> bool:
-        """Drop delayed items and all later adds; queued items are still delivered.
+        """Drop delayed items and all later additions; queued items are still delivered.
 
-        With `drain`, wait up to `timeout` seconds until no item is in progress, and return whether that is so. A second
-        `shut_down` without `drain` ends this wait. Without `drain`, return True at once. It may be called again.
+        With `drain`, wait up to `timeout` seconds until no item is in progress; return whether none is. A second
+        `shut_down` without `drain` ends this wait. Without `drain`, return True at once. The method may be called
+        several times.
         """
         with self._lock:
             self._shutting_down = True
@@ -220,7 +225,7 @@ class WorkQueue(Generic[K]):
             return self._wait_until_drained(timeout) if drain else True
 
     def reopen(self) -> None:
-        """Accept items again after `shut_down`, as if new: drop remaining items, and forget failures.
+        """Accept items again after `shut_down`, like a new queue: drop remaining items, and reset all failure counts.
 
         Raises RuntimeError if any item is in progress.
         """
@@ -236,13 +241,16 @@ class WorkQueue(Generic[K]):
             self._limiter.forget(item)
 
     def __len__(self) -> int:
-        """Return the number of ready items, without those in progress."""
+        """Return the number of ready items, not counting items in progress."""
         with self._lock:
             self._promote(self._monotonic())
             return self._queue.size
 
     def measure(self) -> QueueReading:
-        """Return the current metrics; as in client-go, the depth includes items that were added again in progress."""
+        """Return the current metrics.
+
+        As in client-go, the depth includes items that were added again while they are in progress.
+        """
         with self._lock:
             now = self._monotonic()
             return QueueReading(
@@ -275,8 +283,8 @@ class WorkQueue(Generic[K]):
     def _push(self, item: K, priority: int) -> None:
         """Queue an item, and wake a thread for it unless enough are awake.
 
-        Notified threads stay counted in `_waiting` until they run. If more items are queued than threads wait, all of
-        them were notified by earlier pushes. So each thread is notified once, not each item.
+        A notified thread is counted in `_waiting` until it runs. If there are more queued items than waiting threads,
+        earlier pushes have notified all these threads. So a thread is notified once, and not for each item.
         """
         self._queue.push(item, priority)
         if self._waiting >= self._queue.size:
@@ -289,7 +297,7 @@ class WorkQueue(Generic[K]):
             return
         is_first = self._delays.put(item, self._monotonic() + delay, priority, triggers)
         if is_first and self._waiting:
-            # All of them, because any of them may time out before.
+            # All threads are notified, because the wait of any thread may end before this time.
             self._ready.notify_all()
 
     def _promote(self, now: float) -> None:
@@ -317,7 +325,7 @@ class WorkQueue(Generic[K]):
                 self._waiting -= 1
 
     def _depths(self) -> dict[int, int]:
-        """Return the number of waiting items by priority, including those added again while in progress."""
+        """Return the number of waiting items by priority, including items in progress that were added again."""
         depths = {CHANGE: 0, **dict(self._queue.sizes())}
         for item in self._processing:
             wanted = self._dirty.get(item)
@@ -337,7 +345,7 @@ class WorkQueue(Generic[K]):
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:
-    """Return the earlier of two times; None means never."""
+    """Return the earlier of two times; None stands for never."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)

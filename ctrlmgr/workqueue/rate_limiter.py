@@ -1,4 +1,4 @@
-"""Rate limiters: decide how long an item waits before a retry (client-go's `default_rate_limiters.go`).
+"""Rate limiters: decide how long an item waits before it is retried (client-go's `default_rate_limiters.go`).
 
 Queues may share a limiter, and any thread may call it. Delays are in seconds; no method waits.
 """
@@ -17,27 +17,27 @@ K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 
 class RateLimiter(Protocol[K_contra]):
-    """Decides the delay of each item."""
+    """Decides the delay before each item is retried."""
 
     def when(self, item: K_contra) -> float:
-        """Return the item's delay in seconds; counts as a requeue."""
+        """Return the item's delay in seconds, and count one more requeue."""
 
     def forget(self, item: K_contra) -> None:
-        """Reset the count of `item`: it succeeded, or is given up."""
+        """Reset the count of `item`, because it has succeeded or will not be retried."""
 
     def num_requeues(self, item: K_contra) -> int:
-        """Return how often `item` was delayed since it was last forgotten."""
+        """Return how often `item` was delayed since its count was last reset."""
 
 
 class ExponentialBackoff(Generic[K]):
     """Delays by `initial` · 2ⁿ seconds after n failures, at most `limit` (ItemExponentialFailureRateLimiter)."""
 
     def __init__(self, initial: float = 0.005, limit: float = 1000.0) -> None:
-        """Set both in seconds; the defaults are Kubernetes'."""
+        """Set `initial` and `limit`, in seconds; the defaults are those of Kubernetes."""
         self._initial = initial
         self._limit = limit
         self._lock = threading.Lock()
-        # Items that failed and were not forgotten, with their number of failures.
+        # The number of failures of each item that has failed since its count was last reset.
         self._failures: dict[K, int] = {}
 
     def when(self, item: K) -> float:
@@ -45,16 +45,16 @@ class ExponentialBackoff(Generic[K]):
         with self._lock:
             failures = self._failures.get(item, 0)
             self._failures[item] = failures + 1
-        # 2^64 times any delay exceeds every limit, and a float cannot hold 2^1024.
+        # Larger exponents are not needed: 2^64 times any delay exceeds every limit. A float cannot hold 2^1024.
         return min(self._limit, ldexp(self._initial, min(failures, 64)))
 
     def forget(self, item: K) -> None:
-        """Start again from `initial`."""
+        """Reset the count of the item, so that its next delay is `initial`."""
         with self._lock:
             self._failures.pop(item, None)
 
     def num_requeues(self, item: K) -> int:
-        """Return how often the item failed since it was last forgotten."""
+        """Return how often the item has failed since its count was last reset."""
         with self._lock:
             return self._failures.get(item, 0)
 
@@ -67,12 +67,12 @@ class TokenBucket(Generic[K]):
     """
 
     def __init__(self, rate: float = 10.0, burst: int = 100, *, clock: Clock) -> None:
-        """Set the tokens per second and the size of the bucket, which starts full."""
+        """Set the number of tokens per second and the size of the bucket, which is full at the start."""
         self._rate = rate
         self._burst = burst
         self._clock = clock
         self._lock = threading.Lock()
-        # Tokens at time _at; negative if calls wait for future tokens.
+        # The number of tokens at the time `_at`; it is negative if calls wait for future tokens.
         self._tokens = float(burst)
         self._at = clock.monotonic()
 
@@ -85,10 +85,10 @@ class TokenBucket(Generic[K]):
             return max(0.0, -self._tokens / self._rate)
 
     def forget(self, item: K) -> None:
-        """Do nothing: a reserved token is spent."""
+        """Do nothing, because a reserved token cannot be returned."""
 
     def num_requeues(self, item: K) -> int:
-        """Return 0: the bucket does not count items."""
+        """Return 0, because the bucket does not count per item."""
         return 0
 
 
@@ -109,10 +109,13 @@ class MaxOf(Generic[K]):
             limiter.forget(item)
 
     def num_requeues(self, item: K) -> int:
-        """Return the highest count of all limiters."""
+        """Return the highest count of all these limiters."""
         return max(limiter.num_requeues(item) for limiter in self._limiters)
 
 
 def default_rate_limiter(clock: Clock) -> RateLimiter[K]:
-    """Return Kubernetes' DefaultTypedControllerRateLimiter: per item 5 ms to 1000 s, overall 10/s after 100."""
+    """Return Kubernetes' DefaultTypedControllerRateLimiter.
+
+    Its delay is 5 ms to 1000 s per item; over all items, it allows 10 per second after a burst of 100.
+    """
     return MaxOf(ExponentialBackoff(), TokenBucket(clock=clock))

@@ -1,13 +1,13 @@
-"""The items that workers can take: in order of priority, and fair between namespaces within one priority.
+"""The items that workers can take, by priority; within one priority, namespaces take turns.
 
 Guarantees:
 - **Priority.** The next item is one of the highest priority that waits.
-- **Fair between namespaces.** Within one priority, namespaces take turns, and a namespace's items leave in the order in
-  which they were pushed. So with n namespaces that wait, an item that is the k-th of its namespace leaves within k · n
-  items of that priority.
+- **Fair between namespaces.** Within one priority, namespaces take turns, and the items of a namespace are taken in the
+  order in which they were pushed. So if n namespaces wait, the k-th item of a namespace is one of the next k · n items
+  of that priority.
 - **No starvation.** Every `SHARE`-th item is taken from the priority whose next item was pushed first. So items of a
-  low priority leave even if items of a higher priority wait all the time. controller-runtime has no such rule: there
-  an item waits as long as any item of a higher priority does.
+  low priority are taken even if items of a higher priority wait all the time. controller-runtime has no such rule:
+  there an item waits as long as any item of a higher priority waits.
 
 Every operation takes constant time for a fixed number of priorities.
 """
@@ -33,7 +33,7 @@ class _Level(Generic[K]):
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
-        # Items with their tickets, by namespace in the order of turns. No entry is empty.
+        # The items and their tickets, by namespace; the namespaces are in the order of their turns. No entry is empty.
         self.namespaces: OrderedDict[Hashable, OrderedDict[K, int]] = OrderedDict()
         self.size = 0
 
@@ -45,7 +45,7 @@ class _Level(Generic[K]):
         self.size += 1
 
     def pop(self) -> K:
-        """Remove and return the next item; move its namespace behind the others."""
+        """Remove and return the next item; its namespace then takes the last turn."""
         namespace, waiting = next(iter(self.namespaces.items()))
         item, _ = waiting.popitem(last=False)
         if waiting:
@@ -63,32 +63,32 @@ class _Level(Generic[K]):
         self.size -= 1
 
     def next_ticket(self) -> int:
-        """Return the ticket of the next item; the level must not be empty."""
+        """Return the ticket of the next item; there must be an item."""
         return next(iter(next(iter(self.namespaces.values())).values()))
 
 
 class ReadyItems(Generic[K]):
-    """The ready items in their order of delivery. An item is in it at most once; the queue's lock guards it."""
+    """The ready items in the order of their delivery. An item is in it at most once; the queue's lock guards it."""
 
     def __init__(self, namespace_of: Callable[[K], Hashable]) -> None:
         """Start empty; items with the same value of `namespace_of` share a turn."""
         self.size = 0
-        """Number of waiting items."""
+        """The number of waiting items."""
         self._namespace_of = namespace_of
-        # By priority, and in descending order. An empty level is kept, because it is used again soon.
+        # The levels by priority, in descending order. An empty level is kept, because it will be used again soon.
         self._levels: dict[int, _Level[K]] = {}
         self._descending: list[_Level[K]] = []
         self._ticket = count()
         self._popped = 0
 
     def push(self, item: K, priority: int) -> None:
-        """Add an item behind those with its namespace and priority."""
+        """Add an item behind the other items of its namespace and priority."""
         level = self._levels.get(priority) or self._new_level(priority)
         level.push(item, self._namespace_of(item), next(self._ticket))
         self.size += 1
 
     def raise_priority(self, item: K, current: int, priority: int) -> None:
-        """Move an item from priority `current` behind those of its namespace with `priority`."""
+        """Move an item from the priority `current` to `priority`, behind the other items of its namespace."""
         self._levels[current].remove(item, self._namespace_of(item))
         self.size -= 1
         self.push(item, priority)
@@ -102,7 +102,7 @@ class ReadyItems(Generic[K]):
         return level.pop()
 
     def sizes(self) -> Iterator[tuple[int, int]]:
-        """Yield every priority used so far, with its number of waiting items."""
+        """Yield every priority that was used, with the number of items that wait in it."""
         return ((level.priority, level.size) for level in self._descending)
 
     def clear(self) -> None:

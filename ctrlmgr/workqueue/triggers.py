@@ -1,4 +1,4 @@
-"""The revisions that an item was added for, with cheap merging."""
+"""The revisions for which an item was added; they can be merged at low cost."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import TypeAlias
 from ctrlmgr.api.resource import Revision
 
 Triggers: TypeAlias = tuple[Revision, ...] | set[Revision]
-"""Revisions of one add (a tuple) or merged (a set)."""
+"""The revisions of one addition (a tuple), or merged revisions (a set)."""
 
 
 def merged(earlier: Triggers, more: Triggers) -> Triggers:
-    """Return the union. A set is changed in place, so that merging costs only the new revisions."""
+    """Return the union of both.
+
+    If one is a set, it is changed in place, so that merging costs only the new revisions.
+    """
     if isinstance(earlier, set):
         earlier.update(more)
         return earlier
