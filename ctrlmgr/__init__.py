@@ -3,7 +3,7 @@
 The packages in the order an event travels:
 
 - `api`: objects: names, metadata, bodies.
-- `eventlog`: the totally ordered log of changes, on SQLite, PostgreSQL or in memory. Everything else reads it.
+- `eventlog`: the totally ordered log of changes, on SQLite, PostgreSQL or in memory. All other packages read it.
 - `informer`: the watch cache, a bounded history that all readers share, and the caches derived from it.
 - `workqueue`: the keys to reconcile, each by one worker at a time.
 - `manager`: controllers (watches, queue, workers), periodic work, and the phases of start and stop.
@@ -13,8 +13,8 @@ The packages in the order an event travels:
 - `server`: the Kubernetes API, health and metrics over HTTP.
 - `serve`, `cli`: create the running process from its settings.
 
-The public names are in `__all__`, most of them from `framework`. Each is loaded at its first use, so importing this
-package is cheap. `ctrlmgr.testing` is public, too.
+The public names are in `__all__`, most of them from `framework`. Each name is loaded at its first use, so the import of
+this package is fast. `ctrlmgr.testing` is public, too.
 """
 
 from importlib import import_module as _import_module
@@ -49,7 +49,7 @@ _PUBLIC = {
     "definition_of": "ctrlmgr.framework.derived_definition",
 }
 
-__all__ = ["__version__", *sorted(_PUBLIC)]  # names that `__getattr__` loads
+__all__ = ["__version__", *sorted(_PUBLIC)]  # The names that `__getattr__` loads.
 
 
 def __getattr__(name: str) -> object:
@@ -62,5 +62,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return all public names, loaded or not."""
+    """Return all public names, whether they are loaded or not."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""`python -m ctrlmgr` is the `ctrlmgr` command.
+"""`python -m ctrlmgr` runs the `ctrlmgr` command.
 
 Python searches modules in the working directory first, where a user's file attr.py would replace a library's module.
 The command finds its own modules elsewhere, and users' modules by `framework.module_files`.

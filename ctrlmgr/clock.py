@@ -1,7 +1,7 @@
-"""Clocks: all code reads the time and waits through a `Clock`, so that tests and replay control both.
+"""Clocks: all code reads the time and waits through a `Clock`, so that tests and replays control both.
 
-`now` is stored in objects and events, and never used for ordering. `monotonic` is for deadlines. `wait` is the only
-method that waits for a condition with a timeout.
+The result of `now` is stored in objects and events, and never used for ordering. `monotonic` is for deadlines. Only the
+method `wait` waits for a condition with a timeout.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # of UTC, and written so
 _FIRST = (datetime.min - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
 _LAST = (datetime.max - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ901  # as above
-"""The range of RFC 3339, in microseconds since 1970."""
+"""The range of RFC 3339 times, in microseconds since 1970."""
 _SECONDS: Final = 64
-"""Number of seconds whose text is cached."""
+"""The number of seconds whose text is cached."""
 _latest = (0, "1970-01-01T00:00:00.")
-"""The second of the last formatted time, and its text: consecutive times are mostly within the same second."""
+"""The second of the last formatted time, and its text. They are kept because consecutive times are mostly within the
+same second.
+"""
 _THREE_DIGITS: Final = tuple(f"{number:03d}" for number in range(1000))
-"""Precomputed because formatting a number takes as long as the rest of `format_time`."""
+"""The texts are precomputed, because formatting a number takes as long as the rest of `format_time`."""
 
 
 class Clock(Protocol):
@@ -34,7 +36,7 @@ class Clock(Protocol):
         """Return the wall clock: microseconds since 1970, UTC."""
 
     def monotonic(self) -> float:
-        """Return seconds of a monotonic clock; only differences are meaningful."""
+        """Return the seconds of a monotonic clock; only differences between two results are meaningful."""
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
         """Wait on `condition` (held by the caller) up to `timeout` seconds; return False if the time has passed."""
@@ -52,9 +54,9 @@ class SystemClock:
 
     def __init__(self) -> None:
         """Use the machine's clocks."""
-        # Called about twenty times per request, so there is no Python function around the system call.
+        # This is called about twenty times per request, so no Python function encloses the system call.
         self.monotonic: Callable[[], float] = partial(time.clock_gettime, _MONOTONIC)
-        """Return seconds since an arbitrary moment, including suspended time where the system counts it."""
+        """Return the seconds since an arbitrary moment, including suspended time where the system counts it."""
 
     def now(self) -> int:
         """Return the wall clock: microseconds since 1970, UTC."""
@@ -66,17 +68,17 @@ class SystemClock:
 
 
 class OtherTime:
-    """A clock that shows another time, such as that of a recording, while `wait` and `monotonic` use a real clock."""
+    """A clock that shows another time, such as that of a recording; `wait` and `monotonic` use a real clock."""
 
     def __init__(self, now: Callable[[], int], clock: Clock) -> None:
-        """Read the wall clock from `now`, microseconds since 1970, and the rest from `clock`."""
+        """Read the wall clock from `now` (microseconds since 1970), and use `clock` for the other methods."""
         self.now = now
         self.monotonic = clock.monotonic
         self.wait = clock.wait
 
 
 def format_time(microseconds: int) -> str:
-    """Return a wall-clock time as Kubernetes' MicroTime: `2026-01-02T03:04:05.123456Z`."""
+    """Return a wall-clock time in the format of Kubernetes' MicroTime: `2026-01-02T03:04:05.123456Z`."""
     global _latest
     began, text = _latest
     rest = microseconds - began
@@ -90,7 +92,7 @@ def format_time(microseconds: int) -> str:
 
 
 def format_time_seconds(microseconds: int) -> str:
-    """Return a wall-clock time as Kubernetes' Time, whole seconds: `2026-01-02T03:04:05Z`."""
+    """Return a wall-clock time in the format of Kubernetes' Time, in whole seconds: `2026-01-02T03:04:05Z`."""
     if not _FIRST <= microseconds <= _LAST:
         microseconds = _nearest(microseconds)
     return f"{_second(microseconds // 1_000_000)}Z"
@@ -103,7 +105,7 @@ def _nearest(microseconds: int) -> int:
 
 @lru_cache(_SECONDS)
 def _second(second: int) -> str:
-    """Return the text of a second; most times that are formatted together share one or two."""
+    """Return the text of a second; times that are formatted together mostly share one or two seconds."""
     return (_NAIVE_EPOCH + timedelta(seconds=second)).isoformat(timespec="seconds")
 
 

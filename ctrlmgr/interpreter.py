@@ -1,12 +1,14 @@
-"""Settings of the interpreter: threads, the cycle collector and the allocator, for a process that serves.
+"""Settings of the Python interpreter for a process that serves: threads, the cycle collector and the allocator.
 
 `tune` applies them once, at the start:
-- A thread gives up the interpreter's lock after half a millisecond, so a busy thread delays the event loop by no more.
-- The cycle collector runs every 5,000 allocations. All threads wait for it, and few objects here are part of a cycle.
-- Objects that survive a full collection are frozen (`gc.freeze`): the next collections skip them. Every 16th full
-  collection examines all objects, so that garbage among the frozen ones is freed.
-- The allocator maps blocks of more than 128 KiB by themselves, always, so that the untouched part of the buffer of a
-  TLS connection costs no memory. It keeps up to 4 MiB of free memory, which the next large answer uses again.
+- A thread releases the interpreter's lock after half a millisecond, so a busy thread delays the event loop by no more
+  than that.
+- The cycle collector runs only every 5,000 allocations, because all threads wait for it, and few objects here are part
+  of a cycle.
+- Objects that survive a full collection are frozen (`gc.freeze`), so that the next collections skip them. Every 16th
+  full collection examines all objects, so that garbage among the frozen ones is freed.
+- The allocator always maps each block of more than 128 KiB separately, so that the unused part of a TLS connection's
+  buffer costs no memory. It keeps up to 4 MiB of free memory, which the next large response uses again.
 
 Measurements and alternatives: docs/decisions/interpreter.md; `python -m bench.decisions.interpreter`.
 """
@@ -22,7 +24,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 _MALLOC = {-3: 128 * 1024, -1: 4 * 1024 * 1024}
-"""M_MMAP_THRESHOLD and M_TRIM_THRESHOLD in bytes, by mallopt's numbers (malloc.h).
+"""The options M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, with values in bytes, by their numbers for mallopt (malloc.h).
 
 glibc adapts these only while they have their defaults, so a value that is set stays.
 """
@@ -30,11 +32,11 @@ glibc adapts these only while they have their defaults, so a value that is set s
 _SWITCH_INTERVAL = 0.0005
 _THRESHOLDS = (5_000, 4, 40)
 _MANY = 4 * _THRESHOLDS[0]
-"""Young objects from which on a collection takes long."""
+"""The number of young objects from which on a collection takes long."""
 _OLDEST = 2
 """The generation of a full collection."""
 _EVERYTHING = 16
-"""Every so many full collections, one examines the frozen objects as well."""
+"""After this number of full collections, one collection examines the frozen objects too."""
 
 
 def tune() -> None:
@@ -44,7 +46,7 @@ def tune() -> None:
     if not any(isinstance(getattr(each, "__self__", None), _Full) for each in gc.callbacks):
         gc.callbacks.append(_full.hear)
     collector.freezes = True
-    with suppress(OSError, AttributeError):  # another C library has no mallopt: keep its defaults
+    with suppress(OSError, AttributeError):  # Another C library than glibc has no mallopt; its defaults are kept.
         for parameter, value in _MALLOC.items():
             ctypes.CDLL(None).mallopt(parameter, value)
 
@@ -57,12 +59,14 @@ class Collector:
         self._lock = threading.Lock()
         self._pauses = 0
         self.was_on = True
-        """Whether it was on before it was paused."""
+        """Whether the collector was on before it was paused."""
         self.freezes = False
-        """Whether `resume` may freeze objects: only if a full collection examines the frozen ones at times."""
+        """Whether `resume` may freeze objects. This is only allowed if a full collection examines the frozen objects
+        now and then.
+        """
 
     def pause(self) -> None:
-        """Switch it off until `resume` has been called as often as this method."""
+        """Switch the collector off until `resume` has been called as often as this method."""
         with self._lock:
             if self._pauses == 0:
                 self.was_on = gc.isenabled()
@@ -70,10 +74,10 @@ class Collector:
             self._pauses += 1
 
     def resume(self) -> None:
-        """Switch it on again, if it was on before and no other caller has paused it.
+        """Switch the collector on again, if it was on before and no other caller has paused it.
 
-        If the work has left many young objects, such as compiled schemas, they are frozen: they stay, and the next
-        collection would examine each of them while all threads wait.
+        If the work has created many young objects that stay, such as compiled schemas, they are frozen. Otherwise the
+        next collection would examine each of them while all threads wait.
         """
         with self._lock:
             self._pauses -= 1
@@ -87,7 +91,7 @@ collector = Collector()
 
 
 class _Full:
-    """Keeps full collections short: a callback of the interpreter for each collection."""
+    """Keeps full collections short; the interpreter calls it for each collection."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -109,11 +113,11 @@ _full = _Full()
 
 @contextmanager
 def collector_paused(*, freeze: bool = False) -> Iterator[None]:
-    """Keep the cycle collector off while the block makes many objects that stay.
+    """Keep the cycle collector off while the block creates many objects that stay.
 
-    The collector counts allocations. While 50,000 objects are loaded it would run over and over and examine all of
-    them. Reference counting is not affected. With `freeze`, the objects that exist at the end are frozen, because the
-    next full collection would examine all of them while all threads wait.
+    The collector counts allocations. While 50,000 objects are loaded, it would run again and again and examine all of
+    them. Reference counting is not affected. With `freeze`, the objects that exist at the end are frozen, because
+    otherwise the next full collection would examine all of them while all threads wait.
     """
     collector.pause()
     try:
@@ -127,9 +131,9 @@ def collector_paused(*, freeze: bool = False) -> Iterator[None]:
 def frames() -> dict[int, FrameType]:
     """Return the innermost frame of each thread, by the thread's identifier.
 
-    The collector is off meanwhile. CPython 3.11 holds the lock of its list of threads while it makes this dict. A
-    collection at that moment runs Python code, so another thread can run, start a thread, and wait for that lock
-    while it holds the interpreter's lock: a deadlock (https://github.com/python/cpython/issues/106883).
+    The collector is off meanwhile. CPython 3.11 holds the lock of its list of threads while it creates this dict. A
+    collection at that moment runs Python code, so another thread can run, start a thread, and wait for that lock while
+    it holds the interpreter's lock: a deadlock (https://github.com/python/cpython/issues/106883).
     """
     with collector_paused():
         return sys._current_frames()

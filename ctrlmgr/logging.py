@@ -2,10 +2,10 @@
 
 Guarantees:
 - A password in a database URL never appears in a log line, in any field.
-- A value is cut after `LONGEST` characters, and writing a line takes linear time. So one request can neither fill a
-  disk nor block the thread that logs it.
+- A value is truncated after `LONGEST` characters, and a line is written in linear time. So one request can neither fill
+  a disk nor block the thread that logs it.
 - One event is one line: newlines and terminal escapes in values are escaped. So input from the network can neither
-  forge a line nor control a reader's terminal. (A traceback on a console keeps its lines.)
+  forge a line nor control a reader's terminal. (Only a traceback on a console has several lines.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _USER = re.compile(r"://[^\s:/@]*:")
 _RUN = re.compile(r"[^\s\"',]*")
 _PASSWORD = re.compile(r"(\bpassword=)[^\s&]+", re.IGNORECASE)
 LONGEST = 16 * 1024
-"""Maximum characters of one value."""
+"""The maximum number of characters of one value."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, line separators, and characters that change the text's direction (Unicode's `Bidi_Control`)."""
@@ -31,8 +31,8 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
     """Configure structlog for the process; `level` and `format` are values of `[log]`, `stream` is stderr by default.
 
-    Warnings and errors of libraries that use the standard library's logging (APScheduler, alembic) are written the same
-    way.
+    Warnings and errors of libraries that use the standard library's logging (APScheduler, alembic) are written in the
+    same format.
     """
     stream = stream or sys.stderr
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -59,7 +59,10 @@ def configure(*, level: str, format: str, stream: TextIO | None = None) -> None:
 
 
 def configure_unless_done() -> None:
-    """Configure structlog for tests, unless the program has: structlog itself prints all variables of a traceback."""
+    """Configure structlog for tests, unless the program has configured it.
+
+    Without a configuration, structlog prints all variables of a traceback.
+    """
     if not structlog.is_configured():
         level = structlog.stdlib.add_log_level
         structlog.configure(
@@ -68,7 +71,7 @@ def configure_unless_done() -> None:
 
 
 def mask(text: str) -> str:
-    """Replace the password of every URL or DSN in `text` by `***`, in linear time."""
+    """Replace the password in every URL or DSN in `text` with `***`, in linear time."""
     return _PASSWORD.sub(r"\1***", _without_url_passwords(text) if "://" in text else text)
 
 
@@ -78,7 +81,8 @@ def _without_url_passwords(text: str) -> str:
     while user := _USER.search(text, at):
         run = _RUN.match(text, user.end())
         at = run.end() if run else user.end()
-        sign = text.rfind("@", user.end() + 1, at)  # the last one, because a password may contain some
+        # The last `@` ends the password, because a password may contain others.
+        sign = text.rfind("@", user.end() + 1, at)
         if sign >= 0:
             parts += (text[done : user.end()], "***")
             done = sign
@@ -86,7 +90,7 @@ def _without_url_passwords(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Return the text with control characters (newlines, escapes, directions) as Python escapes, `\n`, `\x1b`."""
+    r"""Return the text with control characters (newlines, escapes, directions) as Python escapes: ` `, `\x1b`."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -104,7 +108,7 @@ def _mask_values(logger: WrappedLogger, method: str, event: EventDict) -> EventD
 
 
 def _lead(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Move the most important fields to the beginning."""
+    """Move the most important fields to the beginning of the line."""
     first = {key: event.pop(key) for key in ("timestamp", "level", "event") if key in event}
     return {**first, **event}
 

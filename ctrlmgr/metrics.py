@@ -1,15 +1,15 @@
 """The metrics that ctrlmgr exports.
 
-Some are declared where they are counted: `admission.admission_metrics`, `controllers.workloads.workload_metrics`,
-`informer.quarantine`, `manager.reconcile_metrics`.
+Some metrics are declared in the modules that count them: `admission.admission_metrics`,
+`controllers.workloads.workload_metrics`, `informer.quarantine`, `manager.reconcile_metrics`.
 
 Guarantees:
 - Names, labels and buckets are those of client-go (`util/workqueue/metrics.go`, `component-base` for the registration)
   and kube-apiserver (`apiserver/pkg/endpoints/metrics`), so existing dashboards work. The depth of a queue has the
   additional label `priority`, as in controller-runtime; `sum by (name)` is client-go's value.
-- A queue counts with plain arithmetic under its own lock. The metric families are built at a scrape. There is no timer;
-  the duration of unfinished work is measured at the scrape.
-- The series of a queue end when it is no longer used. Queues with the same name are reported together.
+- A queue counts with plain arithmetic under its own lock. The metric families are built at a scrape. No timer is
+  needed, because the duration of unfinished work is measured at the scrape.
+- When a queue is no longer used, its series end. Queues with the same name are reported together.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 _QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-"""Upper bounds in seconds: client-go's ExponentialBuckets(10e-9, 10, 10)."""
+"""The upper bounds of buckets in seconds: client-go's ExponentialBuckets(10e-9, 10, 10)."""
 
 # fmt: off
 _REQUEST_BUCKETS = (
@@ -63,13 +63,13 @@ _REQUEST_BUCKETS = (
 
 
 class Durations:
-    """A histogram of seconds without a lock: the owner calls `observe` under its own lock."""
+    """A histogram of durations in seconds, without a lock: the owner calls `observe` under its own lock."""
 
     __slots__ = ("counts", "total")
 
     def __init__(self) -> None:
         """Start empty."""
-        # counts[i] is the number in bucket i alone; the last one counts values above all bounds.
+        # `counts[i]` is the number of values in bucket i alone; the last bucket counts values above all bounds.
         self.counts = [0] * (len(_QUEUE_BUCKETS) + 1)
         self.total = 0.0
 
@@ -79,7 +79,7 @@ class Durations:
         self.total += seconds
 
     def add(self, other: Durations) -> None:
-        """Add the counts of `other`."""
+        """Add the counts of the histogram `other`."""
         self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
 
@@ -95,7 +95,7 @@ class QueueReading:
     """The counts of a queue: waiting items, adds and retries, durations, and seconds of each item in progress."""
 
     depths: dict[int, int] = field(default_factory=dict)
-    """Number of waiting items by priority."""
+    """The number of waiting items by priority."""
     adds: int = 0
     retries: int = 0
     queued: Durations = field(default_factory=Durations)
@@ -104,11 +104,11 @@ class QueueReading:
 
     @property
     def depth(self) -> int:
-        """Number of waiting items."""
+        """The number of waiting items."""
         return sum(self.depths.values())
 
     def add(self, other: QueueReading) -> None:
-        """Add another queue's numbers to these."""
+        """Add the numbers of another queue to these."""
         for priority, depth in other.depths.items():
             self.depths[priority] = self.depths.get(priority, 0) + depth
         self.adds += other.adds
@@ -128,11 +128,11 @@ class MeasuredQueue(Protocol):
 
 
 class _WorkQueues(Collector):
-    """client-go's `workqueue_*`, read from the queues in use."""
+    """The metrics `workqueue_*` of client-go, read from the queues in use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # All queues in use. Guarded by _lock, because a scrape iterates over it while queues are created.
+        # All queues in use. Guarded by `_lock`, because a scrape iterates over this set while queues are created.
         self._queues: WeakSet[MeasuredQueue] = WeakSet()
 
     def watch(self, queue: MeasuredQueue) -> None:
@@ -187,7 +187,7 @@ def _cumulative(durations: Durations) -> list[tuple[str, float]]:
 
 
 def at_or_below(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
-    """Return (upper bound, count at or below it), as the exposition format requires."""
+    """Return pairs (upper bound, number of values at or below it), as the exposition format requires."""
     buckets: list[tuple[str, float]] = []
     below = 0
     for bound, count in zip((*bounds, float("inf")), counts, strict=True):
@@ -197,7 +197,7 @@ def at_or_below(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[st
 
 
 def _go_float(bound: float) -> str:
-    """Return a bound in Go's format, which queries for `le` compare: `1e-08`, `0.1`, `+Inf`."""
+    """Return a bound in Go's format, because queries compare `le` as a text: `1e-08`, `0.1`, `+Inf`."""
     return "+Inf" if bound == float("inf") else repr(bound)
 
 
@@ -244,33 +244,37 @@ def in_flight(request_kind: str) -> Gauge:
 
 
 class RequestMetrics:
-    """kube-apiserver's `apiserver_request*` for one route. The event loop owns it."""
+    """The metrics `apiserver_request*` of kube-apiserver for one route. Only the event loop's thread may use it."""
 
     def __init__(
         self, verb: str, group: str, version: str, resource: str, subresource: str, scope: str, dry_run: str = ""
     ) -> None:
-        """Count requests with these labels: the verb in upper case, the scope `resource`, `namespace` or `cluster`."""
+        """Count requests with these labels.
+
+        The verb is in upper case, the scope is `resource`, `namespace` or `cluster`.
+        """
         self.route = (verb, group, version, resource, subresource, scope, dry_run)
         self.codes: dict[int, int] = {}
-        """Number of answers by HTTP status."""
-        # counts[i] is the number in bucket i alone; the last one counts values above all bounds.
+        """The number of responses by HTTP status."""
+        # `counts[i]` is the number of values in bucket i alone; the last bucket counts values above all bounds.
         self.counts = [0] * (len(_REQUEST_BUCKETS) + 1)
         self.total = 0.0
         _requests.watch(self)
 
     def answered(self, code: int, seconds: float) -> None:
-        """Count an answer with HTTP status `code` after `seconds`."""
+        """Count a response with the HTTP status `code` after `seconds`."""
         self.codes[code] = self.codes.get(code, 0) + 1
         self.counts[bisect_left(_REQUEST_BUCKETS, seconds)] += 1
         self.total += seconds
 
 
 class _Requests(Collector):
-    """kube-apiserver's `apiserver_request*`, computed at a scrape."""
+    """The metrics `apiserver_request*` of kube-apiserver, computed at a scrape."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._metrics: WeakSet[RequestMetrics] = WeakSet()  # guarded by _lock, because scrapes iterate over it
+        # Guarded by `_lock`, because scrapes iterate over this dictionary.
+        self._metrics: WeakSet[RequestMetrics] = WeakSet()
 
     def watch(self, metrics: RequestMetrics) -> None:
         with self._lock:
@@ -307,7 +311,7 @@ REGISTRY.register(_requests)
 
 
 class WatchMetrics:
-    """kube-apiserver's metrics of watches for one route."""
+    """The metrics of watches of kube-apiserver for one route."""
 
     def __init__(self, group: str, version: str, resource: str, scope: str) -> None:
         """Count watches with these labels; the scope is `resource`, `namespace` or `cluster`."""
@@ -317,7 +321,7 @@ class WatchMetrics:
 
 
 class RepairMetrics(NamedTuple):
-    """kube-apiserver's metrics of one repair loop: errors found by `type`, and failures."""
+    """The metrics of kube-apiserver for one repair loop: the errors that were found, by `type`, and the failures."""
 
     found: Counter
     failed: Counter
@@ -341,7 +345,7 @@ RESOURCE_CLAIM_CREATES = Counter(
 
 
 class PodDeletionMetrics(NamedTuple):
-    """kube-controller-manager's metrics of the pod garbage collector, by `namespace` and `reason`."""
+    """The metrics of kube-controller-manager for the pod garbage collector, by `namespace` and `reason`."""
 
     deleted: Counter
     failed: Counter
@@ -384,7 +388,8 @@ CONFIGURATION_RELOADS = Counter(
 )
 
 _CALLED = ["name", "type", "operation"]
-# The client library appends `_total` to counters, which these two do not have in Kubernetes. So they are gauges.
+# The client library appends `_total` to the names of counters. In Kubernetes these two names have no such suffix, so
+# they are gauges here.
 WEBHOOK_REJECTIONS = Gauge(
     "apiserver_admission_webhook_rejection_count",
     "Requests that admission webhooks denied, or that were denied because a call failed.",
@@ -407,16 +412,16 @@ WEBHOOK_SECONDS = Histogram(
 
 
 class TurnMetrics(Collector):
-    """The duration of the event loop's turns, in seconds of processor time (`http.loop_monitor`)."""
+    """The durations of the event loop's turns, in seconds of processor time (`http.loop_monitor`)."""
 
     def __init__(self) -> None:
         self.longest = 0.0
-        """The longest turn since the process started, or since a test reset it."""
+        """The duration of the longest turn since the process started, or since a test reset it."""
         self.long = 0
-        """Number of long turns."""
+        """The number of long turns."""
 
     def observe(self, seconds: float, *, is_long: bool) -> None:
-        """Count one turn; on the event loop."""
+        """Count one turn; called on the event loop."""
         self.longest = max(self.longest, seconds)
         self.long += is_long
 
@@ -451,21 +456,21 @@ class MeasuredCache(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of its series."""
+        """The value of the label `name` in the cache's series."""
 
     @property
     def size(self) -> int:
-        """Total bytes of its entries, as its owner has counted them."""
+        """The total size of the entries in bytes, as the cache's owner has stated it."""
 
     def __len__(self) -> int:
         """Return the number of entries."""
 
 
 class _Caches(Collector):
-    """`ctrlmgr_cache_*`: the counts live as long as the process; sizes are read from the caches in use."""
+    """The metrics `ctrlmgr_cache_*`: counts live as long as the process; sizes are read from the caches in use."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the attributes below, because scrapes iterate over them
+        self._lock = threading.Lock()  # Guards the attributes below, because scrapes iterate over them.
         self._counts: dict[str, CacheCounts] = {}
         self._caches: WeakSet[MeasuredCache] = WeakSet()
 

@@ -3,7 +3,7 @@
 Files that a `ctrlmgr` command creates are private, because its umask is 077.
 
 Guarantees:
-- When a server starts, it removes the permissions of other users from existing files, and logs that. If that fails
+- When a server starts, it removes the permissions of other users from existing files, and logs this. If it cannot do so
   because the file belongs to another user, it logs a warning.
 """
 
@@ -21,7 +21,7 @@ _OTHERS = 0o077
 
 
 def narrow(directory: Path, files: Iterable[Path] = ()) -> None:
-    """Remove other users' permissions from `directory`, the private files in it, and `files`.
+    """Remove other users' permissions from `directory`, from the private files in it, and from `files`.
 
     A directory that many users share (its sticky bit is set, as on `/tmp`) is not changed.
     """

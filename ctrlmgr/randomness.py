@@ -1,8 +1,8 @@
 """Random numbers from the system, fetched in batches.
 
-Guarantees: the numbers are as good for secrets as the system's. No number is returned twice, and any thread may ask. A
-system call for each number would cost microseconds, and release the interpreter's lock; the thread could wait half a
-millisecond to get it back.
+Guarantees: the numbers are as suitable for secrets as the system's. No random bits are used twice, and any thread may
+call it. A system call for each number would cost microseconds and release the interpreter's lock; then the thread could
+wait half a millisecond until it has the lock again.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _FETCHED = 256
 
 
 class PooledRandom(SystemRandom):
-    """`SystemRandom` with a pool in memory, which it uses for up to 128 bits."""
+    """`SystemRandom` with a pool of random bits in memory, which is used for up to 128 bits."""
 
     def __init__(self) -> None:
         """Start with an empty pool."""
         super().__init__()
-        self._pool: list[int] = []  # `pop` and `+=` on a list are atomic
+        self._pool: list[int] = []  # The operations `pop` and `+=` of a list are atomic.
 
     def getrandbits(self, k: int) -> int:
-        """Return `k` random bits."""
+        """Return `k` random bits as an integer."""
         if not 0 <= k <= _BITS:
             return super().getrandbits(k)
         while True:

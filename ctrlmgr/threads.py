@@ -1,4 +1,4 @@
-"""The only module that starts threads: named, daemonic, and with logging of exceptions."""
+"""The only module that starts threads. They are named and daemonic, and their exceptions are logged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def start(name: str, target: Callable[[], None]) -> threading.Thread:
 
 
 def each(name: str, act: Callable[[T], R], items: Sequence[T], at_once: int) -> list[R]:
-    """Call `act` with each item, `at_once` at a time on threads, and return the results in order.
+    """Call `act` with each item on up to `at_once` threads, and return the results in the order of the items.
 
     All calls have ended when this returns, or when it raises the first exception of `act`.
     """

@@ -15,7 +15,7 @@ class TooMuchWork(Exception):
     """A computation exceeds its budget of steps."""
 
     def __init__(self) -> None:
-        """Set the text for logs; callers that catch this use their own messages."""
+        """Set the message for logs; callers that catch this error use their own messages."""
         super().__init__("takes too many steps")
 
 
@@ -27,7 +27,7 @@ _meter = _Meter()
 
 
 def spend(steps: int) -> None:
-    """Subtract steps from the budget; raises `TooMuchWork`."""
+    """Subtract steps from the budget of this thread; raises `TooMuchWork` if it is exceeded."""
     left = _meter.left
     if left is None:
         return
@@ -38,7 +38,7 @@ def spend(steps: int) -> None:
 
 @contextmanager
 def bounded(steps: int) -> Iterator[None]:
-    """Limit the steps in this block to `steps` and to the rest of the outer budget, which they reduce too."""
+    """Limit the steps in this block to `steps` and to the rest of the outer budget, which these steps reduce too."""
     before = _meter.left
     _meter.left = given = steps if before is None else min(steps, before)
     try:

@@ -1,11 +1,11 @@
 """A cache that evicts the least recently used entry.
 
 Guarantees:
-- It holds at most `entries` entries with a total of at most `size` bytes, as accounted by its owner.
+- A cache holds at most `entries` entries with a total of at most `size` bytes, as its owner states the sizes.
 - An entry of more than `largest` bytes is not cached.
-- Any thread may use it. Reading takes no lock: under the interpreter's lock, a look-up and moving a key to the end are
-  one step each. This holds for keys that are compared in C (texts, bytes, numbers, tuples of those, objects compared by
-  identity). Writing takes a lock.
+- Any thread may use a cache. A read takes no lock, because under the interpreter's lock, a look-up and the move of a
+  key to the end are one step each. This holds for keys that are compared in C (texts, bytes, numbers, tuples of those,
+  objects compared by identity). A write takes a lock.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Peek(Protocol[K_contra]):
 class BoundedCache(Generic[K, V]):
     """A bounded cache. None is not a valid value, because a miss returns None.
 
-    An owner that clears the cache when values become invalid must prevent that an older value is put afterwards. It can
-    use its own lock, or store with each value what it was computed from.
+    If an owner clears the cache when values become invalid, it must prevent that an older value is stored after that.
+    It can use its own lock, or store each value together with the input from which it was computed.
     """
 
     __slots__ = (
@@ -63,14 +63,14 @@ class BoundedCache(Generic[K, V]):
         self._most_bytes = inf if size is None else size
         self._largest = min(self._most_bytes, inf if largest is None else largest)
         self._entries: OrderedDict[K, V] = OrderedDict()
-        self._sizes: dict[K, int] = {}  # of the entries with a size
+        self._sizes: dict[K, int] = {}  # The sizes of those entries that have a size, in bytes.
         self._size = 0
-        # Reentrant: the finalizer of an evicted value may use the cache.
+        # The lock is reentrant, because the finalizer of an evicted value may use the cache.
         self._lock = threading.RLock()
         self.peek: Final[Peek[K]] = self._entries.get
-        """Look a key up without counting it or marking it as used, at the cost of a dictionary's `get`."""
+        """Returns the value of a key without counting it or marking it as used, at the cost of a dictionary's `get`."""
         self.counts: Final[CacheCounts] = watch_cache(self)
-        """For owners that call `peek` and count themselves."""
+        """The counters, for owners that call `peek` and count themselves."""
 
     def get(self, key: K) -> V | None:
         """Return the value of a key and mark it as used; None if it is not cached."""
@@ -81,14 +81,15 @@ class BoundedCache(Generic[K, V]):
         self.counts.hits += 1
         try:  # noqa: SIM105  # `suppress` costs more than the look-up
             self._entries.move_to_end(key)
-        except KeyError:  # another thread has just evicted it
+        except KeyError:  # Another thread has just evicted the key.
             pass
         return found
 
     def put(self, key: K, value: V, size: int = 0) -> None:
-        """Cache a value of `size` bytes, including its key; it replaces an earlier one and evicts others if necessary.
+        """Cache a value; `size` is its size in bytes, including its key.
 
-        If it is too large, the key is removed from the cache.
+        It replaces an earlier value of the key, and evicts other entries if necessary. If it is too large, the key is
+        removed from the cache.
         """
         with self._lock:
             if size > self._largest:
@@ -121,5 +122,5 @@ class BoundedCache(Generic[K, V]):
 
     @property
     def size(self) -> int:
-        """The total size in bytes of the cached entries, as accounted by the owner."""
+        """The total size of the cached entries in bytes, as their owner has stated it."""
         return self._size

@@ -1,4 +1,4 @@
-"""Memoizes pure functions whose argument a client chooses, for short arguments that are used repeatedly.
+"""Memoizes pure functions whose arguments clients choose, for short arguments that are used repeatedly.
 
 Guarantees:
 - An argument longer than the function's limit is not cached, because a limit on entries alone would allow thousands of
@@ -31,7 +31,7 @@ class SecondHitFilter:
     """Returns whether a key was seen before, so that a cache can ignore keys that are used once.
 
     It is a table of hashes with a fixed size and creates no objects. Any thread may use it. If two keys have the same
-    hash, the second may count as seen. Two keys that collide evict each other.
+    hash, the second one may count as seen. Two keys with the same place in the table evict each other.
     """
 
     def __init__(self, size: int = 4096) -> None:
@@ -50,7 +50,7 @@ class SecondHitFilter:
 
 
 def memoized(*, entries: int, longest: int) -> Callable[[Callable[[K], T]], Callable[[K], T]]:
-    """Decorate a pure function of a text or tuple: cache up to `entries` results.
+    """Decorate a pure function of a text or tuple, so that up to `entries` results are cached.
 
     A result is cached from the second call on, if the argument has at most `longest` items. Errors are not cached. The
     cache is named after the function.

@@ -1,7 +1,7 @@
 """A property that is computed once for each instance.
 
-It is `functools.cached_property` without its lock, as in Python 3.12: the lock is shared by all instances and costs
-more than most computations. Two threads that read the property at the same time compute it twice.
+It is `functools.cached_property` without the lock, as in Python 3.12. The lock is left out because all instances share
+it, and it costs more than most computations. Two threads that read the property at the same time compute it twice.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ class cached_property(Generic[S, T]):  # noqa: N801  # a decorator, named as the
     """Converts a method without arguments to a cached attribute; instances must have a `__dict__`."""
 
     def __init__(self, compute: Callable[[S], T]) -> None:
-        """Compute the value with this method."""
+        """Compute the value of the attribute with this method."""
         self._compute = compute
         self.__doc__ = compute.__doc__
         self._name = ""
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
-        """Store the value under this name in the instance, where Python looks first."""
+        """Store the value under this name in the instance, where Python searches first."""
         self._name = name
 
     def __get__(self, instance: S, owner: type[Any] | None = None) -> T:

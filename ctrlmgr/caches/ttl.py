@@ -1,7 +1,7 @@
 """A cache whose entries expire.
 
-Guarantees: an entry is returned until its TTL has passed, and is a miss from then on. Its limits and its eviction are
-those of `BoundedCache`, and threads may share it in the same way.
+Guarantees: an entry is returned until its TTL has passed; after that, a read is a miss. The limits and the eviction are
+those of `BoundedCache`, and threads may share a cache in the same way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TTLCache(Generic[K, V]):
     ) -> None:
         """Create a cache with the limits of a `BoundedCache`; entries expire by `clock`.
 
-        Raises `ValueError` as that does.
+        Raises `ValueError` for the same arguments as a `BoundedCache`.
         """
         self._cache: BoundedCache[K, _Entry[V]] = BoundedCache(name, entries=entries, size=size, largest=largest)
         self._clock = clock
@@ -40,7 +40,7 @@ class TTLCache(Generic[K, V]):
         """Return the value of a key, None if it is not cached or has expired."""
         entry: _Entry[V] | None = self._cache.peek(key)
         if entry is not None and entry.expires_at <= self._clock.monotonic():
-            self._cache.discard(key)  # in the worst case one that another thread has just added
+            self._cache.discard(key)  # In the worst case, this removes an entry that another thread has just added.
         entry = self._cache.get(key)
         return None if entry is None else entry.value
 

@@ -1,8 +1,8 @@
-"""Caches of the log: a bounded history that all readers share, and stores that follow it.
+"""Caches of the log: a bounded history that all readers share, and stores that follow that history.
 
-In the order an event travels: the log commits it and calls the `WatchCache`. `Informers` read it from there at one
-cursor. The `Informer` of its resource applies it to its `Store` and calls the handlers. Reconcilers read the store
-through a `Lister`.
+In the order an event travels: the log commits it and calls the `WatchCache`. `Informers` read the event from the watch
+cache at one cursor. The `Informer` of the event's resource applies it to its `Store` and calls the handlers.
+Reconcilers read the store through a `Lister`.
 """
 
 from ctrlmgr.informer.event_window import Feed, WatchCache

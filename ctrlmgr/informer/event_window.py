@@ -1,8 +1,9 @@
 """The watch cache: a bounded history of events that all readers of this process share.
 
 Guarantees:
-- **Complete.** A reader at revision r receives exactly the events after r, in order, or `Expired`. Within the window
-  that costs a slice. A reader older than the window is served from the log, so no reader loses history.
+- **Complete.** A reader at revision r receives exactly the events after r, in order, or `Expired`. Within the window, a
+  read is a slice of a list. If a reader is older than the window, its events are read from the log, so no reader loses
+  history.
 - **Bounded.** At least the newest `capacity` events are held, and at most a quarter more. There are no queues per
   reader, so a slow reader costs nothing and delays no other.
 - **Never blocks writers.** `publish` takes one lock for a short time, and never calls the log.
@@ -12,13 +13,13 @@ commits only, so such a batch starts beyond the head. `publish` must not read th
 work on the thread that all appenders wait for, and a deadlock on a log that calls observers under its lock. So it only
 records the log's known revision, drops the batch, and returns.
 
-The follower (`run`) closes the gap: it waits for the log to pass the window's head, and reads from there. Without a
-follower (replay, tests, tools), the next reader closes the gap on its own thread. While a follower runs, readers do
-not, so that many readers do not read the same rows, and an event loop never calls the database. Both read the log
-without holding the lock. Events that are read twice are dropped, because only those beyond the head are added.
+The follower (`run`) closes the gap: it waits until the log has events beyond the window's head, and reads these.
+Without a follower (replay, tests, tools), the next reader closes the gap on its own thread. While a follower runs,
+readers do not, so that many readers do not read the same rows, and an event loop never calls the database. Both read
+the log without holding the lock. Events that are read twice are dropped, because only those beyond the head are added.
 
-An imported log can have legitimate gaps between revisions. Only the log knows them. So `publish` drops a batch with a
-gap before or in it, and gaps in events from the log are checked (`EventLog.imports`).
+An imported log can have legitimate gaps between revisions, which only the log can recognize. So `publish` drops a batch
+with a gap before or in it, and gaps in events that were read from the log are checked (`EventLog.imports`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from ctrlmgr.eventlog.log import EventLog
 log = structlog.get_logger(__name__)
 
 _BATCH = 500
-"""Number of events that are read from the log at a time while catching up."""
+"""The number of events that are read from the log at a time while catching up."""
 
 _LOOK_UP = 0.5
 """Seconds between the follower's checks of the stop event."""
@@ -50,7 +51,7 @@ _LOOK_UP = 0.5
 _revision = attrgetter("revision")
 
 _RETRY = 1.0
-"""Seconds between attempts while the log is unavailable."""
+"""Seconds between attempts to read the log while it is unavailable."""
 
 
 class Feed(Protocol):
@@ -60,10 +61,16 @@ class Feed(Protocol):
         """Return the newest readable revision."""
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
-        """Return up to `limit` events after `revision`, ascending, without gaps; raises `Expired` if some are gone."""
+        """Return up to `limit` events after `revision`, ascending, without gaps.
+
+        Raises `Expired` if some no longer exist.
+        """
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
-        """Return the same without reading the log, if there is a follower; None if only the log has them."""
+        """Return the same as `read`, but without reading the log if there is a follower.
+
+        None if only the log has the events.
+        """
 
     def wait(self, after: Revision, timeout: float | None) -> Revision:
         """Wait until the head is beyond `after` or `timeout` seconds have passed; return the head."""
@@ -71,9 +78,9 @@ class Feed(Protocol):
     def on_advance(self, wake: Callable[[Revision], None]) -> None:
         """Call `wake` with the head after every batch of events.
 
-        It runs on the thread that added the events, possibly the log's committing one. So it must return at once, and
-        neither raise nor read. Two threads may call it concurrently, so heads can be out of order. It only means that a
-        reader should check again.
+        `wake` is called on the thread that added the events, possibly the log's committing thread. So it must return at
+        once, and neither raise nor read. Two threads may call it concurrently, so heads can be out of order. A call
+        only means that a reader should check for new events.
         """
 
 
@@ -83,7 +90,7 @@ class WatchCache:
     name = "watch cache"
 
     def __init__(self, log: EventLog, *, capacity: int = 10_000, clock: Clock) -> None:
-        """Start at the log's head with an empty window of `capacity` events, and observe the log's commits."""
+        """Start at the log's head with an empty window for `capacity` events, and observe the log's commits."""
         self._log = log
         self._clock = clock
         self._capacity = capacity
@@ -95,14 +102,14 @@ class WatchCache:
         self._start: Revision = log.head().revision
         self._end: Revision = self._start
         self._events: list[Event] = []
-        # The newest revision known to be in the log; beyond our head, there is a gap.
+        # The newest revision that is known to be in the log; if it is beyond our head, there is a gap.
         self._known: Revision = self._start
-        # Replaced, never changed, so that it can be iterated without the lock.
+        # The collection is replaced and never changed, so that it can be iterated without the lock.
         self._wakers: tuple[Callable[[Revision], None], ...] = ()
-        # Whether `run` closes gaps; otherwise readers do.
+        # Whether `run` closes gaps; if not, readers close them.
         self._followed = False
         log.observe(self.publish)
-        self.catch_up()  # events that were committed between reading the head and observing
+        self.catch_up()  # These events were committed after the head was read and before the observer was registered.
 
     def head(self) -> Revision:
         """Return the newest revision in the window (or the start of an empty window)."""
@@ -118,7 +125,10 @@ class WatchCache:
         return self._log.events_after(revision, limit=limit) if held is None else held
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event] | None:
-        """Return up to `limit` events after `revision` from the window; None if some are older than it."""
+        """Return up to `limit` events after `revision` from the window.
+
+        None if some of these events are older than the window.
+        """
         self._close_our_gap()
         with self._changed:
             if revision < self._start:
@@ -127,7 +137,10 @@ class WatchCache:
             return self._events[at : at + limit]
 
     def _place(self, revision: Revision) -> int:
-        """Return the number of events in the window up to `revision`, which is not before it; requires the lock."""
+        """Return the number of events in the window up to `revision`, which must not be before the window.
+
+        Requires the lock.
+        """
         if self._end - self._start == len(self._events):
             return revision - self._start
         return bisect_right(self._events, revision, key=_revision)
@@ -142,17 +155,17 @@ class WatchCache:
                 if self._head() > after or not in_time:
                     return self._head()
                 if self._gap_is_ours():
-                    continue  # the gap arose since the check
+                    continue  # The gap arose after the check.
                 left = None if deadline is None else deadline - self._clock.monotonic()
                 in_time = (left is None or left > 0) and self._clock.wait(self._changed, left)
 
     def on_advance(self, wake: Callable[[Revision], None]) -> None:
-        """Call `wake` once after every batch with new events, outside the lock, as `Feed` says."""
+        """Call `wake` once after every batch with new events, without holding the lock, as `Feed` requires."""
         with self._changed:
             self._wakers = (*self._wakers, wake)
 
     def publish(self, events: Sequence[Event]) -> None:
-        """Add the new ones of `events` (ascending); any threads may call it concurrently.
+        """Add the unknown events in `events` (ascending); any threads may call it concurrently.
 
         Known events are dropped. A batch that starts beyond the next revision, or has a gap, is dropped too, and only
         its last revision is recorded; the module says why.
@@ -191,7 +204,7 @@ class WatchCache:
                 return self.head()
 
     def _follow_on(self, after: Revision, events: Sequence[Event]) -> None:
-        """Add the new ones of events that the log has after a known revision."""
+        """Add the unknown events of those that the log has after a known revision."""
         if not events:
             return
         if events[-1].revision - after != len(events):
@@ -220,7 +233,7 @@ class WatchCache:
         finally:
             self._followed = False
             with self._changed:
-                self._changed.notify_all()  # readers close a remaining gap
+                self._changed.notify_all()  # If a gap remains, readers close it.
 
     def _follow(self) -> None:
         try:
@@ -232,7 +245,7 @@ class WatchCache:
                 self._clock.wait(self._changed, _RETRY)
 
     def _head(self) -> Revision:
-        """Return the head; requires the lock."""
+        """Return the head of the window; requires the lock."""
         return self._end
 
     def _gap_is_ours(self) -> bool:
@@ -255,7 +268,7 @@ class WatchCache:
             del self._events[:surplus]
 
     def _start_at(self, revision: Revision) -> None:
-        """Drop the window and start at `revision`, unless the head is there already."""
+        """Drop the window and start at `revision`, unless the head has reached that revision already."""
         with self._changed:
             if revision <= self._head():
                 return

@@ -1,18 +1,18 @@
 """Informers: stores that begin with a snapshot of the log, follow its feed, and call handlers for each change.
 
 Guarantees:
-- **One cursor.** All informers of one `Informers` are at the same revision. `revision` says that all events up to it,
-  and none after it, are in the stores (while an event is applied, its own store may be one ahead).
+- **One cursor.** All informers of one `Informers` are at the same revision. The stores contain all events up to
+  `revision` and none after it. Only while an event is applied, the store of its resource may be one event ahead.
 - **Once, in order.** Each event is applied once. An event at or below `revision` is ignored and calls no handler.
 - **Store first.** Handlers run on the stepping thread, after the change is in the store and `revision` has advanced. So
-  code that a handler wakes finds the change in the lister.
+  code that a handler notifies finds the change in the lister.
 - **An unbroken chain.** For each key, a change's `old` is the `new` of the change before. This also holds across a
-  re-sync, which passes only differences. An object that was created and deleted in between is not seen. One that was
-  deleted and created again is one MODIFIED with another uid.
+  re-sync, which passes only differences. An object that was created and deleted in between causes no change. An object
+  that was deleted and created again causes one MODIFIED with another uid.
 
 - **Handlers are isolated.** With a quarantine, a handler that raises is removed, because it may have missed a change;
   the other handlers still receive the change. The error of a vital handler is raised by `step`, and ends `run` and the
-  manager. Without a quarantine (in tests and replays), every error does.
+  manager. Without a quarantine (in tests and replays), the error of every handler does so.
 
 Errors of index functions are not isolated.
 """
@@ -43,27 +43,30 @@ _LOOK_UP = 0.5
 """Seconds between checks of the stop event in `run`."""
 
 _RETRY = 1.0
-"""Seconds between attempts while the log is unavailable."""
+"""Seconds between attempts to read the log while it is unavailable."""
 
 _MANY = 10_000
-"""Number of objects from which freezing them pays."""
+"""The number of objects from which on it pays to freeze them."""
 
 
 class Change(NamedTuple):
-    """A change of one object: ADDED has no `old`, DELETED no `new` (and `old` is its last state)."""
+    """A change of one object.
+
+    ADDED has no `old`. DELETED has no `new`, and its `old` is the object's last state.
+    """
 
     type: EventType
     old: Object | None
     new: Object | None
     revision: Revision
     is_listed: bool = False
-    """Whether the object existed before the informer or handler began, so that no event was received for it."""
+    """Whether the object existed before the informer or handler started, so that there was no event about it."""
     is_request: bool = False
-    """Whether a request wrote it, not a reconcile; False if unknown."""
+    """Whether a request wrote the object, not a reconcile; False if this is unknown."""
 
     @property
     def object(self) -> Object:
-        """The object's new state, or its last one."""
+        """The object's new state; if it was deleted, its last state."""
         return self.new or self.old  # type: ignore[return-value]  # no change has neither
 
 
@@ -72,7 +75,7 @@ SyncHandler = Callable[[], None]
 
 
 class Informer:
-    """The store of one resource and its handlers. Created by `Informers.informer`."""
+    """The store of one resource and its handlers. `Informers.informer` creates the instances."""
 
     def __init__(
         self,
@@ -90,9 +93,10 @@ class Informer:
         self._handlers: list[Handler] = []
         self._sync_handlers: list[SyncHandler] = []
         self._quarantine = quarantine
-        self._names: dict[Handler | SyncHandler, str] = {}  # the names of handlers that may be removed
+        self._names: dict[Handler | SyncHandler, str] = {}  # The names of the handlers that may be removed.
         self._synced = False
-        self._changed_at: Revision = 0  # set after the store has the change: a list read before may lack it
+        # Notified after the store contains the change, because a list that was read before may lack the change.
+        self._changed_at: Revision = 0
 
     @property
     def lister(self) -> Lister:
@@ -115,11 +119,11 @@ class Informer:
     def add_handler(self, fn: Handler, *, name: str = "", vital: bool = False) -> None:
         """Call `fn` with every change, with ADDED for existing objects at the sync.
 
-        `name` is its name in the log and health checks. A `vital` handler is never removed, because other code would be
-        wrong without its state.
+        `name` is the handler's name in log lines and health checks. A `vital` handler is never removed, because other
+        code would be wrong without the handler's state.
 
-        After the sync, only another handler may add one, on the stepping thread; it receives the existing objects at
-        once. At other times this raises RuntimeError, because it would miss changes.
+        After the sync, only another handler may add a handler, on the stepping thread; the new handler receives the
+        existing objects at once. At other times this raises RuntimeError, because it would miss changes.
         """
         if self._synced:
             if not self._is_telling():
@@ -132,7 +136,7 @@ class Informer:
         self._handlers.append(fn)
 
     def add_sync_handler(self, fn: SyncHandler, *, name: str = "") -> None:
-        """Call `fn` after each re-sync. Its differences lack objects that were created and deleted in between.
+        """Call `fn` after each re-sync, whose differences lack objects that were created and deleted in between.
 
         Kubernetes' informers pass every object after a relist; a controller that needs that uses this method.
         """
@@ -150,7 +154,10 @@ class Informer:
         return _change(old, new, revision, is_request=is_request) if self._handlers else None
 
     def _replace(self, snapshot: Snapshot) -> Iterator[Change]:
-        """Replace the store's content by a snapshot; the result computes the differences lazily."""
+        """Replace the store's content with a snapshot.
+
+        The returned iterator computes the differences when it is read.
+        """
         before, after = self._store.replace(snapshot.objects)
         self._changed_at = snapshot.revision
         return _differences(before, after, snapshot.revision, are_listed=not self._synced)
@@ -164,7 +171,7 @@ class Informer:
                     raise
 
     def _take_out(self, handler: Handler | SyncHandler, key: Key | None, error: Exception) -> bool:
-        """Remove a handler that raised; return False if it is vital or the error is not its own."""
+        """Remove a handler that raised an error; return False if the handler is vital or the error is not its own."""
         name = self._names.get(handler)
         if name is None or self._quarantine is None or not self._quarantine.holds(error):
             return False
@@ -178,7 +185,8 @@ class Informer:
             for change in changes:
                 self._tell(change)
                 if change.new is not None:
-                    change.new.forget_decoded()  # frees memory that handlers used to decode it; see `Store.replace`
+                    # This frees the memory of what handlers have decoded; see `Store.replace`.
+                    change.new.forget_decoded()
         if self._synced:
             for handler in self._sync_handlers:
                 try:
@@ -199,7 +207,7 @@ def _change(old: Object | None, new: Object | None, revision: Revision, *, is_re
 def _differences(
     before: Mapping[Key, Object], after: Mapping[Key, Object], at: Revision, *, are_listed: bool
 ) -> Iterator[Change]:
-    """Yield the changes from one store to another: deletions by key, then the rest in the order of `after`."""
+    """Yield the changes between two stores: deletions by key, then the other changes in the order of `after`."""
     for key in sorted(before.keys() - after.keys()):
         yield Change(EventType.DELETED, before[key], None, at)
     for key, new in after.items():
@@ -211,7 +219,10 @@ def _differences(
 
 
 class Informers:
-    """The informers of one process over one feed; a Runnable. Only one thread at a time may call `sync` and `step`."""
+    """The informers of one process, which read one feed; a Runnable.
+
+    Only one thread at a time may call `sync` and `step`.
+    """
 
     name = "informers"
 
@@ -228,14 +239,14 @@ class Informers:
         self._revision: Revision = 0
         self._epoch = 0
         self._synced = False
-        self._telling = False  # whether a handler is being called, on the stepping thread
-        self._added: list[Informer] = []  # informers that handlers have requested and that have not synced
-        self._reached = threading.Condition()  # notified when `revision` has advanced and threads wait
+        self._telling = False  # Whether a handler is being called, on the stepping thread.
+        self._added: list[Informer] = []  # The informers that handlers have requested and that have not synced yet.
+        self._reached = threading.Condition()  # Notified when `revision` has advanced and threads wait for this.
         self._waiting = 0
 
     @property
     def revision(self) -> Revision:
-        """The revision up to which all events are in the stores; any thread may read it."""
+        """The revision up to which the stores contain all events; any thread may read it."""
         return self._revision
 
     @property
@@ -250,9 +261,9 @@ class Informers:
     def informer(self, resource: Resource) -> Informer:
         """Return the informer of `resource`.
 
-        A new one can be created before the first sync, or while a handler is called. It then syncs at that change's
-        revision, before any later event is applied. At other times this raises RuntimeError, because it would stay
-        empty.
+        A new informer can be created before the first sync, or while a handler is called. In the second case it syncs
+        at the revision of the handler's change, before any later event is applied. At other times this raises
+        RuntimeError, because the informer would stay empty.
         """
         informer = self._informers.get(resource)
         if informer is None:
@@ -264,14 +275,14 @@ class Informers:
         return informer
 
     def lister(self, resource: Resource) -> Lister | None:
-        """Return the store of a resource if its informer has synced, else None; any thread may call it."""
+        """Return the store of a resource if its informer has synced, otherwise None; any thread may call it."""
         informer = self._informers.get(resource)
         return informer.lister if informer is not None and informer.has_synced else None
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision | None:
-        """Return the revision of the last change or sync of any of these; None if one has not synced.
+        """Return the revision of the last change or sync of any of these resources; None if one of them has not synced.
 
-        Any thread may call it, before it lists objects that it will list again after a change.
+        Any thread may call this before it lists objects, to find out later whether it must list them again.
         """
         informers, newest = self._informers, 0
         for resource in resources:
@@ -282,7 +293,10 @@ class Informers:
         return newest
 
     def reach(self, revision: Revision, patience: float) -> bool:
-        """Return whether the stores reach `revision` within `patience` seconds; any other thread may wait."""
+        """Return whether the stores reach `revision` within `patience` seconds.
+
+        Any thread may wait here, except the stepping thread.
+        """
         deadline = self._clock.monotonic() + patience
         with self._reached:
             self._waiting += 1
@@ -297,7 +311,7 @@ class Informers:
         return True
 
     def problem(self) -> str | None:
-        """Return the handlers that were removed, None if there are none."""
+        """Return the handlers that were removed, None if none were."""
         return None if self._quarantine is None else self._quarantine.problem()
 
     def has_synced(self) -> bool:
@@ -315,7 +329,7 @@ class Informers:
             self._epoch += 1
             told = [(informer, informer._replace(snapshots[name])) for name, informer in self._informers.items()]
             if sum(len(snapshot.objects) for snapshot in snapshots.values()) >= _MANY:
-                gc.freeze()  # as `collector_paused` would, but only if it pays
+                gc.freeze()  # This does the same as `collector_paused`, but only if it pays.
         self._revision = at
         self._telling = True
         for informer, changes in told:
@@ -328,7 +342,7 @@ class Informers:
         return at
 
     def _snapshots(self) -> tuple[Revision, Mapping[Resource, Snapshot]]:
-        """Read snapshots of all resources at one revision; start again if it is compacted meanwhile."""
+        """Read snapshots of all resources at one revision; if that revision is compacted meanwhile, start again."""
         while True:
             at = self._log.head().revision
             try:
@@ -337,9 +351,9 @@ class Informers:
                 continue
 
     def step(self, limit: int = 500) -> int:
-        """Apply up to `limit` available events, and return their number; never waits.
+        """Apply up to `limit` available events, and return their number; this never waits.
 
-        Raises `Expired` if the feed no longer has some of them; then call `sync`.
+        Raises `Expired` if the feed no longer has some of these events; the caller must then call `sync`.
         """
         events = self._feed.events_after(self._revision, limit=limit)
         self._apply(events)
@@ -364,21 +378,21 @@ class Informers:
                 informer._tell(change)
                 self._telling = False
                 if change.old is not None:
-                    change.old.forget_decoded()  # the old object is history now, of which only the bytes are needed
+                    change.old.forget_decoded()  # The old object is history now, so only its bytes are needed.
                 if self._added:
                     self._sync_added()
 
     def _sync_added(self) -> None:
         """Bring the informers that handlers have requested to the revision of all others.
 
-        Raises `Expired` if the log no longer has it; then everything must be synced.
+        Raises `Expired` if the log no longer has that revision; then all informers must be synced.
         """
         while self._added:
             informer = self._added.pop()
             informer._tell_synced(informer._replace(self._log.snapshot(informer.resource, at=self._revision)))
 
     def run(self, stop: threading.Event) -> None:
-        """Sync unless that was done, then follow the feed until `stop`.
+        """Sync unless this was done, then follow the feed until `stop` is set.
 
         Sync again if the feed no longer has the next event; retry every second while the log is unavailable. Raises
         errors of handlers that cannot be removed, and other errors of the log.

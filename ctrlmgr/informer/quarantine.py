@@ -1,7 +1,8 @@
 """Quarantine: removes handlers that raise, so that the process continues without them.
 
 Guarantees: a removal is logged with its traceback, counted, and reported until the process ends, because a handler that
-has missed a change is never called again. Errors of the log itself are not the handler's fault, and do not remove it.
+has missed a change is never called again. If the log itself fails, the handler did not cause the error, and is not
+removed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LOG_ITSELF = (Expired, Fenced, LogClosed, LogCorrupt, LogRolledBack, LogUnavail
 
 
 class Quarantine:
-    """The removed handlers of one process. Any thread may use it."""
+    """The removed handlers of one process; thread-safe."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -34,11 +35,11 @@ class Quarantine:
         self._held: list[str] = []
 
     def holds(self, error: Exception) -> bool:
-        """Return whether an error is the handler's own, so that the handler can be removed."""
+        """Return whether the handler itself caused an error, so that the handler can be removed."""
         return not isinstance(error, _LOG_ITSELF)
 
     def take(self, resource: Resource, handler: str, key: Key | None, error: Exception) -> None:
-        """Record that a handler of a resource raised, at the object with that key."""
+        """Record that a handler of a resource raised an error, at the object with this key."""
         with self._lock:
             self._held.append(f"{handler} ({resource})")
         _QUARANTINED.labels(str(resource), handler).set(1)
@@ -51,7 +52,7 @@ class Quarantine:
         )
 
     def problem(self) -> str | None:
-        """Return the removed handlers, None if there are none."""
+        """Return the removed handlers, None if none were removed."""
         with self._lock:
             held = ", ".join(self._held)
         return f"{held} raised an error and was removed; the log has the traceback" if held else None

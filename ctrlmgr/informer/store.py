@@ -1,14 +1,15 @@
-"""A store: the objects of one resource at one revision, with indexes, readable from every thread.
+"""A store: the objects of one resource at one revision, with indexes; every thread can read it.
 
 Guarantees:
 - **Atomic events.** One thread writes (`apply`, `replace`), and any thread may read. A read sees the store between two
   events: an object, its namespace and all index entries change together. Two reads, or two stores, may see different
   revisions.
-- **Indexes are consistent.** After every change, each index equals one that is built from the objects.
-- **Little memory.** A stored object is little more than its body: `replace` frees the metadata that indexing decoded.
+- **Indexes are consistent.** After every change, each index equals an index that is built from the objects.
+- **Little memory.** A stored object needs little more memory than its body, because `replace` frees the metadata that
+  was decoded for the indexes.
 
-The lock is held only for dictionary operations, about a microsecond (for a list, as long as selecting its candidates).
-Decoding, filtering and sorting happen outside the lock. Objects are immutable and not copied.
+The lock is held only for dictionary operations, which take about a microsecond (for a list, as long as it takes to
+select the candidates). Decoding, filtering and sorting happen outside the lock. Objects are immutable and not copied.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 
 IndexFunction: TypeAlias = Callable[[Object], Iterable[str]]
-"""Returns an object's index values. It must be pure, because it is called again with the old object at a change."""
+"""A function that returns an object's index values. It must be pure, because a change calls it again with the old
+object.
+"""
 
-# `list` is a method here, so types with the built-in one have aliases.
+# In this class, `list` is a method, so types that contain the built-in `list` have aliases.
 Objects: TypeAlias = list[Object]
 Pairs: TypeAlias = list[tuple[Key, Object]]
 
@@ -43,18 +46,18 @@ class _Index:
         self.postings: dict[Hashable, set[Key]] = {}
 
     def difference(self, old: Object | None, new: Object | None) -> tuple[Collection[Hashable], Collection[Hashable]]:
-        """Return the values only `old` has and those only `new` has; both may be None."""
+        """Return the values that only `old` has, and the values that only `new` has; each object may be None."""
         if old is None:
             return (), tuple(self.values(new)) if new is not None else ()
         before = self.values(old)
         after = self.values(new) if new is not None else ()
-        if before == after:  # true for most changes; two generators are never equal
+        if before == after:  # The values are equal for most changes; two generators would never be equal.
             return (), ()
         was, is_now = set(before), set(after)
         return was - is_now, is_now - was
 
     def move(self, key: Key, gone: Iterable[Hashable], come: Iterable[Hashable]) -> None:
-        """Remove `key` from some postings and add it to others."""
+        """Remove `key` from the keys of some values, and add it to the keys of others."""
         postings = self.postings
         for value in gone:
             keys = postings[value]
@@ -82,7 +85,7 @@ class _LabelIndex(_Index):
         super().__init__(_labels)
 
     def difference(self, old: Object | None, new: Object | None) -> tuple[Collection[Hashable], Collection[Hashable]]:
-        """Return the difference, at once if the labels are equal, as in most changes."""
+        """Return the difference. If the labels are equal, as in most changes, this is quick."""
         if old is not None and new is not None and old.labels == new.labels:
             return (), ()
         return super().difference(old, new)
@@ -94,7 +97,7 @@ def _labels(obj: Object) -> Iterator[tuple[str, str, str]]:
 
 
 def _load(indexes: Collection[_Index], objects: Iterable[Object]) -> dict[Key, Object]:
-    """Return `objects` by key, in the given order, and add them to `indexes`; free decoded metadata."""
+    """Return `objects` by key, in the given order, and add them to `indexes`; free the decoded metadata."""
     loaded: dict[Key, Object] = {}
     for obj in objects:
         namespace, name = obj.key
@@ -102,32 +105,35 @@ def _load(indexes: Collection[_Index], objects: Iterable[Object]) -> dict[Key, O
         loaded[key] = obj
         for index in indexes:
             index.move(key, (), index.values(obj))
-        obj.forget_decoded()  # per object, so that the memory is reused for the next one
+        # The metadata of each object is freed at once, so that its memory is reused for the next object.
+        obj.forget_decoded()
     return loaded
 
 
 class Lister:
-    """The read side of a store; thread-safe. Every list is new and sorted by key."""
+    """The read side of a store; thread-safe. Every returned list is new and sorted by key."""
 
     def __init__(self) -> None:
         """Start empty, with an index by namespace."""
         self._lock = threading.Lock()
-        # The attributes below change under the lock, on one thread, which may read them without it.
+        # The attributes below are changed under the lock on one thread; this thread may read them without the lock.
         self._objects: dict[Key, Object] = {}
         self._by_namespace = _Index(_namespace)
         self._by_label: _LabelIndex | None = None
         self._indexes: dict[str, _Index] = {}
-        # The indexes above whose values can change for a key: all but the one by namespace.
+        # The indexes of which the values for a key can change: all except the index by namespace.
         self._value_indexes: tuple[_Index, ...] = ()
 
     def get(self, key: Key) -> Object | None:
         """Return one object, None if it does not exist."""
-        return self._objects.get(key)  # atomic: one dictionary look-up, and `replace` swaps the dictionary
+        # This is atomic: it is one dictionary look-up, and `replace` replaces the dictionary.
+        return self._objects.get(key)
 
     def list(self, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Objects:
         """Return the objects of one namespace (None: of all) that have all of `labels` (None or empty: any).
 
-        With a label index, the keys of all labels are intersected, rarest first. Without it, the namespace is filtered.
+        With a label index, the keys of all labels are intersected, the rarest label first. Without such an index, the
+        objects of the namespace are filtered.
         """
         with self._lock:
             if labels and self._by_label is not None:
@@ -169,7 +175,7 @@ class Store(Lister):
     """The write side of a store. Only one thread at a time may call its methods."""
 
     def add_index(self, name: str, values: IndexFunction) -> None:
-        """Add an index of existing and later objects by the values that `values` returns."""
+        """Add an index by the values that `values` returns; existing and later objects are indexed."""
         index = _Index(values)
         _load([index], self._objects.values())
         with self._lock:
@@ -204,7 +210,7 @@ class Store(Lister):
         return old
 
     def replace(self, objects: Iterable[Object]) -> tuple[Mapping[Key, Object], Mapping[Key, Object]]:
-        """Replace all objects; return the previous and the new ones by key, in the given order."""
+        """Replace all objects; return the previous and the new objects by key, in the given order."""
         by_namespace = _Index(_namespace)
         by_label = _LabelIndex() if self._by_label else None
         indexes = {name: _Index(index.values) for name, index in self._indexes.items()}

@@ -189,7 +189,6 @@ class Election:
         """Return whether to take a step.
 
         A leader continues until all controllers have finished, but no term begins while the process stops.
-
         """
         return self._elector.term > 0 or not stop.is_set()
 
