@@ -21,7 +21,7 @@ from statistics import fmean, median
 
 from bench.report import Claim, report, run
 from bench.support.served import ROOM, Served, free_port, running, serving
-from bench.support.spending import Asking, in_turns
+from bench.support.spending import RequestSeries, in_turns
 from ctrlmgr.admission.plugin_registry import PLUGINS
 
 ASKED = 300
@@ -57,9 +57,11 @@ def prepare(served: Served, namespace: str) -> None:
     served.open("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
 
 
-def creates(served: Served, namespace: str, plural: str, body: object) -> Asking:
+def creates(served: Served, namespace: str, plural: str, body: object) -> RequestSeries:
     """Return requests that create."""
-    return Asking(served, served.request("POST", f"/api/v1/namespaces/{namespace}/{plural}", json.dumps(body)), 201)
+    return RequestSeries(
+        served, served.request("POST", f"/api/v1/namespaces/{namespace}/{plural}", json.dumps(body)), 201
+    )
 
 
 def compared(what: str, spent: float, least: float, goal: float) -> Claim:

@@ -26,7 +26,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.controllers.repair.address_findings import address_claim, find_address_findings
 from ctrlmgr.controllers.repair.controller import read_listings
 from ctrlmgr.controllers.repair.port_findings import find_port_findings, port_claim
-from ctrlmgr.controllers.repair.repair_findings import Use
+from ctrlmgr.controllers.repair.repair_findings import ServiceValue
 from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.engine import Engine
 from ctrlmgr.engine.operations import Target
@@ -148,9 +148,12 @@ def fill(log: EventLog) -> None:
     objects: list[Object] = []
     for number in range(SERVICES_IN_ALL):
         each = service(number)
-        objects += [each, address_claim(Use(RANGES.addresses[0][number], each)).with_metadata(uid=f"ip-{number}")]
+        objects += [
+            each,
+            address_claim(ServiceValue(RANGES.addresses[0][number], each)).with_metadata(uid=f"ip-{number}"),
+        ]
         if number < RANGES.ports.count:
-            objects.append(port_claim(Use(RANGES.ports[number], each)).with_metadata(uid=f"port-{number}"))
+            objects.append(port_claim(ServiceValue(RANGES.ports[number], each)).with_metadata(uid=f"port-{number}"))
     for at in range(0, len(objects), _BATCH):
         log.append([Proposal(EventType.ADDED, each, 0) for each in objects[at : at + _BATCH]], author=_AUTHOR)
 

@@ -23,7 +23,7 @@ from typing import cast
 from bench.api import SERVICE
 from bench.report import Claim, report, run
 from bench.support.served import ROOM, serving
-from bench.support.spending import Asking, in_turns
+from bench.support.spending import RequestSeries, in_turns
 from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import AUTHENTICATED, MASTERS, User
@@ -68,7 +68,7 @@ def creates(number: int) -> tuple[float, float]:
         with serving(folder, *options(folder)) as served:
             asked = [served._replace(token=user) for user in USERS]
             written, let_off = (
-                Asking(each, each.request("POST", SERVICES, json.dumps(SERVICE)), 201) for each in asked
+                RequestSeries(each, each.request("POST", SERVICES, json.dumps(SERVICE)), 201) for each in asked
             )
             if number % 2:
                 return in_turns(written, let_off, TURNS)
@@ -86,7 +86,7 @@ def create_to_let_off() -> Claim:
     return Claim("create of a Service, audited at Metadata", written, let_off, 1.05, "us", at_most=True)
 
 
-class Asked:
+class AuditedRequest:
     """The fields of a request that the audit log reads."""
 
     uri, id, code, peer = SERVICES, b"0123", 201, "127.0.0.1"
@@ -113,7 +113,7 @@ def written_down(folder: Path) -> float:
     for each in log.kept:
         each.start()
     for _ in range(WRITTEN):
-        request = cast(Request, Asked())
+        request = cast(Request, AuditedRequest())
         log.step.begin(request, about, user)
         assert request.audit is not None
         request.audit.verdict = ALLOWED
@@ -153,7 +153,7 @@ def main(arguments: Sequence[str]) -> int:
         with serving(folder, *options(folder)) as served:
             body = json.dumps({"metadata": {"name": "read"}, "data": {"a": "b"}}).encode()
             served.open("POST", "/api/v1/namespaces/default/configmaps", body)
-            seconds, answers = Asking(served, served.request("GET", READ)).spent()
+            seconds, answers = RequestSeries(served, served.request("GET", READ)).spent()
         alone = min(written_down(folder) for _ in range(TIMES))
         look = min(let_off(folder) for _ in range(TIMES))
     read = 1e6 * seconds / answers

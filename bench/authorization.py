@@ -15,7 +15,7 @@ from statistics import median
 
 from bench.report import Claim, report, run
 from bench.support.served import Served, serving
-from bench.support.spending import Asking, in_turns
+from bench.support.spending import RequestSeries, in_turns
 from ctrlmgr.api.object import Object
 from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.authorization.attributes import Attributes
@@ -94,7 +94,7 @@ def gets() -> tuple[float, float]:
             for served in servers:
                 prepare(served)
             asked = (served._replace(token="bench-token") for served in servers)
-            with_rbac, without = (Asking(each, each.request("GET", READ)) for each in asked)
+            with_rbac, without = (RequestSeries(each, each.request("GET", READ)) for each in asked)
             return in_turns(with_rbac, without)
 
 

@@ -23,7 +23,7 @@ from ctrlmgr.inspection.inferring.inference import Inference
 from ctrlmgr.inspection.inferring.rule_application import Inferring
 from ctrlmgr.inspection.user_edits import WORKLOADS
 from ctrlmgr.recording.capture.export import history, is_api_object
-from ctrlmgr.recording.format import Made, RecordingReader, RecordingWriter
+from ctrlmgr.recording.format import ChangeOrigin, RecordingReader, RecordingWriter
 from ctrlmgr.recording.importing import Importer
 
 CLIENT = "a client"
@@ -100,7 +100,7 @@ def _without_causes(log: EventLog, folder: Path) -> str:
     path = folder / "watched.jsonl"
     with RecordingWriter(path) as writer:
         for change in history(log, lambda obj: is_api_object(obj.resource)):
-            writer.change(change.type, change.object, change.recorded_at, Made())
+            writer.change(change.type, change.object, change.recorded_at, ChangeOrigin())
     url = f"sqlite:///{folder / 'imported.db'}"
     imported = open_log(url, clock=SystemClock(), random=random.Random(1), migrate=True)
     try:

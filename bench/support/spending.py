@@ -24,7 +24,7 @@ SLICE = 0.15
 TURNS = 100
 
 
-class Asking(NamedTuple):
+class RequestSeries(NamedTuple):
     """Requests of one kind to one server."""
 
     served: Served
@@ -40,7 +40,7 @@ class Asking(NamedTuple):
         return self.served.spent() - before, measured.all_answers
 
 
-def in_turns(one: Asking, other: Asking, turns: int = TURNS) -> tuple[float, float]:
+def in_turns(one: RequestSeries, other: RequestSeries, turns: int = TURNS) -> tuple[float, float]:
     """Return the microseconds of processor time per request of either kind.
 
     The result is the mean of the middle half: of the other kind's time, and of the ratios within each turn.
@@ -51,11 +51,11 @@ def in_turns(one: Asking, other: Asking, turns: int = TURNS) -> tuple[float, flo
     return theirs * _middle([each.one / each.other for each in taken]), theirs
 
 
-def _side(asking: Asking) -> Side:
+def _side(asking: RequestSeries) -> Side:
     return Side(_load(asking, SLICE), asking.served.process)
 
 
-def _load(asking: Asking, seconds: float) -> Load:
+def _load(asking: RequestSeries, seconds: float) -> Load:
     served = asking.served
     return Load(
         served.host, served.port, served.authority, CLIENTS, seconds, [asking.request], 0.0, expect=asking.expect

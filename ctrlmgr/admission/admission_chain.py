@@ -66,7 +66,7 @@ class _Steps(NamedTuple):
     validating: _Step
 
 
-class _Look(msgspec.Struct):
+class _ActiveHooks(msgspec.Struct):
     """The hooks that are active in a namespace, at a view's revision."""
 
     revision: Revision
@@ -86,7 +86,7 @@ class _Route:
         self._registered = tuple(dict.fromkeys(each.resource for each in self._registrations))
         self._by: dict[tuple[Registration, ...], _Steps] = {}
         # The active hooks by view and namespace. Threads with their own views share this cache.
-        self._looks: BoundedCache[tuple[State, str], _Look] = BoundedCache(
+        self._looks: BoundedCache[tuple[State, str], _ActiveHooks] = BoundedCache(
             "admission-hooks", entries=_LOOKS, largest=_LONGEST
         )
 
@@ -107,7 +107,7 @@ class _Route:
         # the revision is read first, so that concurrent changes invalidate the result
         changed_at = view.changed_at(self._registered)
         steps = self._steps(view, namespace)
-        self._looks.put((view, namespace), _Look(revision, changed_at, steps), len(namespace))
+        self._looks.put((view, namespace), _ActiveHooks(revision, changed_at, steps), len(namespace))
         return steps
 
     def _steps(self, view: State, namespace: str) -> _Steps:

@@ -30,7 +30,7 @@ _Observed: TypeAlias = list[float]
 """The total in seconds, followed by the number of observations in each bucket; the last bucket has no upper bound."""
 
 
-class _Quick(NamedTuple):
+class _FastSteps(NamedTuple):
     """The metrics of the steps that accepted a write within `_QUICK` seconds.
 
     They are one value, so that a scrape reads a consistent state.
@@ -42,14 +42,14 @@ class _Quick(NamedTuple):
     ended: list[Sequence[float]]
     """The timestamps of steps that are not yet added to the totals."""
 
-    def summed(self) -> _Quick:
+    def summed(self) -> _FastSteps:
         """Return the same totals after all recorded steps were added."""
         ended = list(self.ended)
         if not ended:
             return self
         moments = [sum(each) for each in zip(*ended, strict=True)]
         took = map(sub, moments[1:], moments)
-        return _Quick(self.steps + len(ended), list(map(add, self.seconds, took)), [])
+        return _FastSteps(self.steps + len(ended), list(map(add, self.seconds, took)), [])
 
 
 class StepTimes:
@@ -59,7 +59,7 @@ class StepTimes:
         """Measure these plugins, in their order; the type is `admit` or `validate`."""
         self._type, self._operation = type_, operation
         self._names = (*plugins, "")
-        self._quick = _Quick(0, [0.0] * len(plugins), [])
+        self._quick = _FastSteps(0, [0.0] * len(plugins), [])
         self._others: dict[_Series, _Observed] = {}
         _admissions.watch(self)
 

@@ -75,36 +75,36 @@ class FieldError(NamedTuple):
         return f"{self.field}: {self.body}"
 
 
-class Found(list[FieldError]):
+class FoundErrors(list[FieldError]):
     """The errors found before the search stopped at `MOST_FOUND`; the object may have more errors."""
 
 
-class _Enough(BaseException):
+class _ErrorLimitReached(BaseException):
     """Stops the search for errors; it is a BaseException so that `except Exception` does not catch it."""
 
 
-class _Search(threading.local):
+class _ErrorSearch(threading.local):
     """The errors that the current search of this thread has found; `errors` is None if the search is not limited."""
 
-    errors: Found | None = None
+    errors: FoundErrors | None = None
     room = 0
 
 
-_search = _Search()
+_search = _ErrorSearch()
 
 
 def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
-    """Return the errors that `find` returns; if there are very many, return the first errors, as `Found`.
+    """Return the errors that `find` returns; if there are very many, return the first errors, as `FoundErrors`.
 
     A body of a megabyte has room for 300,000 elements with three errors each, but an error response lists only 200. If
     `find` creates errors that it does not return, it must create these errors within `tentatively`.
     """
     before = _search.errors, _search.room
-    _search.errors = found = Found()
+    _search.errors = found = FoundErrors()
     _search.room = _LONGEST_FOUND
     try:
         return find()
-    except _Enough:
+    except _ErrorLimitReached:
         return found
     finally:
         _search.errors, _search.room = before
@@ -149,7 +149,7 @@ def _error(reason: str, label: str, field: str, detail: str, *values: Any) -> Fi
         found.append(error)
         _search.room -= len(field) + len(body)
         if len(found) >= MOST_FOUND or _search.room < 0:
-            raise _Enough
+            raise _ErrorLimitReached
     return error
 
 
@@ -217,7 +217,7 @@ def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> In
     told = _told(errors)
     seen = list(dict.fromkeys(error.message for error in told))
     if len(told) < len(errors):
-        seen.append(f"and {'at least ' if isinstance(errors, Found) else ''}{len(errors) - len(told)} more")
+        seen.append(f"and {'at least ' if isinstance(errors, FoundErrors) else ''}{len(errors) - len(told)} more")
     text = seen[0] if len(seen) == 1 else f"[{', '.join(seen)}]"
     causes = tuple(StatusCause(error.reason, error.body, str(error.field)) for error in told)
     qualified = f"{kind}.{group}" if group else kind

@@ -65,7 +65,7 @@ _LONGEST: Final = 4096
 """The maximum number of characters of a request's attributes and user for which the decision is cached."""
 
 
-class Handling(msgspec.Struct, frozen=True, gc=False):
+class AuditDecision(msgspec.Struct, frozen=True, gc=False):
     """The policy's decision on one request."""
 
     level: Level
@@ -74,7 +74,7 @@ class Handling(msgspec.Struct, frozen=True, gc=False):
     without_managed_fields: bool = False
 
 
-NOT_AUDITED: Final = Handling(Level.NONE)
+NOT_AUDITED: Final = AuditDecision(Level.NONE)
 
 
 class _Resources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -105,15 +105,15 @@ class _Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 class Policy:
     """A valid audit policy; only one thread may use it."""
 
-    def __init__(self, rules: Sequence[tuple[_Rule, Handling]]) -> None:
+    def __init__(self, rules: Sequence[tuple[_Rule, AuditDecision]]) -> None:
         """Create a policy that applies `rules` in their order."""
         self._rules = rules
         self._names_objects = any(each.resource_names for rule, _ in rules for each in rule.resources)
-        self._decided: BoundedCache[tuple[object, ...], Handling] = BoundedCache(
+        self._decided: BoundedCache[tuple[object, ...], AuditDecision] = BoundedCache(
             "audit-policy", entries=_ENTRIES, largest=_LONGEST
         )
 
-    def handling(self, user: User | None, attributes: Attributes) -> Handling:
+    def handling(self, user: User | None, attributes: Attributes) -> AuditDecision:
         """Return the decision on a request of `user`, None if the user is unknown."""
         name, groups = (user.name, user.groups) if user is not None else (None, ())
         # Decisions are cached because clients repeat requests; the key contains every attribute that rules check.
@@ -126,7 +126,7 @@ class Policy:
             self._decided.put(key, handling, length(attributes) + len(name or "") + sum(map(len, groups)))
         return handling
 
-    def _decide(self, name: str | None, groups: tuple[str, ...], attributes: Attributes) -> Handling:
+    def _decide(self, name: str | None, groups: tuple[str, ...], attributes: Attributes) -> AuditDecision:
         for rule, handling in self._rules:
             if _matches(rule, name, groups, attributes):
                 return handling
@@ -145,9 +145,9 @@ def read_policy(file: Path) -> Policy:
     return Policy([(rule, _handling(rule, policy)) for rule in policy.rules])
 
 
-def _handling(rule: _Rule, policy: _Policy) -> Handling:
+def _handling(rule: _Rule, policy: _Policy) -> AuditDecision:
     without = policy.omit_managed_fields if rule.omit_managed_fields is None else rule.omit_managed_fields
-    return Handling(LEVELS[rule.level], frozenset(rule.omit_stages) | frozenset(policy.omit_stages), without)
+    return AuditDecision(LEVELS[rule.level], frozenset(rule.omit_stages) | frozenset(policy.omit_stages), without)
 
 
 def _check(document: Document, rule: _Rule, index: int) -> None:

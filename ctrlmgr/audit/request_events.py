@@ -24,7 +24,7 @@ from ctrlmgr.clock import format_time
 from ctrlmgr.metrics import AUDIT_ERRORS
 
 
-class Telling(msgspec.Struct, gc=False):
+class StageEvent(msgspec.Struct, gc=False):
     """An audit event; only one thread may use it."""
 
     record: Record
@@ -74,7 +74,7 @@ class Telling(msgspec.Struct, gc=False):
         return f'{_nanoseconds(record.received)} AUDIT: {said} response="{code}"\n'.encode()
 
 
-Form: TypeAlias = Callable[[Telling], bytes | None]
+Form: TypeAlias = Callable[[StageEvent], bytes | None]
 """Returns the data that a backend stores for an event, None if it stores no data."""
 
 WHOLE: Final[Form] = attrgetter("line")
@@ -84,9 +84,9 @@ WHOLE: Final[Form] = attrgetter("line")
 def form(*, legacy: bool = False, largest: int | None = None) -> Form:
     """Return the form of events for a backend: JSON or the legacy format, with at most `largest` bytes per event."""
     if largest is None:
-        return Telling.text if legacy else WHOLE
+        return StageEvent.text if legacy else WHOLE
 
-    def fitting(event: Telling) -> bytes | None:
+    def fitting(event: StageEvent) -> bytes | None:
         said = event.fitting(largest)
         if said is None:
             AUDIT_ERRORS.labels("truncate").inc()
@@ -96,12 +96,12 @@ def form(*, legacy: bool = False, largest: int | None = None) -> Form:
     return fitting
 
 
-def lines(events: Sequence[Telling], wanted: Form) -> Sequence[bytes]:
+def lines(events: Sequence[StageEvent], wanted: Form) -> Sequence[bytes]:
     """Return the data of events for a backend; events that are too large for the backend are omitted."""
     return [said for event in events if (said := wanted(event)) is not None]
 
 
-def together(events: Sequence[Telling], wanted: Form) -> tuple[bytes, int]:
+def together(events: Sequence[StageEvent], wanted: Form) -> tuple[bytes, int]:
     """Return the data of events for a file, concatenated, and the number of these events."""
     if wanted is WHOLE:  # the default format of files: encode all lines together, without a copy of each line
         return encode_lines([event_of(each.record, each.stage, each.now) for each in events]), len(events)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from ctrlmgr.audit.policy import Handling
+from ctrlmgr.audit.policy import AuditDecision
 from ctrlmgr.audit.sources import sources
 from ctrlmgr.authentication.header_lines import HeaderLine, HeaderLines, by_name
 from ctrlmgr.authentication.user import User
@@ -41,7 +41,7 @@ _NO_METADATA: Mapping[str, Any] = {}
 _NOTHING: Mapping[str, str] = {}
 
 
-class Sent(Protocol):
+class ReceivedRequest(Protocol):
     """A request as the server received it."""
 
     @property
@@ -95,7 +95,7 @@ _encode = msgspec.json.Encoder().encode
 _read_anything = msgspec.json.Decoder().decode
 
 
-class Ruling(NamedTuple):
+class AuthorizationAnnotations(NamedTuple):
     """The authorization decision in the form of annotations."""
 
     decision: str | None = None
@@ -105,13 +105,13 @@ class Ruling(NamedTuple):
 
 
 @lru_cache(_VERDICTS)
-def _ruling(verdict: Verdict | None) -> Ruling:
+def _ruling(verdict: Verdict | None) -> AuthorizationAnnotations:
     if verdict is None:
-        return Ruling()
+        return AuthorizationAnnotations()
     if verdict.error and not verdict.allows:  # Kubernetes records no details of an authorizer's error
-        return Ruling(None, _UNDECIDED, {REASON: _UNDECIDED})
+        return AuthorizationAnnotations(None, _UNDECIDED, {REASON: _UNDECIDED})
     decision = "allow" if verdict.allows else "forbid"
-    return Ruling(decision, verdict.reason, {DECISION: decision, REASON: verdict.reason})
+    return AuthorizationAnnotations(decision, verdict.reason, {DECISION: decision, REASON: verdict.reason})
 
 
 class Record(msgspec.Struct, gc=False):
@@ -121,11 +121,11 @@ class Record(msgspec.Struct, gc=False):
     track the reference cycle.
     """
 
-    handling: Handling
+    handling: AuditDecision
     attributes: Attributes
     user: User | None
     """The user of the request, None if it is unknown."""
-    _sent: Sent
+    _sent: ReceivedRequest
     received: int
     """The time at which the request arrived, in microseconds since 1970."""
     _told: Mapping[str, str]
@@ -166,7 +166,7 @@ class Record(msgspec.Struct, gc=False):
         return self.attributes.name or (self.told_object.name if self.told_object is not None else "")
 
     @property
-    def ruling(self) -> Ruling:
+    def ruling(self) -> AuthorizationAnnotations:
         """The authorization decision and its reason."""
         return _ruling(self.verdict)
 

@@ -97,7 +97,7 @@ class Bound(NamedTuple):
     node: Reference | None = None
 
 
-class Judged(NamedTuple):
+class ValidatedToken(NamedTuple):
     """The user of a valid token, with annotations and warnings."""
 
     user: User
@@ -135,7 +135,7 @@ def user_name(namespace: str, name: str) -> str:
     return f"{PREFIX}{namespace}:{name}"
 
 
-def judge(claims: Claims, find: Find, now: int) -> Judged:
+def judge(claims: Claims, find: Find, now: int) -> ValidatedToken:
     """Return the user of a token at `now` (microseconds since 1970), given the objects that `find` returns.
 
     The caller must verify signature, issuer and audience first. Raises `CredentialsRefused`.
@@ -150,7 +150,7 @@ def judge(claims: Claims, find: Find, now: int) -> Judged:
     elif about.node is not None:  # in a pod's token, the node is only informative
         _check_bound("node", about.node, find(NODES, Key("", about.node.name)), now)
     annotations = tuple(_stale(claims, now // 1_000_000))
-    return Judged(account_user(about.namespace, about.serviceaccount, _extra(claims)), annotations)
+    return ValidatedToken(account_user(about.namespace, about.serviceaccount, _extra(claims)), annotations)
 
 
 def account_user(namespace: str, account: Reference, extra: dict[str, tuple[str, ...]]) -> User:

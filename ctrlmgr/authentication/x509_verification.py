@@ -71,7 +71,7 @@ class Validity(NamedTuple):
         return self.begins <= now <= self.ends
 
 
-class Vouched(NamedTuple):
+class VerifiedCertificate(NamedTuple):
     """A certificate with a valid chain to an authority."""
 
     leaf: x509.Certificate
@@ -95,7 +95,7 @@ def read_certificates(pem: bytes) -> list[x509.Certificate]:
     return found
 
 
-def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> Vouched:
+def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> VerifiedCertificate:
     """Return the first certificate of `presented` (DER) with the chain to an authority that is valid at `now`.
 
     The other presented certificates may be intermediate certificates of the chain. Raises `CredentialsRefused` with the
@@ -108,7 +108,7 @@ def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], n
         _check_use(leaf)
         for chain in Search(leaf, links, authorities).chains([leaf]):
             if (validity := _validity(chain)).covers(now):
-                return Vouched(leaf, validity)
+                return VerifiedCertificate(leaf, validity)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise CredentialsRefused(f"x509: malformed certificate: {error}") from error
     if not _validity([leaf]).covers(now):

@@ -103,14 +103,14 @@ async def _impersonate(
         if not mode.applies(wanted, user):
             continue
         try:
-            return await mode.check(_Asking(user, authorizer, mode), wanted, attributes), mode
+            return await mode.check(_ImpersonationCheck(user, authorizer, mode), wanted, attributes), mode
         except ApiError as error:
             refused = refused or error
     assert refused is not None, "the last mode applies to every user"
     raise refused
 
 
-class _Asking(NamedTuple):
+class _ImpersonationCheck(NamedTuple):
     """The checks of one user in one mode, by one authorizer."""
 
     user: User
@@ -153,7 +153,7 @@ class _Mode(NamedTuple):
         """The verb of the right to impersonate in this mode."""
         return f"impersonate:{self.name}" if self.name else "impersonate"
 
-    async def check(self, asking: _Asking, wanted: User, attributes: Attributes) -> Impersonated:
+    async def check(self, asking: _ImpersonationCheck, wanted: User, attributes: Attributes) -> Impersonated:
         """Return the impersonated user; raises `Forbidden`."""
         if self.name:
             await asking.require(attributes._replace(verb=f"impersonate-on:{self.name}:{attributes.verb}"))
@@ -164,7 +164,7 @@ class _Mode(NamedTuple):
         await self._check_extra(asking, wanted.extra)
         return Impersonated(_completed(wanted._replace(groups=groups)), self.verb if self.name else "")
 
-    async def _check_name(self, asking: _Asking, wanted: User) -> tuple[str, ...]:
+    async def _check_name(self, asking: _ImpersonationCheck, wanted: User) -> tuple[str, ...]:
         """Check the right to the user's name, and return the groups of that user."""
         question, groups = asking.about("users", wanted.name), wanted.groups
         if self.name and (node := node_of(wanted.name)) is not None:
@@ -175,7 +175,7 @@ class _Mode(NamedTuple):
         await asking.require(question)
         return groups
 
-    async def _check_groups(self, asking: _Asking, groups: Sequence[str]) -> None:
+    async def _check_groups(self, asking: _ImpersonationCheck, groups: Sequence[str]) -> None:
         if self.name and "" in groups:
             raise _never(asking, "groups", "impersonating the empty string group is not allowed")
         if self.name and MASTERS in groups:
@@ -185,7 +185,7 @@ class _Mode(NamedTuple):
         for group in groups:
             await asking.require(asking.about("groups", group))
 
-    async def _check_extra(self, asking: _Asking, extra: Mapping[str, Sequence[str]]) -> None:
+    async def _check_extra(self, asking: _ImpersonationCheck, extra: Mapping[str, Sequence[str]]) -> None:
         if self.name and (problem := _extra_problem(extra)):
             raise _never(asking, "userextras", problem)
         many = len(extra) >= _MANY or sum(map(len, extra.values())) >= _MANY
@@ -220,7 +220,7 @@ _MODES = (
 )
 
 
-async def _may(asking: _Asking, attributes: Attributes) -> bool:
+async def _may(asking: _ImpersonationCheck, attributes: Attributes) -> bool:
     try:
         await asking.require(attributes)
     except ApiError:
@@ -228,7 +228,7 @@ async def _may(asking: _Asking, attributes: Attributes) -> bool:
     return True
 
 
-def _never(asking: _Asking, resource: str, why: str, *, name: str = "") -> ApiError:
+def _never(asking: _ImpersonationCheck, resource: str, why: str, *, name: str = "") -> ApiError:
     return refusal(asking.user, asking.about(resource, name), why)
 
 

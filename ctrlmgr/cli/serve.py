@@ -116,14 +116,14 @@ def _run_controllers(loaded: Loaded, kubeconfig: Path | None, master: str | None
     """
     from ctrlmgr.cli.operators.run import DEFAULT_QPS, run_against
     from ctrlmgr.framework.app_loading import load_app
-    from ctrlmgr.framework.remote.controller_process import Chosen, builtins
+    from ctrlmgr.framework.remote.controller_process import SelectedControllers, builtins
     from ctrlmgr.settings.kubeconfig import access_at, load
 
     settings = loaded.settings.controllers
     access = load([kubeconfig]) if kubeconfig else access_at(str(master))
     if master:
         access = replace(access, server=access_at(master).server)
-    chosen = Chosen([load_app(each, origin="serve") for each in settings.apps], builtins(settings.enabled))
+    chosen = SelectedControllers([load_app(each, origin="serve") for each in settings.apps], builtins(settings.enabled))
     is_default = loaded.is_default("controllers.kube_api_qps")
     qps = DEFAULT_QPS if is_default else settings.kube_api_qps
     run_against(loaded, chosen, access, qps=qps, burst=settings.kube_api_burst)

@@ -29,7 +29,7 @@ class Rights(Protocol):
         """
 
 
-class _Known(NamedTuple):
+class _CachedRights(NamedTuple):
     """Cached decisions, and the generation of the roles and bindings from which they were derived."""
 
     generation: object
@@ -56,13 +56,13 @@ class UserRights:
         self._decide = decide
         self._generation = generation
         self._refresh = refresh
-        self._known = _Known(-1, set())
+        self._known = _CachedRights(-1, set())
 
     def check(self, verb: str, target: Target) -> None:
         """Return normally if the user may make this request; raises `Forbidden` if not."""
         known, generation = self._known, self._generation()
         if generation is not None and known.generation != generation:
-            known = self._known = _Known(generation, set())
+            known = self._known = _CachedRights(generation, set())
         right = (verb, target.kind, target.subresource, target.namespace)
         if generation is None:
             if not self._allows(verb, target):

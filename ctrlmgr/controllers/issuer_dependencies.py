@@ -10,7 +10,7 @@ from ctrlmgr.authentication.user import User
 from ctrlmgr.controllers.descriptor import ControllerContext
 
 
-class MayAsk(Protocol):
+class AccessCheck(Protocol):
     """Checks a user's permissions, like a SubjectAccessReview."""
 
     def __call__(self, user: User, subresource: str) -> bool:
@@ -25,7 +25,7 @@ class Identity(NamedTuple):
     authority: Path
     """The certificate file of this server's certificate authority."""
     authority_key: Path
-    may_ask: MayAsk
+    may_ask: AccessCheck
 
 
 class IdentityContext(ControllerContext, Protocol):

@@ -35,7 +35,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 Converted: TypeAlias = Unstructured | ConversionFailed
 
 
-class Way(Protocol):
+class ConversionRoute(Protocol):
     """A conversion from one version of a kind to another.
 
     Ways are compared by identity; a definition keeps the same way.
@@ -48,7 +48,7 @@ class Way(Protocol):
 class Unconverted(UnknownError):
     """The object must be converted first. Callers see this error only where the webhook cannot be called."""
 
-    def __init__(self, way: Way, body: bytes) -> None:
+    def __init__(self, way: ConversionRoute, body: bytes) -> None:
         """Name the conversion and the object's body."""
         super().__init__(
             "the object is stored in another version, and its conversion webhook cannot be called from here"
@@ -62,14 +62,14 @@ class _Answers:
 
     def __init__(self, *, anew: bool) -> None:
         self.anew = anew
-        self._known: dict[tuple[Way, bytes], bytes | ConversionFailed] = {}
+        self._known: dict[tuple[ConversionRoute, bytes], bytes | ConversionFailed] = {}
 
-    def find(self, way: Way, body: bytes) -> bytes | ConversionFailed | None:
+    def find(self, way: ConversionRoute, body: bytes) -> bytes | ConversionFailed | None:
         return self._known.get((way, body))
 
     def gather(self, missing: Iterable[Unconverted], around: CallInputs) -> Calling[None]:
         """Convert all missing objects; objects of the same way share calls."""
-        ways: dict[Way, dict[bytes, None]] = {}
+        ways: dict[ConversionRoute, dict[bytes, None]] = {}
         for each in missing:
             ways.setdefault(each.way, {})[each.body] = None
         for way, bodies in ways.items():
@@ -93,7 +93,7 @@ def _knowing(answers: _Answers) -> Iterator[None]:
         _answers.reset(token)
 
 
-def asked(way: Way, fields: Unstructured) -> Unstructured:
+def asked(way: ConversionRoute, fields: Unstructured) -> Unstructured:
     """Return the converted object, as new dicts.
 
     Raises `Unconverted` if the webhook has not been called yet, and `ConversionFailed` if it failed.

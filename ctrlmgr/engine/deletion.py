@@ -31,7 +31,7 @@ _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 """The finalizers of the garbage collector, by the propagation policy that asks for them."""
 
 
-class Grace(NamedTuple):
+class GracePeriod(NamedTuple):
     """The grace period of a deleted object, and the time when it ends."""
 
     seconds: int
@@ -43,7 +43,7 @@ class Grace(NamedTuple):
 class DeletionDecision(NamedTuple):
     """The decision on a deletion."""
 
-    grace: Grace | None
+    grace: GracePeriod | None
     """None if the object has no grace period, or if it has ended."""
     finalizers: Sequence[str]
     held: bool
@@ -113,7 +113,7 @@ def _unmet(obj: Object, resource: Resource, kind: str, what: str, asked: str, fo
     )  # Kubernetes passes the kind where a resource is expected
 
 
-def _grace(obj: Object, asked: int | None, strategy: Strategy, now: str) -> Grace | None:
+def _grace(obj: Object, asked: int | None, strategy: Strategy, now: str) -> GracePeriod | None:
     if asked is not None and asked < 0:
         asked = 1
     seconds = strategy.grace_period(obj, asked)
@@ -121,17 +121,17 @@ def _grace(obj: Object, asked: int | None, strategy: Strategy, now: str) -> Grac
         return None
     metadata = obj.metadata
     if metadata.deletion_timestamp is None:
-        return Grace(seconds, _later(now, seconds))
+        return GracePeriod(seconds, _later(now, seconds))
     return _shortened(metadata, metadata.deletion_timestamp, asked)
 
 
-def _shortened(metadata: ObjectMeta, until: str, asked: int | None) -> Grace | None:
+def _shortened(metadata: ObjectMeta, until: str, asked: int | None) -> GracePeriod | None:
     given = metadata.deletion_grace_period_seconds
     if not given:
         return None
     if asked is None or asked >= given:
-        return Grace(given, until, pending=True)
-    return Grace(asked, _later(until, asked - given))
+        return GracePeriod(given, until, pending=True)
+    return GracePeriod(asked, _later(until, asked - given))
 
 
 def _later(time: str, seconds: int) -> str:

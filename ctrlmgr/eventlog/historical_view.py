@@ -18,11 +18,11 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import BadRequest, Forbidden, LogClosed
 from ctrlmgr.eventlog.event import Author, Cause, Event, Failure, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
-from ctrlmgr.eventlog.imports import Imported, Stretch
+from ctrlmgr.eventlog.imports import Imported, ImportedRange
 from ctrlmgr.eventlog.log import Appending, EventLog
 
 
-class PastLog:
+class HistoricalLog:
     """A read-only `EventLog` that ends at one revision of another log."""
 
     def __init__(
@@ -80,7 +80,7 @@ class PastLog:
         """Return a recorded reconcile, None if there is none."""
         return self._log.reconcile(id)
 
-    def imports(self) -> Sequence[Stretch]:
+    def imports(self) -> Sequence[ImportedRange]:
         """Return the imported ranges of revisions up to this view's revision."""
         before = (each for each in self._log.imports() if each.after < self._at)
         return [each._replace(last=min(each.last, self._at)) for each in before]

@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import Revision
 from ctrlmgr.eventlog.appending.pending import resource_name
 from ctrlmgr.eventlog.event import Event, EventType
 from ctrlmgr.eventlog.hash_chain import Place
-from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch
+from ctrlmgr.eventlog.imports import Imported, ImportedRange, extended, place_batch
 from ctrlmgr.eventlog.log_tables import event, log_head, log_import, object_
 from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot
 
@@ -54,9 +54,9 @@ def write(connection: Connection, batch: Sequence[Imported], append_id: int) -> 
     return events
 
 
-def stretches(connection: Connection) -> list[Stretch]:
+def stretches(connection: Connection) -> list[ImportedRange]:
     """Return the imported ranges of revisions, oldest first."""
-    return [Stretch(*row) for row in connection.execute(select(log_import).order_by(log_import.c.after_revision))]
+    return [ImportedRange(*row) for row in connection.execute(select(log_import).order_by(log_import.c.after_revision))]
 
 
 def _known(connection: Connection, batch: Sequence[Imported]) -> dict[Place, _Row]:

@@ -2,8 +2,8 @@
 
 Guarantees:
 - An imported event keeps its recorded revision, so there are gaps between imported revisions. The log records each
-  imported range (`Stretch`), and `verify` accepts gaps only within such a range. The hash chain links each event to the
-  event before it. Therefore, if the chain is valid across a gap, the gap was imported and no event was removed.
+  imported range (`ImportedRange`), and `verify` accepts gaps only within such a range. The hash chain links each event
+  to the event before it. Therefore, if the chain is valid across a gap, the gap was imported and no event was removed.
 - Imported revisions ascend and are greater than the log's head. The import corrects an event that contradicts the log:
   if the object exists already, ADDED becomes MODIFIED; if the object does not exist, MODIFIED becomes ADDED, and
   DELETED is skipped.
@@ -35,22 +35,22 @@ class Imported(NamedTuple):
     author: Author
 
 
-class Stretch(NamedTuple):
+class ImportedRange(NamedTuple):
     """An imported range of a log: the revisions greater than `after` up to `last`, possibly with gaps."""
 
     after: Revision
     last: Revision
 
 
-def covered(stretches: Sequence[Stretch], after: Revision, revision: Revision) -> bool:
+def covered(stretches: Sequence[ImportedRange], after: Revision, revision: Revision) -> bool:
     """Return whether the gap between two revisions is within an imported range."""
     return any(stretch.after <= after and revision <= stretch.last for stretch in stretches)
 
 
-def extended(stretches: Sequence[Stretch], after: Revision, last: Revision) -> Stretch:
+def extended(stretches: Sequence[ImportedRange], after: Revision, last: Revision) -> ImportedRange:
     """Return the range after an import from `after` to `last`: either the newest range, extended, or a new range."""
     newest = stretches[-1] if stretches else None
-    return newest._replace(last=last) if newest and newest.last == after else Stretch(after, last)
+    return newest._replace(last=last) if newest and newest.last == after else ImportedRange(after, last)
 
 
 def place_batch(

@@ -23,7 +23,7 @@ from typing import Protocol
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.eventlog.event import Author, Cause, Event, Failure, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
-from ctrlmgr.eventlog.imports import Imported, Stretch
+from ctrlmgr.eventlog.imports import Imported, ImportedRange
 
 
 class Appending(Protocol):
@@ -65,7 +65,7 @@ class EventLog(Protocol):
         greater than the previous revision, `LogUnavailable`, `OutcomeUnknown`, `LogClosed`.
         """
 
-    def imports(self) -> Sequence[Stretch]:
+    def imports(self) -> Sequence[ImportedRange]:
         """Return the imported ranges, oldest first. Revisions have gaps only within these ranges."""
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:

@@ -35,7 +35,7 @@ from ctrlmgr.eventlog.event import (
     Snapshot,
 )
 from ctrlmgr.eventlog.hash_chain import GENESIS, Place, link
-from ctrlmgr.eventlog.imports import Imported, Stretch, extended, place_batch
+from ctrlmgr.eventlog.imports import Imported, ImportedRange, extended, place_batch
 from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot, fence_refusal, namespace_refusal, refusal
 from ctrlmgr.eventlog.verification import Epoch, Stored
 
@@ -55,7 +55,7 @@ class MemoryEventLog:
         self._changed = threading.Condition()
         # _changed guards all fields below.
         self._events: list[Event] = []  # ascending revisions; above every floor without gaps, except in imported ranges
-        self._imports: list[Stretch] = []
+        self._imports: list[ImportedRange] = []
         self._places: dict[_Place, list[Event]] = {}  # the retained events of each object, ascending, never empty
         self._terms: dict[str, int] = {}
         self._reconciles: dict[int, Reconcile] = {}
@@ -119,7 +119,7 @@ class MemoryEventLog:
         resource, namespace, name = at
         return self._slot((Resource.parse(resource), Key(namespace, name)))
 
-    def imports(self) -> Sequence[Stretch]:
+    def imports(self) -> Sequence[ImportedRange]:
         """Return the imported ranges of revisions, oldest first."""
         with self._open():
             return list(self._imports)

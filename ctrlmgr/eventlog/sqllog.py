@@ -41,7 +41,7 @@ from ctrlmgr.eventlog.event import (
     Reconcile,
     Snapshot,
 )
-from ctrlmgr.eventlog.imports import Imported, Stretch
+from ctrlmgr.eventlog.imports import Imported, ImportedRange
 from ctrlmgr.eventlog.log_tables import event, log_epoch, object_
 from ctrlmgr.eventlog.read_rows import as_event, as_object, given, narrowed, read_floor, read_head
 from ctrlmgr.eventlog.verification import Epoch, Stored
@@ -173,7 +173,7 @@ class SQLLog(ABC):
             raise
         return written
 
-    def imports(self) -> Sequence[Stretch]:
+    def imports(self) -> Sequence[ImportedRange]:
         """Return the imported ranges of revisions, oldest first."""
         with self._read() as connection:
             return import_rows.stretches(connection)

@@ -19,7 +19,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.errors import LogCorrupt
 from ctrlmgr.eventlog.event import Event, Head
 from ctrlmgr.eventlog.hash_chain import Stamp, content_digest, link
-from ctrlmgr.eventlog.imports import Stretch, covered
+from ctrlmgr.eventlog.imports import ImportedRange, covered
 from ctrlmgr.eventlog.purged_payload import purged_digest
 
 _REPORT_EVERY = 1000
@@ -58,7 +58,7 @@ class Verifiable(Protocol):
     def epochs(self) -> Sequence[Epoch]:
         """Return the incarnations, oldest first."""
 
-    def imports(self) -> Sequence[Stretch]:
+    def imports(self) -> Sequence[ImportedRange]:
         """Return the imported ranges of revisions, oldest first."""
 
 
@@ -75,7 +75,7 @@ class _Marks(NamedTuple):
 
     floor: Revision
     epochs: list[Epoch]
-    imports: Sequence[Stretch]
+    imports: Sequence[ImportedRange]
 
 
 def verify(log: Verifiable, *, progress: Callable[[int], None] = lambda events: None) -> Verification:

@@ -50,7 +50,7 @@ _MAP_COST: Final = 30
 _STRUCT_COST: Final = 40
 
 
-class Lazy:
+class LazyFields:
     """Fields that are computed on first access."""
 
     cel_type: ClassVar[types.Type] = types.struct("kubernetes.variables")
@@ -365,7 +365,7 @@ def _field(container: Any, field: str) -> Any:
             return container[field]
         except KeyError:
             raise EvalError(f"no such key: {field}") from None
-    if isinstance(container, Lazy):
+    if isinstance(container, LazyFields):
         return container.field(field)
     if type(container) is DefaultMap:
         return container.get(field, {})
@@ -384,7 +384,7 @@ def _presence(operand: Step, field: str, cost: int) -> Step:
             container = container.value
         if type(container) is StructValue:
             return field in container.fields
-        if isinstance(container, Lazy):
+        if isinstance(container, LazyFields):
             return container.has(field)
         return type(container) in MAPS and field in container
 

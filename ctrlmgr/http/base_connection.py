@@ -33,7 +33,7 @@ _LONGEST = 86_400.0
 """Maximum seconds of a timer; a longer timer is set in steps."""
 
 
-class _Gone(asyncio.Transport):
+class _LostTransport(asyncio.Transport):
     """Replaces the transport of a lost connection; accepts all calls and does nothing."""
 
     def is_closing(self) -> bool:
@@ -58,7 +58,7 @@ class _Gone(asyncio.Transport):
         return 0
 
 
-_GONE = _Gone()
+_GONE = _LostTransport()
 
 
 class BaseConnection(asyncio.BufferedProtocol):

@@ -17,7 +17,7 @@ from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.errors import CtrlmgrError
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.request_head import Head
-from ctrlmgr.http.response_stream import Disconnected, Framing, Outlet, Stream
+from ctrlmgr.http.response_stream import BodyWriter, Disconnected, Framing, Stream
 from ctrlmgr.http.size_limits import Bounds
 from ctrlmgr.http.tunnel import Side
 
@@ -34,7 +34,7 @@ class TooManyBodies(CtrlmgrError):
     """The bodies of all requests together exceed the server's memory budget."""
 
 
-class Wire(Outlet, Protocol):
+class Wire(BodyWriter, Protocol):
     """The connection of a request and its answer. Used on the event loop only."""
 
     @property

@@ -40,7 +40,7 @@ class Framing(Enum):
     NONE = "there is none: it is the answer to a HEAD"
 
 
-class Outlet(Protocol):
+class BodyWriter(Protocol):
     """The connection to which a body is written. Used on the event loop only."""
 
     @property
@@ -59,7 +59,7 @@ class Stream:
 
     __slots__ = ("_finish", "_framing", "_left", "_on_lost", "_outlet", "_resumed", "cut_off", "lost")
 
-    def __init__(self, outlet: Outlet, framing: Framing, length: int | None, finish: Callable[[], None]) -> None:
+    def __init__(self, outlet: BodyWriter, framing: Framing, length: int | None, finish: Callable[[], None]) -> None:
         """Create the stream of a body that is written to `outlet`; `finish` is called at its end.
 
         `length` is the length of the body in bytes, if it is known.

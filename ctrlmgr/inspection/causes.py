@@ -87,13 +87,13 @@ def _tree(
     requests: AuditDatabase | None = None,
     infer: _Infer = lambda revision: None,
 ) -> Node:
-    root = _Growth(database, follow, requests, infer).node(revision, min(depth, DEEPEST))
+    root = _TreeBuilder(database, follow, requests, infer).node(revision, min(depth, DEEPEST))
     if root.change is None:
         raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
     return root
 
 
-class _Growth:
+class _TreeBuilder:
     """A tree while it is built, and the events that it already contains."""
 
     def __init__(self, database: Database, follow: Follow, requests: AuditDatabase | None, infer: _Infer) -> None:

@@ -2,7 +2,7 @@
 
 Guarantees: every value that is not a map or a list has exactly one change: the newest change that set the value to its
 present state. If an item only moved within its list, its change stays the same. If the beginning of the history was
-compacted, values in the oldest remaining event may be older than this event; `Blamed.certain` is then False.
+compacted, values in the oldest remaining event may be older than this event; `FieldAuthor.certain` is then False.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.inspection.differences import align, content, differences, field_pa
 from ctrlmgr.inspection.historical_state import Change
 
 
-class Blamed(NamedTuple):
+class FieldAuthor(NamedTuple):
     """A field, its value, and the change that set it to that value."""
 
     path: str
@@ -28,7 +28,7 @@ _Origin = Any
 """The origins of a value: for a non-empty map or list, a map or list of origins; otherwise a change."""
 
 
-def blame(history: Sequence[Change], *, managed_fields: bool = False) -> list[Blamed]:
+def blame(history: Sequence[Change], *, managed_fields: bool = False) -> list[FieldAuthor]:
     """Return the fields of the newest state in a history, each with the change that set the field.
 
     Return [] if the object was deleted.
@@ -45,22 +45,23 @@ def blame(history: Sequence[Change], *, managed_fields: bool = False) -> list[Bl
     oldest = incarnation[0]
     known = oldest.type is EventType.ADDED
     return [
-        Blamed(path, leaf, change, known or change is not oldest) for path, leaf, change in _leaves(value, origin, "")
+        FieldAuthor(path, leaf, change, known or change is not oldest)
+        for path, leaf, change in _leaves(value, origin, "")
     ]
 
 
-def values(history: Sequence[Change], *, managed_fields: bool = False) -> dict[str, list[Blamed]]:
+def values(history: Sequence[Change], *, managed_fields: bool = False) -> dict[str, list[FieldAuthor]]:
     """Return, for each field that was ever set, its values and their changes, oldest first.
 
     The value is `ABSENT` if a change removed the field.
     """
-    found: dict[str, list[Blamed]] = {}
+    found: dict[str, list[FieldAuthor]] = {}
     value: Any = {}
     for change in _newest_incarnation(history):
         new = content(change.object, managed_fields=managed_fields)
         for difference in differences(value, new):
             for path, after in _set(difference.path, difference.after):
-                found.setdefault(path, []).append(Blamed(path, after, change))
+                found.setdefault(path, []).append(FieldAuthor(path, after, change))
         value = new
     return found
 

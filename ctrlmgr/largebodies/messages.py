@@ -40,7 +40,7 @@ class Job(NamedTuple):
     """A pickled function, which returns an operation, and its arguments except the first one, the engine."""
 
 
-class Ask(NamedTuple):
+class WorkerMessage(NamedTuple):
     """A query that the worker sends to the server, or a command of its operation."""
 
     what: str
@@ -48,13 +48,13 @@ class Ask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The server's answer to an `Ask`."""
+    """The server's answer to an `WorkerMessage`."""
 
     value: Any = None
     error: CtrlmgrError | None = None
 
 
-class Done(NamedTuple):
+class JobResult(NamedTuple):
     """The result of a job."""
 
     value: Any = None
@@ -114,7 +114,7 @@ def framed(value: Any) -> bytes:
     return HEADER.pack(len(data)) + data
 
 
-class Line:
+class WorkerSocket:
     """The worker's end of the socket; its methods block."""
 
     def __init__(self, end: socket.socket, kind_of: KindOf) -> None:
@@ -142,7 +142,7 @@ class Line:
 
     def ask(self, what: str, *arguments: Any) -> Any:
         """Return the server's answer to a query; raises the error that the answer contains."""
-        self.send(Ask(what, arguments))
+        self.send(WorkerMessage(what, arguments))
         answer: Answer = self.receive()
         if answer.error is not None:
             raise answer.error

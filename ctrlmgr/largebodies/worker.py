@@ -27,7 +27,7 @@ from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, StatusDetails
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.largebodies.jobs import heard
-from ctrlmgr.largebodies.messages import Done, Job, Line, loaded
+from ctrlmgr.largebodies.messages import Job, JobResult, WorkerSocket, loaded
 from ctrlmgr.largebodies.server_state import RemoteAuthorizer, RemoteIndex, RemoteState
 
 MOST_MEMORY: Final = 1 << 30
@@ -41,7 +41,7 @@ _NICE: Final = 5
 class Worker:
     """Runs jobs."""
 
-    def __init__(self, line: Line, kinds: Kinds, blueprint: Blueprint) -> None:
+    def __init__(self, line: WorkerSocket, kinds: Kinds, blueprint: Blueprint) -> None:
         """Create a worker with the admission of a blueprint, which queries the server over `line`."""
         self._line = line
         self._kinds = kinds
@@ -54,19 +54,19 @@ class Worker:
         admission = blueprint.made(kinds, rights, clock)
         self._engine = WriteEngine(kinds, self._state, clock=clock, random=self._random, admission=admission)
 
-    def do(self, job: Job) -> Done:
+    def do(self, job: Job) -> JobResult:
         """Run a job and return its result."""
         self._now = job.now
         self._random.seed(job.seed)
         self._state.forget()
         try:
-            return Done(self._run(self._operation(job)))
+            return JobResult(self._run(self._operation(job)))
         except CtrlmgrError as error:
-            return Done(error=error)
+            return JobResult(error=error)
         except MemoryError:
             return _out_of_memory()
         except Exception:
-            return Done(failure=traceback.format_exc())
+            return JobResult(failure=traceback.format_exc())
 
     def _operation(self, job: Job) -> Operation[Any]:
         if job.epoch != self._epoch:
@@ -102,12 +102,12 @@ class Worker:
             self._state.forget()
 
 
-def _out_of_memory() -> Done:
+def _out_of_memory() -> JobResult:
     error = RequestEntityTooLarge(
         "Request entity is too large: it takes more memory than the server gives to one request",
         details=StatusDetails(),
     )
-    return Done(error=error, out_of_memory=True)
+    return JobResult(error=error, out_of_memory=True)
 
 
 def main() -> None:
@@ -120,7 +120,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(_NICE)
     known: list[Kinds] = []
-    line = Line(socket.socket(fileno=sys.stdin.fileno()), lambda gvk: known[0].by_gvk(gvk) if known else None)
+    line = WorkerSocket(socket.socket(fileno=sys.stdin.fileno()), lambda gvk: known[0].by_gvk(gvk) if known else None)
     try:
         serve(line, known)
     except MemoryError:
@@ -129,7 +129,7 @@ def main() -> None:
         return
 
 
-def serve(line: Line, known: list[Kinds]) -> None:
+def serve(line: WorkerSocket, known: list[Kinds]) -> None:
     """Run jobs; raises `EOFError` or `OSError` when the server closes the socket."""
     blueprint: Blueprint = line.receive()
     known.append(blueprint.kinds())
@@ -137,7 +137,7 @@ def serve(line: Line, known: list[Kinds]) -> None:
     gc.collect()
     gc.freeze()
     gc.disable()  # a garbage collection would traverse a large body and find no garbage
-    line.send(Done())
+    line.send(JobResult())
     while True:
         job: Job = line.receive()
         signal.alarm(LONGEST)

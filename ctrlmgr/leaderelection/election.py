@@ -37,7 +37,7 @@ RELEASE_PATIENCE: Final = 2.0
 Announce = Callable[[Object, str], None]
 
 
-class StandsBy(Protocol):
+class StandbyController(Protocol):
     """A controller that only the leader runs, but that receives changes in every process."""
 
     def stand_by(self) -> None:
@@ -47,7 +47,7 @@ class StandsBy(Protocol):
         """Start again with all existing objects; called on the informers' thread."""
 
 
-class _Led:
+class _TermRunnable:
     """A runnable of one term. If the fence refuses one of its writes, only the term ends, not the process."""
 
     def __init__(self, runnable: Runnable, fenced: Callable[[Fenced], None]) -> None:
@@ -76,7 +76,7 @@ class _Running:
         """Any other error of a runnable, None if there was none."""
         manager = Manager(clock=clock, grace=GRACE)
         for runnable in runnables:
-            manager.add(_Led(runnable, self._on_fenced), Phase.LEADER)
+            manager.add(_TermRunnable(runnable, self._on_fenced), Phase.LEADER)
 
         def run() -> None:
             try:
@@ -104,7 +104,7 @@ class Election:
         elector: Elector,
         leases: Informer,
         runnables: Sequence[Runnable],
-        controllers: Sequence[StandsBy],
+        controllers: Sequence[StandbyController],
         *,
         clock: Clock,
         announce: Announce = lambda lease, message: None,

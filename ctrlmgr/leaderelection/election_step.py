@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.leaderelection.lease_record import Held
+from ctrlmgr.leaderelection.lease_record import ObservedRecord
 
 JITTER: Final = 1.2
 """The factor by which `renew_deadline` must exceed `retry_period` (client-go's `JitterFactor`)."""
@@ -55,7 +55,7 @@ any number.
 class Observed(NamedTuple):
     """The lease as this process sees it; `since` is the time when its content last changed (monotonic seconds)."""
 
-    held: Held
+    held: ObservedRecord
     since: float
     holder_is_gone: bool = False
 

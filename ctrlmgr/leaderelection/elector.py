@@ -37,7 +37,7 @@ from ctrlmgr.leaderelection.election_step import (
     Wait,
     decide,
 )
-from ctrlmgr.leaderelection.lease_record import Held, held
+from ctrlmgr.leaderelection.lease_record import ObservedRecord, held
 from ctrlmgr.leaderelection.lock import LeaseLock
 
 log = structlog.get_logger(__name__)
@@ -59,12 +59,12 @@ _PASSING = (ApiError, LogUnavailable, OutcomeUnknown, TimeoutError)
 """Temporary errors of a write of the lease: another writer was first, or the database is unavailable."""
 
 
-class _Seen(NamedTuple):
+class _ObservedLease(NamedTuple):
     """The lease at one revision; `since` is the time when its content last changed (monotonic seconds)."""
 
     revision: Revision = 0
     lease: Object | None = None
-    held: Held | None = None
+    held: ObservedRecord | None = None
     since: float = 0.0
 
 
@@ -91,7 +91,7 @@ class Elector:
         self._tries_at = 0.0
         # Guards changes of `_seen`. The attribute is replaced as a whole, so that any thread may read it.
         self._learning = threading.Lock()
-        self._seen = _Seen()
+        self._seen = _ObservedLease()
         self._seen_leader = False
 
     @property
@@ -161,7 +161,7 @@ class Elector:
         now = self._learn(lease, revision).held
         return now.term if now is not None and now.holder == self.identity else 0
 
-    def _learn(self, lease: Object | None, revision: Revision) -> _Seen:
+    def _learn(self, lease: Object | None, revision: Revision) -> _ObservedLease:
         """Store the lease at `revision`, unless a newer one is known; return the newest known one."""
         with self._learning:
             before = self._seen
@@ -169,7 +169,7 @@ class Elector:
                 return before
             now = None if lease is None else held(lease)
             since = before.since if now == before.held else self._clock.monotonic()
-            self._seen = _Seen(revision, lease, now, since)
+            self._seen = _ObservedLease(revision, lease, now, since)
             return self._seen
 
     def step(self) -> float:
@@ -188,18 +188,18 @@ class Elector:
         decision = decide(self._observed(seen), self._term, identity=self.identity, now=now, timing=self._timing)
         return self._act(decision, seen, now)
 
-    def _observed(self, seen: _Seen) -> Observed | None:
+    def _observed(self, seen: _ObservedLease) -> Observed | None:
         if seen.held is None:
             return None
         gone = self._term is None and self._is_gone(seen.held)
         return Observed(seen.held, seen.since, gone)
 
-    def _is_gone(self, now: Held) -> bool:
+    def _is_gone(self, now: ObservedRecord) -> bool:
         """Return whether the session that the lease names as the holder's has ended."""
         is_own = now.session and now.session == self._sessions.name(now.holder)
         return bool(is_own) and self._sessions.has_ended(now.session)
 
-    def _act(self, decision: Decision, seen: _Seen, now: float) -> float:
+    def _act(self, decision: Decision, seen: _ObservedLease, now: float) -> float:
         match decision:
             case TakeOver(after):
                 return self._take_over(after, seen, now)
@@ -211,7 +211,7 @@ class Elector:
             case Wait(until):
                 return self._wait(until, seen.held, now)
 
-    def _wait(self, until: float, lease: Held | None, now: float) -> float:
+    def _wait(self, until: float, lease: ObservedRecord | None, now: float) -> float:
         """Return the time of the next step: the decided time, or an earlier one to check the holder's session."""
         self._seen_leader = True
         if self._term is None:
@@ -223,7 +223,7 @@ class Elector:
         self._sessions.hold(self.identity)
         return min(until, now + self._sessions.look_again)
 
-    def _take_over(self, after: int, seen: _Seen, now: float) -> float:
+    def _take_over(self, after: int, seen: _ObservedLease, now: float) -> float:
         number = max(after if after < TRUSTED else 0, self._newest_term) + 1
         session = self._sessions.hold(self.identity)
         patience = self._timing.renew_deadline
@@ -244,7 +244,7 @@ class Elector:
         log.info("became leader", identity=self.identity, term=number)
         return now + self._timing.retry_period
 
-    def _renew(self, seen: _Seen, now: float) -> float:
+    def _renew(self, seen: _ObservedLease, now: float) -> float:
         term = self._term
         assert term is not None, "only the leader renews the lease"
         session = self._sessions.hold(self.identity)
@@ -263,7 +263,7 @@ class Elector:
         self._took(lease)
         return now + self._timing.retry_period
 
-    def _later(self, what: str, error: Exception, seen: _Seen, now: float) -> float:
+    def _later(self, what: str, error: Exception, seen: _ObservedLease, now: float) -> float:
         log.warning(what, error=str(error) or type(error).__name__, retry_in=self._timing.retry_period)
         self._failed_on, self._tries_at = seen.revision, now + self._timing.retry_period
         return self._tries_at

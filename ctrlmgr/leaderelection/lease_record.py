@@ -52,7 +52,7 @@ class _Lease(msgspec.Struct):
 _NO_SPEC = _Spec()
 
 
-class Held(NamedTuple):
+class ObservedRecord(NamedTuple):
     """The part of a record that is compared: if it changes, the lease was renewed or has another holder."""
 
     holder: str
@@ -62,10 +62,10 @@ class Held(NamedTuple):
     session: str
 
 
-def held(lease: Object) -> Held:
+def held(lease: Object) -> ObservedRecord:
     """Return the record of the holder in `lease`."""
     spec = lease.view(_Lease).spec or _NO_SPEC
-    return Held(
+    return ObservedRecord(
         spec.holder_identity or "",
         spec.lease_transitions or 0,
         float(spec.lease_duration_seconds or 0),

@@ -31,7 +31,7 @@ from ctrlmgr.recording.line_reader import LONGEST, LineTooLong, lines
 from ctrlmgr.recording.watch_event import CHANGES, Line, decode_bookmark, decode_line, plain_line
 
 
-class Made(NamedTuple):
+class ChangeOrigin(NamedTuple):
     """The origin of a change, as far as the log and the line contain it."""
 
     actor: str = ""
@@ -42,7 +42,7 @@ class Made(NamedTuple):
     """The last revision that triggered its reconcile."""
 
 
-_UNTOLD = Made()
+_UNTOLD = ChangeOrigin()
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -55,7 +55,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     type: EventType
     object: Object
     recorded_at: int = 0
-    made: Made = _UNTOLD
+    made: ChangeOrigin = _UNTOLD
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
@@ -192,9 +192,11 @@ class RecordingReader:
             still = type_ is EventType.ADDED and not line.recorded_at
             self._opening = _place_in_list(obj) if still else None
         self._refuse_impossible(type_, obj.resource, obj.key)
-        made = Made(line.actor) if line.actor else _UNTOLD
+        made = ChangeOrigin(line.actor) if line.actor else _UNTOLD
         if line.reconcile is not None:
-            made = Made(line.actor, self._time(line.reconcile.started_at), max(line.reconcile.triggers, default=0))
+            made = ChangeOrigin(
+                line.actor, self._time(line.reconcile.started_at), max(line.reconcile.triggers, default=0)
+            )
         return Change(self.line, type_, obj, self._time(line.recorded_at), made)
 
     def _refuse_bad_utf8(self, data: bytes) -> None:
@@ -255,7 +257,7 @@ class RecordingWriter:
             gzip.GzipFile(filename="", mode="wb", fileobj=self._stored, mtime=0) if compressed else self._stored
         )
 
-    def change(self, type: EventType, obj: Object, recorded_at: int = 0, made: Made | None = None) -> None:
+    def change(self, type: EventType, obj: Object, recorded_at: int = 0, made: ChangeOrigin | None = None) -> None:
         """Append one change; `recorded_at` is in microseconds since 1970; 0 or no `made` omits the field."""
         more = f',"recordedAt":"{format_time(recorded_at)}"'.encode() if recorded_at else b""
         if made is not None and made.actor:

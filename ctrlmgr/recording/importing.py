@@ -31,7 +31,7 @@ BATCH = 1000
 """Events per transaction."""
 
 
-class Tally(NamedTuple):
+class ImportCounts(NamedTuple):
     """The result of an import."""
 
     imported: int
@@ -48,7 +48,9 @@ class Importer:
         self._managed: dict[tuple[Resource, Key], Managed] = {}  # of the existing objects
         self._time = 0  # of the change before
 
-    def run(self, reader: RecordingReader, tell: Callable[[RecordingReader], None] = lambda reader: None) -> Tally:
+    def run(
+        self, reader: RecordingReader, tell: Callable[[RecordingReader], None] = lambda reader: None
+    ) -> ImportCounts:
         """Import a recording; `tell` is called with its reader from time to time.
 
         Raises `RecordingError` for a recording that is invalid or does not continue the log. All changes before the
@@ -57,13 +59,13 @@ class Importer:
         changes = (entry for entry in reader if isinstance(entry, Change))
         opening, following = _split(changes)
         self._time = _began(opening, following)
-        known = _Known(self._log, reader.path)
+        known = _ExistingEvents(self._log, reader.path)
         imported = self._import(known.unknown(opening), lambda: tell(reader))
         if opening and known.head < opening[-1].object.revision:
             self._begin(opening)
         rest = chain([following] if following else (), changes)
         imported += self._import(known.unknown(rest), lambda: tell(reader))
-        return Tally(imported, known.passed_over)
+        return ImportCounts(imported, known.passed_over)
 
     def _import(self, changes: Iterator[tuple[Change, bool]], tell: Callable[[], None]) -> int:
         batch: list[Imported] = []
@@ -126,7 +128,7 @@ def _began(opening: Iterable[Change], following: Change | None) -> int:
     return told or max((stated_at(each.object) for each in opening), default=0)
 
 
-class _Known:
+class _ExistingEvents:
     """The events that the log already had, read in parallel with the recording."""
 
     def __init__(self, log: EventLog, path: str) -> None:

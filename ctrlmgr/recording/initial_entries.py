@@ -26,14 +26,14 @@ _WITHOUT: Final = 1_000
 """The past ends before this many consecutive entries that do not belong to it."""
 
 
-class Placed(NamedTuple):
+class PlacedEntry(NamedTuple):
     """An entry, and whether it is of the past."""
 
     entry: Entry
     is_past: bool = False
 
 
-def placed(entries: Iterable[Entry]) -> Iterator[Placed]:
+def placed(entries: Iterable[Entry]) -> Iterator[PlacedEntry]:
     """Yield each entry with whether it is of the past; raises `RecordingError` as `entries` does."""
     source = iter(entries)
     waiting: deque[Entry] = deque()
@@ -56,15 +56,15 @@ def placed(entries: Iterable[Entry]) -> Iterator[Placed]:
                 break
     except RecordingError as error:
         fault = error
-    yield from (Placed(each) for each in waiting)
+    yield from (PlacedEntry(each) for each in waiting)
     if fault is not None:
         raise fault
-    yield from (Placed(each) for each in source)
+    yield from (PlacedEntry(each) for each in source)
 
 
-def _past(waiting: deque[Entry]) -> Iterator[Placed]:
+def _past(waiting: deque[Entry]) -> Iterator[PlacedEntry]:
     while waiting:
-        yield Placed(waiting.popleft(), is_past=True)
+        yield PlacedEntry(waiting.popleft(), is_past=True)
 
 
 def _adds_past(change: Change, began: int) -> bool:

@@ -4,7 +4,7 @@ Guarantees:
 - Nothing runs in the background: inputs are appended, caches follow and controllers run only inside methods called
   here.
 - Inputs of `append` are in the log, in order, when `follow` or `settle` has returned.
-- `settle` ends: it raises `Restless` for controllers that loop.
+- `settle` ends: it raises `NotQuiescent` for controllers that loop.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _PATIENCE = 1_000
 """Reconciles, plus ten for each waiting object, after which a controller counts as looping."""
 
 
-class Restless(Exception):
+class NotQuiescent(Exception):
     """A controller did not become quiescent; its name is the argument. Never leaves this package."""
 
 
@@ -84,7 +84,7 @@ class _StageState(InformerState):
         return lister is None or len(lister) > 0
 
 
-class Writing(Protocol):
+class AppendInterceptor(Protocol):
     """Observes and changes our controllers' appends."""
 
     def named(self, proposal: Proposal) -> Proposal:
@@ -94,7 +94,7 @@ class Writing(Protocol):
         """Process the appended events."""
 
 
-def _heard(operation: Operation[T], writings: Sequence[Writing]) -> Operation[T]:
+def _heard(operation: Operation[T], writings: Sequence[AppendInterceptor]) -> Operation[T]:
     """Run an operation of the engine; pass each of its appends to `writings`."""
     try:
         command: Command = next(operation)
@@ -168,7 +168,7 @@ class HeldQueue(WorkQueue[Key]):
             self.release(item)
 
 
-class Stage:
+class ReplayStage:
     """The log, caches and controllers of one replay; for one thread."""
 
     def __init__(self, log: EventLog, clock: ReplayClock, controllers: Mapping[str, ControllerBuilder]) -> None:
@@ -191,7 +191,7 @@ class Stage:
             kinds, state, clock=clock, random=Random(_SEED), admission=default_chain(kinds, clock)
         )
         self._runner = ControllerRunner(log, state, self._reach)
-        self.writings: list[Writing] = []
+        self.writings: list[AppendInterceptor] = []
         """The observers of our controllers' appends."""
         self.in_time: Collection[str] = ()
         """Controllers that act when the recorded ones did, and never later."""
@@ -279,7 +279,7 @@ class Stage:
     def act(self, controller: str, key: Key, *, unasked: bool = False) -> None:
         """Let a controller reconcile one object if it is triggered; with `unasked`, also without a trigger.
 
-        Raises `Restless` as `settle` does.
+        Raises `NotQuiescent` as `settle` does.
         """
         self.follow()
         queue = self._queues[controller]
@@ -289,7 +289,7 @@ class Stage:
             self._run(controller, self._reconciles[controller] + _PATIENCE)
 
     def answer(self, controllers: Iterable[str]) -> None:
-        """Let controllers reconcile all triggered objects; raises `Restless` as `settle` does."""
+        """Let controllers reconcile all triggered objects; raises `NotQuiescent` as `settle` does."""
         self.follow()
         for name in controllers:
             queue = self._queues[name]
@@ -305,7 +305,7 @@ class Stage:
     def catch_up(self, patience: float = 0.0, *, again: bool = False) -> None:
         """Let the controllers `in_time` act, with at most `patience` seconds of virtual time.
 
-        With `again` they also retry failures. Raises `Restless` if they do not become quiescent.
+        With `again` they also retry failures. Raises `NotQuiescent` if they do not become quiescent.
         """
         self.follow()
         deadline = self.clock.monotonic() + patience
@@ -326,7 +326,7 @@ class Stage:
     def settle(self) -> None:
         """Let the other controllers act, with virtual time, until no retry or delay is left.
 
-        Raises `Restless` if they do not become quiescent.
+        Raises `NotQuiescent` if they do not become quiescent.
         """
         self.follow()
         deadline = self.clock.monotonic() + _MAX_ADVANCE
@@ -338,7 +338,7 @@ class Stage:
                 self._run(name, most[name])
             name, delay = min(waiting.items(), key=itemgetter(1))
             if self.clock.monotonic() > deadline:
-                raise Restless(name)
+                raise NotQuiescent(name)
             if delay > 0:
                 self.clock.advance(delay)
 
@@ -359,5 +359,5 @@ class Stage:
         while queue and controller.process_next(timeout=0):
             self._reconciles[name] += 1
             if self._reconciles[name] > most:
-                raise Restless(name)
+                raise NotQuiescent(name)
             self._informers.step()  # so that the next reconcile sees this one's writes

@@ -31,15 +31,15 @@ from ctrlmgr.recording.autoscaler_replay.autoscalers import JudgedAutoscalers
 from ctrlmgr.recording.divergence import Divergence, Verdict
 from ctrlmgr.recording.expectation import OWNERSHIPS, Ownership, ownerships_of
 from ctrlmgr.recording.format import Change, Checkpoint, RecordingReader
-from ctrlmgr.recording.initial_entries import Placed, placed
-from ctrlmgr.recording.owned.ownership import Owned, divergence_at
+from ctrlmgr.recording.initial_entries import PlacedEntry, placed
+from ctrlmgr.recording.owned.ownership import KindOwnership, divergence_at
 from ctrlmgr.recording.owned.replayed_endpoints import OwnedEndpoints
 from ctrlmgr.recording.owned.replayed_namespaces import OwnedNamespaces
 from ctrlmgr.recording.owned.replayed_slices import MANAGERS, OwnedSlices
 from ctrlmgr.recording.owned.replayed_workloads import SHARED, SharedKinds
-from ctrlmgr.recording.replay_stage import Restless, Stage
+from ctrlmgr.recording.replay_stage import NotQuiescent, ReplayStage
 from ctrlmgr.recording.replayed_controllers import CONTROLLERS, ControllerBuilder
-from ctrlmgr.recording.report import Findings, Report, Unjudged
+from ctrlmgr.recording.report import Findings, Report, UncomparedCounts
 from ctrlmgr.recording.virtual_clock import ReplayClock
 from ctrlmgr.recording.write_comparison import Moments, Plan, WriteTracker
 
@@ -88,13 +88,13 @@ class Replay:
         managers. `judges` are controllers that only repeat the recorded decisions. With `tracks`, each single write is
         compared, and our controllers act after every input, or when `plan` says: see `every_write`.
         """
-        self._stage = Stage(log, clock, controllers)
+        self._stage = ReplayStage(log, clock, controllers)
         for resource in caches:
             self._stage.informer(resource)
         shared = {name: kinds for name, kinds in {**SHARED, **(shares or {})}.items() if name in controllers}
         self._shared = SharedKinds(self._stage, shared) if shared else None
         self._given: list[OwnedEndpoints] = []  # from `owns`, for the running controllers
-        self._owned: dict[Resource, Owned] = {owned.resource: owned for owned in self._own(controllers, owns)}
+        self._owned: dict[Resource, KindOwnership] = {owned.resource: owned for owned in self._own(controllers, owns)}
         self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # notified of other kinds
         self._expecting = [each for each in self._watching if each.expects_others]
         self._autoscalers = self._judging() if controllers and judges else None
@@ -113,7 +113,7 @@ class Replay:
         self._seconds = 0.0
         self._line = self._events = self._checkpoints = self._compared = 0
 
-    def _own(self, controllers: Iterable[str], owns: Iterable[Ownership]) -> Iterator[Owned]:
+    def _own(self, controllers: Iterable[str], owns: Iterable[Ownership]) -> Iterator[KindOwnership]:
         """Yield the owned kinds of controllers with these names."""
         given = tuple(owns)
         for ownership in ownerships_of(controllers, (*OWNERSHIPS, *given)):
@@ -154,7 +154,7 @@ class Replay:
             with collector_paused(freeze=True):  # a log in memory has hundreds of thousands of objects
                 self._stage.start()
                 self._play(reader, on_progress)
-        except Restless as restless:
+        except NotQuiescent as restless:
             self._find_restless(str(restless))
         finally:
             self._stage.follow()
@@ -197,7 +197,7 @@ class Replay:
             return found
         return tuple(sorted((*found, *self._tracker.divergences()), key=lambda each: (each.line, each.subject)))
 
-    def _unjudged(self) -> Iterator[Unjudged]:
+    def _unjudged(self) -> Iterator[UncomparedCounts]:
         if self._autoscalers is not None:
             yield from self._autoscalers.unjudged()
         for owned in self._owned.values():
@@ -219,7 +219,7 @@ class Replay:
         if not self._checkpoints:  # a plain watch has no checkpoints, so its end is used
             self._check(Checkpoint(reader.line, "end of the recording", reader.revision))
 
-    def _ahead(self, reader: RecordingReader) -> Iterator[Placed]:
+    def _ahead(self, reader: RecordingReader) -> Iterator[PlacedEntry]:
         """Yield the entries of a recording, each after a number of later ones was read ahead.
 
         A fault in the recording is raised after all entries before it.
@@ -229,7 +229,7 @@ class Replay:
         if shared is None:
             yield from entries
             return
-        waiting: deque[Placed] = deque()
+        waiting: deque[PlacedEntry] = deque()
         fault: RecordingError | None = None
         while True:
             try:

@@ -8,10 +8,10 @@ import msgspec
 
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.recording.divergence import Divergence
-from ctrlmgr.recording.write_comparison import Paired
+from ctrlmgr.recording.write_comparison import PairCounts
 
 
-class Unjudged(msgspec.Struct, frozen=True):
+class UncomparedCounts(msgspec.Struct, frozen=True):
     """How often an object could not be compared, because the recording lacks the necessary inputs."""
 
     resource: str
@@ -44,11 +44,11 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     objects_compared: int
     decisions_compared: int
     divergences: tuple[Divergence, ...]
-    unjudged: tuple[Unjudged, ...]
+    unjudged: tuple[UncomparedCounts, ...]
     revision: Revision
     hash: str
     seconds: float
-    paired: tuple[Paired, ...] = ()
+    paired: tuple[PairCounts, ...] = ()
     """The numbers of paired writes, if every write was compared."""
 
     @property

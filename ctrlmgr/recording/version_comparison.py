@@ -31,7 +31,7 @@ Subject: TypeAlias = tuple[Resource, Key]
 _Token: TypeAlias = tuple[int, str, str, str]
 
 
-class Departure(enum.Enum):
+class DifferenceKind(enum.Enum):
     """The kind of difference between the versions' writes."""
 
     DIFFERS = "differs"
@@ -52,7 +52,7 @@ class WriteDifference(msgspec.Struct, frozen=True, rename="camel"):
     `recorded` is the other version's.
     """
 
-    verdict: Departure
+    verdict: DifferenceKind
     resource: str
     namespace: str
     name: str
@@ -86,32 +86,32 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
         return fields
 
 
-class Scannable(Protocol):
+class ScannableLog(Protocol):
     """A log that can be scanned."""
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
         """Yield every event."""
 
 
-class _Written(NamedTuple):
+class _ObjectState(NamedTuple):
     """The state of an object after a stretch without inputs; None if it was deleted."""
 
     revision: Revision
     state: Any
 
 
-class _Story(NamedTuple):
+class _ReplayContents(NamedTuple):
     """The contents of a replay's log: its inputs, and the writes by the number of inputs before them."""
 
     inputs: Sequence[_Token]
-    written: Mapping[Subject, dict[int, _Written]]
+    written: Mapping[Subject, dict[int, _ObjectState]]
 
     @property
     def writes(self) -> int:
         return sum(map(len, self.written.values()))
 
 
-def compare(ours: Scannable, others: Scannable) -> Comparison:
+def compare(ours: ScannableLog, others: ScannableLog) -> Comparison:
     """Compare the logs of two replays of one recording, ours and another version's."""
     mine, theirs = _read(ours), _read(others)
     place = _aligned(mine.inputs, theirs.inputs)
@@ -126,9 +126,9 @@ def compare(ours: Scannable, others: Scannable) -> Comparison:
     return Comparison(len(mine.inputs), len(theirs.inputs), mine.writes, theirs.writes, same, tuple(found))
 
 
-def _read(log: Scannable) -> _Story:
+def _read(log: ScannableLog) -> _ReplayContents:
     inputs: list[_Token] = []
-    written: dict[Subject, dict[int, _Written]] = {}
+    written: dict[Subject, dict[int, _ObjectState]] = {}
     slices: dict[Key, dict[Key, Object]] = {}
     for event in log.scan():
         obj = event.object
@@ -139,8 +139,8 @@ def _read(log: Scannable) -> _Story:
         else:
             subject, state = (obj.resource, obj.key), _state(event)
         if event.actor != RECORDING.actor:
-            written.setdefault(subject, {})[len(inputs)] = _Written(event.revision, state)
-    return _Story(inputs, written)
+            written.setdefault(subject, {})[len(inputs)] = _ObjectState(event.revision, state)
+    return _ReplayContents(inputs, written)
 
 
 def _slices_after(slices: dict[Key, dict[Key, Object]], event: Event) -> Any:
@@ -179,34 +179,34 @@ def _aligned(mine: Sequence[_Token], theirs: Sequence[_Token]) -> list[int]:
     return place
 
 
-def _moved_to(place: Sequence[int], written: Mapping[int, _Written]) -> dict[int, _Written]:
+def _moved_to(place: Sequence[int], written: Mapping[int, _ObjectState]) -> dict[int, _ObjectState]:
     return {place[inputs]: each for inputs, each in written.items()}
 
 
 def _compare_one(
-    subject: Subject, mine: Mapping[int, _Written], theirs: Mapping[int, _Written]
+    subject: Subject, mine: Mapping[int, _ObjectState], theirs: Mapping[int, _ObjectState]
 ) -> tuple[int, list[WriteDifference]]:
     """Return the number of equal writes of one object, and the differing ones."""
     both = mine.keys() & theirs.keys()
     unequal = [at for at in both if mine[at].state != theirs[at].state]
-    found = [_difference(subject, Departure.DIFFERS, at, mine[at], theirs[at]) for at in unequal]
+    found = [_difference(subject, DifferenceKind.DIFFERS, at, mine[at], theirs[at]) for at in unequal]
     later = {at: theirs[at] for at in sorted(theirs.keys() - both)}
     for at in sorted(mine.keys() - both):
         twin = next((other for other, each in later.items() if each.state == mine[at].state), None)
         if twin is None:
-            found.append(_difference(subject, Departure.EXTRA, at, mine[at], None))
+            found.append(_difference(subject, DifferenceKind.EXTRA, at, mine[at], None))
         else:
-            found.append(_difference(subject, Departure.MOVED, at, mine[at], later.pop(twin)))
-    found += [_difference(subject, Departure.MISSING, at, None, each) for at, each in later.items()]
+            found.append(_difference(subject, DifferenceKind.MOVED, at, mine[at], later.pop(twin)))
+    found += [_difference(subject, DifferenceKind.MISSING, at, None, each) for at, each in later.items()]
     return len(both) - len(unequal), found
 
 
 def _difference(
-    subject: Subject, verdict: Departure, at: int, mine: _Written | None, theirs: _Written | None
+    subject: Subject, verdict: DifferenceKind, at: int, mine: _ObjectState | None, theirs: _ObjectState | None
 ) -> WriteDifference:
     resource, key = subject
     told: Iterable[Difference] = ()
-    if verdict is Departure.DIFFERS and mine and theirs:
+    if verdict is DifferenceKind.DIFFERS and mine and theirs:
         told = differences(theirs.state, mine.state)
     revisions = (mine.revision if mine else 0, theirs.revision if theirs else 0)
     return WriteDifference(verdict, str(resource), key.namespace, key.name, at, *revisions, tuple(told))

@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     """Stand-ins for objects that hold a namespace and are not in the recording: see `owned.namespaces`."""
 
 
-class Paired(msgspec.Struct, frozen=True, rename="camel"):
+class PairCounts(msgspec.Struct, frozen=True, rename="camel"):
     """The numbers of writes of a kind: of the recorded controllers, of those with a counterpart, and of ours."""
 
     resource: str
@@ -49,7 +49,7 @@ class Paired(msgspec.Struct, frozen=True, rename="camel"):
     ours: int
 
 
-class Written(NamedTuple):
+class WriteState(NamedTuple):
     """One write of a subject: its position, and the state after it (None: deleted)."""
 
     revision: Revision
@@ -67,15 +67,15 @@ class WriteTracker:
         """Start empty."""
         self.position: Revision = 0
         """The recorded revision that the replay has reached."""
-        self._recorded: dict[Subject, list[Written]] = defaultdict(list)
-        self._ours: dict[Subject, list[Written]] = defaultdict(list)
+        self._recorded: dict[Subject, list[WriteState]] = defaultdict(list)
+        self._ours: dict[Subject, list[WriteState]] = defaultdict(list)
         self._states: dict[Resource, States] = {}
 
     def follow(self, resource: Resource, states: States) -> None:
         """Record our writes of a kind."""
         self._states[resource] = states
 
-    def recorded(self, subject: Subject, written: Written) -> None:
+    def recorded(self, subject: Subject, written: WriteState) -> None:
         """Record a write of a recorded controller."""
         self._recorded[subject].append(written)
 
@@ -88,7 +88,7 @@ class WriteTracker:
         for event in events:
             if (states := self._states.get(event.resource)) is not None:
                 for key, state in states(event):
-                    self._ours[event.resource, key].append(Written(self.position, 0, state))
+                    self._ours[event.resource, key].append(WriteState(self.position, 0, state))
 
     def moments(self) -> Moments:
         """Return after which recorded revisions our controllers made the writes that have a recorded counterpart."""
@@ -99,7 +99,7 @@ class WriteTracker:
                     found[ours.revision].append(subject)
         return dict(found)
 
-    def paired(self) -> tuple[Paired, ...]:
+    def paired(self) -> tuple[PairCounts, ...]:
         """Return how many writes have a counterpart, by kind."""
         counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         for (resource, _), written in self._ours.items():
@@ -108,7 +108,7 @@ class WriteTracker:
             count = counts[str(subject[0])]
             count[0] += len(recorded)
             count[1] += sum(1 for _, ours in _pairs(recorded, self._ours.get(subject, ())) if ours is not None)
-        return tuple(Paired(resource, *count) for resource, count in sorted(counts.items()) if count[0])
+        return tuple(PairCounts(resource, *count) for resource, count in sorted(counts.items()) if count[0])
 
     def divergences(self) -> Iterator[Divergence]:
         """Yield the recorded writes without a counterpart, each compared with our state at that time."""
@@ -127,7 +127,9 @@ def _or_absent(state: Any) -> Any:
     return ABSENT if state is None else state
 
 
-def _pairs(recorded: Sequence[Written], ours: Sequence[Written]) -> Iterator[tuple[Written, Written | None]]:
+def _pairs(
+    recorded: Sequence[WriteState], ours: Sequence[WriteState]
+) -> Iterator[tuple[WriteState, WriteState | None]]:
     """Yield each recorded write with our first equal write after the last pair.
 
     A write that does not change the compared state since the last pair has the same counterpart.

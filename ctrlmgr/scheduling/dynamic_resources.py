@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ctrlmgr.api.resource import Key
 from ctrlmgr.scheduling.node_selection import NodeSelector
-from ctrlmgr.scheduling.structured.allocator import Claim, InvalidPoolsError, Solution, Taken, allocate
+from ctrlmgr.scheduling.structured.allocator import Claim, InvalidPoolsError, Solution, UsedDevices, allocate
 from ctrlmgr.scheduling.structured.pools import Fields, NodePlace, Slice, gather
 
 PLUGIN: Final = "DynamicResources"
@@ -51,7 +51,7 @@ class Allocating:
     claims: Sequence[Claim]
     slices: SliceIndex
     classes: Callable[[str], Fields | None]
-    taken: Taken
+    taken: UsedDevices
     _found: dict[str, Solution | str] = field(default_factory=dict)
 
     def on(self, name: str, labels: Mapping[str, str]) -> Solution | str:

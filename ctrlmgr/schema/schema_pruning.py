@@ -17,7 +17,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.schema.embedded_structs import embedding
 from ctrlmgr.schema.schema import Schema
-from ctrlmgr.schema.strict_json import Repeated, Written, refuse_free_form_depth, unwritten
+from ctrlmgr.schema.strict_json import NumberText, Repeated, refuse_free_form_depth, unwritten
 from ctrlmgr.schema.structs import TEXTS, canonical_text
 
 MOST_PROBLEMS = 100
@@ -145,7 +145,7 @@ class _Walk:
             return _NULL
         if schema.format == "byte":
             return self._bytes(value)
-        return float(value) if type(value) is Written else value
+        return float(value) if type(value) is NumberText else value
 
     def _bytes(self, value: str) -> Any:
         try:

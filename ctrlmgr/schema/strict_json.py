@@ -79,12 +79,12 @@ def decode_shallow(data: bytes) -> Any:
     return value
 
 
-class Written(float):
+class NumberText(float):
     """A number with a fraction or an exponent, and its JSON text."""
 
     __slots__ = ("text",)
 
-    def __new__(cls, text: str) -> Written:
+    def __new__(cls, text: str) -> NumberText:
         """Parse a number in JSON."""
         number = super().__new__(cls, text)
         number.text = text
@@ -97,17 +97,17 @@ class Written(float):
         return self.text
 
 
-_WRITTEN = msgspec.json.Decoder(float_hook=Written)
+_WRITTEN = msgspec.json.Decoder(float_hook=NumberText)
 
 
 def decode_as_written(data: bytes) -> Any:
-    """Decode again a document that `decode_shallow` accepted; numbers with fractions or exponents become `Written`."""
+    """Decode what `decode_shallow` accepted; numbers with fractions or exponents become `NumberText`."""
     return _WRITTEN.decode(data)
 
 
 def unwritten(value: Any) -> Any:
-    """Return a value with each `Written` replaced by a float."""
-    if type(value) is Written:
+    """Return a value with each `NumberText` replaced by a float."""
+    if type(value) is NumberText:
         return float(value)
     if isinstance(value, dict):
         return {key: unwritten(each) for key, each in value.items()}

@@ -21,7 +21,7 @@ import msgspec
 from ctrlmgr.api.quantity import MILLI, canonical, rounded_up
 from ctrlmgr.api.timestamp import canonical_micro_time, canonical_time
 from ctrlmgr.schema.schema import Schema
-from ctrlmgr.schema.strict_json import Written, refuse_free_form_depth
+from ctrlmgr.schema.strict_json import NumberText, refuse_free_form_depth
 
 _encode = msgspec.json.Encoder().encode
 
@@ -94,7 +94,7 @@ def _said(quantity: Any) -> str:
     """Return the text of a quantity; for a JSON number this is its exact text."""
     if type(quantity) is str:
         return quantity.strip()
-    return quantity.text if type(quantity) is Written else _encode(quantity).decode()
+    return quantity.text if type(quantity) is NumberText else _encode(quantity).decode()
 
 
 def read_value(type_: Any, value: Any) -> Any:

@@ -49,8 +49,8 @@ from ctrlmgr.serve.apps import chosen as apps_of
 from ctrlmgr.serve.auditing import AuditLog
 from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.controllers import (
+    MonitoredController,
     Parts,
-    Watched,
     api_compaction,
     build,
     compaction,
@@ -58,12 +58,12 @@ from ctrlmgr.serve.controllers import (
     read_root_ca,
     watched,
 )
-from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front, advertised_address, default_route_address
-from ctrlmgr.serve.fronted import Fronted
 from ctrlmgr.serve.kubelets import kubelets_of
+from ctrlmgr.serve.late_backend import LateBackend
 from ctrlmgr.serve.leadership import COMPONENT, Leadership, leader_lease
 from ctrlmgr.serve.notify import ServiceManager
+from ctrlmgr.serve.process_base import ServingProcess
 from ctrlmgr.serve.readiness import Readiness
 from ctrlmgr.serve.request_limits import new_limiting
 from ctrlmgr.serve.serving_front_proxy import with_front_proxy
@@ -91,7 +91,7 @@ _STANDSTILL: Final = 10.0
 """Seconds without a turn after which the event loop counts as stuck."""
 
 
-class Application(Fronted):
+class Application(ServingProcess):
     """All parts of a serving process, wired and not yet started."""
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
@@ -103,7 +103,7 @@ class Application(Fronted):
         self._role = settings.server.role
         leadership = self._leadership(settings, event_log, clock=clock, random=random)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
-        stored = Followed()
+        stored = LateBackend()
         front = Front(settings, stored.find, clock=clock, random=random, noted=_noted(settings), on_use=stored.use)
         super().__init__(front, clock=clock)
         settings = with_front_proxy(settings, front.front_proxy)
@@ -261,12 +261,12 @@ class Application(Fronted):
             return None
         return Leadership(settings, event_log, clock=clock, random=random)
 
-    def _alive(self, leadership: Leadership | None, controllers: Sequence[Watched]) -> list[Check]:
+    def _alive(self, leadership: Leadership | None, controllers: Sequence[MonitoredController]) -> list[Check]:
         """Return the checks of `/healthz`: a lost lease must be given up in time, and no controller may have failed."""
         elected = [] if leadership is None else [Check("leaderElection", leadership.elector.problem)]
         return [PING, *elected, *(Check(controller.name, controller.failure) for controller in controllers)]
 
-    def _checks(self, probe: LogProbe, informers: Informers, controllers: Sequence[Watched]) -> list[Check]:
+    def _checks(self, probe: LogProbe, informers: Informers, controllers: Sequence[MonitoredController]) -> list[Check]:
         """Return the checks of `/readyz`: the log answers, the caches are in sync, and the controllers run."""
         return [
             PING,
@@ -293,7 +293,7 @@ class Application(Fronted):
     def _elected(self) -> list[Check]:
         return [] if self._election is None else [Check("leader-election", self._election.problem)]
 
-    def _runs(self, controller: Watched) -> str | None:
+    def _runs(self, controller: MonitoredController) -> str | None:
         """Return the problem of a controller; in a process that does not lead, controllers need not run."""
         return controller.problem() if self._election is None or self._election.is_leading() else None
 

@@ -32,7 +32,7 @@ _RETRY: Final = 1.0
 """Seconds between attempts to install a definition."""
 
 
-class Chosen(NamedTuple):
+class SelectedApps(NamedTuple):
     """The apps and controllers that run."""
 
     apps: Sequence[App]
@@ -41,7 +41,7 @@ class Chosen(NamedTuple):
     controllers: registry.Enabled
 
 
-def chosen(settings: Settings, event_log: EventLog) -> Chosen:
+def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
     """Return the apps and controllers that the settings choose; raises `SettingsError`.
 
     Entries of `controllers.enabled` may also name apps: `shop:app`, or an installed one. Such an entry stands for the
@@ -67,7 +67,7 @@ def chosen(settings: Settings, event_log: EventLog) -> Chosen:
             _require_readable(kind, event_log)
         _tell_of_missing(app, event_log)
     theirs = [each for app in apps for each in descriptors(app)]
-    return Chosen(apps, names, registry.enabled(wanted, [*registry.ALL, *theirs]))
+    return SelectedApps(apps, names, registry.enabled(wanted, [*registry.ALL, *theirs]))
 
 
 def _require_readable(kind: Declaration, event_log: EventLog) -> None:

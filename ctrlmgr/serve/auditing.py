@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # it imports an HTTP client, which is needed only with a webh
     from ctrlmgr.server.auditing.audit_webhook import ToWebhook
 
 
-class _Kept(Protocol):
+class _ManagedBackend(Protocol):
     """A backend that can be started and stopped."""
 
     def start(self) -> None:
@@ -43,7 +43,7 @@ class AuditLog:
     def __init__(self, settings: Settings, *, clock: Clock) -> None:
         """Read the policy and open the backends; raises `SettingsError`."""
         said = settings.audit
-        self.kept: list[_Kept] = []
+        self.kept: list[_ManagedBackend] = []
         """The backends that start and stop with it."""
         self.step: Auditing | None = None
         """The step of the request chain; None without a policy."""

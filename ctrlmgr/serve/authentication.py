@@ -44,7 +44,7 @@ _SHORTEST_LIMIT = 3600
 """Minimum limit of a token's lifetime, in seconds."""
 
 
-class _Followed(Protocol):
+class _ReloadedAuthenticator(Protocol):
     """An authenticator that reads a file."""
 
     def reload(self) -> bool:
@@ -128,7 +128,7 @@ class ServingAuthentication:
     @property
     def reloads(self) -> Sequence[Callable[[], object]]:
         """Functions that reload changed files."""
-        followed: list[_Followed | None] = [self._tokens, self._clients, self._proxies, self._configured]
+        followed: list[_ReloadedAuthenticator | None] = [self._tokens, self._clients, self._proxies, self._configured]
         return [each.reload for each in followed if each is not None]
 
     def pages(self, keys_url: Callable[[], str]) -> Mapping[str, Page]:

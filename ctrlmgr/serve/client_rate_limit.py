@@ -13,7 +13,7 @@ from ctrlmgr.workqueue import TokenBucket
 T = TypeVar("T")
 
 
-class Throttled:
+class ThrottledRunner:
     """A `Runner` that takes a token from a bucket for each operation, and waits for it on the caller's thread."""
 
     def __init__(self, run: Runner, bucket: TokenBucket[None], *, clock: Clock) -> None:

@@ -34,7 +34,7 @@ from ctrlmgr.errors import Fenced, SettingsError
 from ctrlmgr.eventlog import Author, EventLog
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller, Periodic, Runnable
-from ctrlmgr.serve.client_rate_limit import Throttled
+from ctrlmgr.serve.client_rate_limit import ThrottledRunner
 from ctrlmgr.settings import Settings
 from ctrlmgr.workqueue import TokenBucket
 
@@ -99,7 +99,7 @@ class Parts(NamedTuple):
         if controllers.kube_api_qps <= 0:
             return client
         bucket: TokenBucket[None] = TokenBucket(controllers.kube_api_qps, controllers.kube_api_burst, clock=self.clock)
-        return client.through(Throttled(self.run, bucket, clock=self.clock))
+        return client.through(ThrottledRunner(self.run, bucket, clock=self.clock))
 
     def writer(self, user: User, *, canonical: bool = False, unfenced: bool = False) -> EngineClient:
         """Return a client with a component's user; `unfenced` is for writes that every process makes, leader or not."""
@@ -200,7 +200,7 @@ def read_root_ca(settings: Settings, own: Path) -> str:
         raise SettingsError(f"controllers.root_ca_file: {named or own} cannot be used: {error}") from error
 
 
-def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[Watched]:
+def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[MonitoredController]:
     """Yield the controllers with their delays: each starts `interval` seconds after the one before, plus a jitter.
 
     This is kube-controller-manager's `--controller-start-interval`; with its jitter, a delay is at most twice the
@@ -208,11 +208,11 @@ def watched(controllers: Iterable[Controller], interval: float, random: Random) 
     """
     start_after = 0.0
     for controller in controllers:
-        yield Watched(controller, start_after)
+        yield MonitoredController(controller, start_after)
         start_after += interval * (1 + random.random())
 
 
-class Watched:
+class MonitoredController:
     """A controller that reports whether it runs."""
 
     def __init__(self, controller: Controller, start_after: float = 0.0) -> None:

@@ -36,7 +36,7 @@ from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.in_flight_limits import InFlightLimits
-from ctrlmgr.server.request_chain import Behind, Limits
+from ctrlmgr.server.request_chain import ChainBackend, Limits
 from ctrlmgr.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -102,7 +102,7 @@ class Front:
 
     def server(
         self,
-        backend: Behind,
+        backend: ChainBackend,
         pages: Pages,
         authorizer: Authorizer,
         *,

@@ -23,7 +23,7 @@ from ctrlmgr.api.resource import Resource, Revision
 from ctrlmgr.clock import Clock, OtherTime, SystemClock, format_time
 from ctrlmgr.errors import BadRequest, Expired, SettingsError
 from ctrlmgr.eventlog import EventLog
-from ctrlmgr.eventlog.historical_view import PastLog
+from ctrlmgr.eventlog.historical_view import HistoricalLog
 from ctrlmgr.eventlog.opening import open_log_for_reading
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.inspection import moment_parser
@@ -34,9 +34,9 @@ from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.serve.authorization import ServingAuthorization
-from ctrlmgr.serve.followed import Followed
 from ctrlmgr.serve.front import Front
-from ctrlmgr.serve.fronted import Fronted
+from ctrlmgr.serve.late_backend import LateBackend
+from ctrlmgr.serve.process_base import ServingProcess
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Check, Health, LogProbe, Pages
 from ctrlmgr.server.authn.review_resources import Reviews
@@ -82,7 +82,7 @@ def find_moment(database: Database, text: str, *, now: int) -> Moment:
     return Moment(revision, moment_parser.recorded_at(database, revision), sorted(floors), known)
 
 
-class PastApplication(Fronted):
+class PastApplication(ServingProcess):
     """A process that serves a past revision, wired and not yet started."""
 
     def __init__(
@@ -90,7 +90,7 @@ class PastApplication(Fronted):
     ) -> None:
         """Wire the parts on an open log; raises `SettingsError` for wrong settings or an address in use."""
         self.moment = moment
-        stored = Followed()
+        stored = LateBackend()
         front = Front(settings, stored.find, clock=clock, random=random, kubeconfig=f"kubeconfig-at-{moment.revision}")
         super().__init__(front, clock=clock)
         authorization = ServingAuthorization(settings.authorization, clock=clock)
@@ -165,7 +165,7 @@ def _opened(settings: Settings, moment: Moment, clock: Clock, random: Random) ->
     except OSError as error:
         raise SettingsError(f"data_dir: {settings.data_path} cannot be made: {error.strerror}") from error
     whole = open_log_for_reading(settings.database_url, clock=clock, random=random)
-    event_log = PastLog(whole, moment.revision, clock=clock, resources=moment.known)
+    event_log = HistoricalLog(whole, moment.revision, clock=clock, resources=moment.known)
     try:
         yield event_log
     finally:

@@ -23,7 +23,7 @@ from ctrlmgr.eventlog.session import Sessions
 from ctrlmgr.informer import Informers
 from ctrlmgr.leaderelection import Election, Elector, LeaseLock, Timing
 from ctrlmgr.manager import Controller, Runnable
-from ctrlmgr.serve.controllers import Watched
+from ctrlmgr.serve.controllers import MonitoredController
 from ctrlmgr.settings import Settings
 
 COMPONENT: Final = "leader-election"
@@ -63,7 +63,7 @@ class Leadership:
             self.elector,
             informers.informer(LEASES),
             runnables,
-            [each for each in runnables if isinstance(each, Watched | Controller)],
+            [each for each in runnables if isinstance(each, MonitoredController | Controller)],
             clock=self._clock,
             announce=lambda lease, message: recorder.event(lease, NORMAL, "LeaderElection", message),
             warn=lambda lease, message: recorder.event(lease, WARNING, "LeaseHeldByStranger", message),

@@ -34,15 +34,15 @@ from ctrlmgr.manager import Phase
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.randomness import PooledRandom
 from ctrlmgr.recording.playing.controls import FOLDER
+from ctrlmgr.recording.playing.loaded_recording import ACTOR, LoadedRecording, load
 from ctrlmgr.recording.playing.playback import Playback
 from ctrlmgr.recording.playing.played_log import PlayedLog
 from ctrlmgr.recording.playing.player import Player
-from ctrlmgr.recording.playing.pretending import Pretending, Refusing
-from ctrlmgr.recording.playing.tape import ACTOR, Tape, load
+from ctrlmgr.recording.playing.pretended_writes import PretendedWrites, RefusedWrites
 from ctrlmgr.recording.playing.timetable import SECOND
 from ctrlmgr.serve.authorization import ServingAuthorization
 from ctrlmgr.serve.front import Front
-from ctrlmgr.serve.fronted import Fronted
+from ctrlmgr.serve.process_base import ServingProcess
 from ctrlmgr.serve.signals import run_until_signalled
 from ctrlmgr.server import Backend, Health, Pages
 from ctrlmgr.server.authn.review_resources import Reviews
@@ -75,7 +75,7 @@ class Playing(NamedTuple):
     """Whether to stop at the end of the recording."""
 
 
-class PlayedApplication(Fronted):
+class PlayedApplication(ServingProcess):
     """A process that plays a recording, wired and not yet started."""
 
     def __init__(self, settings: Settings, playing: Playing, *, clock: Clock, random: Random) -> None:
@@ -83,8 +83,8 @@ class PlayedApplication(Fronted):
         gap = None if playing.max_gap is None else round(playing.max_gap * SECOND)
         tape = load(playing.recording, max_gap=gap)
         player = Player(tape.timetable, clock.monotonic(), speed=playing.speed, paused=playing.paused)
-        pretending = Pretending(lambda: (format_time(player.time), format_time(clock.now())))
-        writes = pretending if playing.pretend else Refusing()
+        pretending = PretendedWrites(lambda: (format_time(player.time), format_time(clock.now())))
+        writes = pretending if playing.pretend else RefusedWrites()
         self._clock, self._random = clock, random
         self._until_end = playing.until_end
         self._played_time = OtherTime(lambda: player.time, clock)
@@ -146,7 +146,7 @@ class PlayedApplication(Fronted):
         self._authorization.follow(backend.engine.cacher)
         return backend
 
-    def _leases(self, tape: Tape) -> Backend:
+    def _leases(self, tape: LoadedRecording) -> Backend:
         """Return the backend of the clients' own Leases, with all namespaces of the recording."""
         event_log = MemoryEventLog(clock=self._clock, random=self._random)
         namespaces = [_namespace(name) for name in sorted({*tape.namespaces, *_ALWAYS})]

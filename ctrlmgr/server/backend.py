@@ -24,19 +24,19 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.largebodies.blueprint import DEFAULT, Blueprint, Rights
 from ctrlmgr.server.authn.review_resources import Reviews
-from ctrlmgr.server.authn.token_last_used import LastUsed
+from ctrlmgr.server.authn.token_last_used import LastUsedWriter
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.connect_subresources import Runtime
 from ctrlmgr.server.container_connector import Make
-from ctrlmgr.server.event_loop_driver import Driver, Round
+from ctrlmgr.server.event_loop_driver import BatchListener, Driver
 from ctrlmgr.server.largebodies.large_body_jobs import LargeBodyJobs
 from ctrlmgr.server.outbound_calls import Caller
 from ctrlmgr.server.presenting.presentation import Presentations
 from ctrlmgr.server.presenting.sending import Sender
 from ctrlmgr.server.resource_handler import Api
-from ctrlmgr.server.watch.follower import Followed, Follower
+from ctrlmgr.server.watch.follower import Follower, LogFeed
 from ctrlmgr.server.watch.hub import Hub
-from ctrlmgr.server.watch.watcher import LeaveReason
+from ctrlmgr.server.watch.watcher import DisconnectReason
 from ctrlmgr.server.watch.watching import Watches
 from ctrlmgr.server.workers import Workers
 
@@ -52,7 +52,7 @@ class Backend:
     def __init__(
         self,
         event_log: EventLog,
-        feed: Followed,
+        feed: LogFeed,
         kinds: Kinds,
         reviews: Reviews,
         *,
@@ -101,7 +101,7 @@ class Backend:
             rewinds=rewinds,
             caller=self._caller,
         )
-        self.last_used = LastUsed(self.engine, self._driver, clock=clock)
+        self.last_used = LastUsedWriter(self.engine, self._driver, clock=clock)
         """Records on Secrets the day on which their token was last used."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = Api(
@@ -118,7 +118,7 @@ class Backend:
             random=random,
         )
 
-    def tell_of_rounds(self, around: Round) -> None:
+    def tell_of_rounds(self, around: BatchListener) -> None:
         """Call `around` before and after several requests that are answered in one turn of the event loop."""
         self._driver.round = around
 
@@ -174,7 +174,7 @@ class Backend:
             for workers in (self.workers, self._readers, self._followers, self._computing):
                 workers.stop()
 
-    def end_watches(self, parting: LeaveReason = LeaveReason.CLOSING) -> None:
+    def end_watches(self, parting: DisconnectReason = DisconnectReason.CLOSING) -> None:
         """End all watches and connections to containers. Those that start later end immediately."""
         self._hub.close(parting)
         self.api.close()

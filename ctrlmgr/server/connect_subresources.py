@@ -28,7 +28,7 @@ _NODES = Resource("", "nodes")
 _FLAGS = ("stdin", "stdout", "stderr", "tty")
 
 
-class Piece(Protocol):
+class LogChunk(Protocol):
     """A part of a log."""
 
     @property
@@ -40,10 +40,10 @@ class Piece(Protocol):
         """Seconds until more lines are available unless the pod changes before; None at the end of the log."""
 
 
-class Reading(Protocol):
+class ContainerLogReader(Protocol):
     """A container's log that a client reads."""
 
-    def more(self, pod: Object | None, node: Object | None) -> Piece:
+    def more(self, pod: Object | None, node: Object | None) -> LogChunk:
         """Return the lines that are available now, given the current pod and its node."""
 
 
@@ -101,7 +101,7 @@ class Runtime(Protocol):
     def index(self) -> Index:
         """The index that the runtime reads. The caller has to pass changes of objects to it."""
 
-    def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
+    def logs(self, pod: Object, node: Object | None, options: LogOptions) -> ContainerLogReader | None:
         """Return a reader for a container's log, None if the pod's node is unknown; raises `BadRequest`."""
 
     @property

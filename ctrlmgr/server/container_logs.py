@@ -17,7 +17,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.http.response_stream import Stream
-from ctrlmgr.server.connect_subresources import Reading, node_of
+from ctrlmgr.server.connect_subresources import ContainerLogReader, node_of
 from ctrlmgr.server.presenting.responses import NO_CACHE, NO_SNIFFING, TEXT_TYPE, Response
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.watch.watching import READ_PATIENCE
@@ -42,7 +42,7 @@ class Logs:
         for each in self._waiting:
             _wake(each)
 
-    async def tell(self, request: Request, reading: Reading, pod: Object) -> None:
+    async def tell(self, request: Request, reading: ContainerLogReader, pod: Object) -> None:
         """Answer with a log; raises `Disconnected` if the client disconnects before the log ends."""
         piece = reading.more(pod, node_of(pod, self._view))
         wait = piece.wait

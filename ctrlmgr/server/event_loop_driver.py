@@ -34,7 +34,7 @@ from ctrlmgr.server.workers import Workers
 T = TypeVar("T")
 
 
-class Round(Protocol):
+class BatchListener(Protocol):
     """Receives a call before and after several operations that continue in one turn of the event loop."""
 
     def begin_round(self) -> None:
@@ -87,7 +87,7 @@ class Driver:
         # Ended appends with the futures of their callers. The committing thread appends to it.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
         self._resolving = False  # whether `_resolve_ended` is on its way; set by that thread, cleared by the loop
-        self.round: Round | None = None
+        self.round: BatchListener | None = None
         """Receives a call before and after operations whose appends ended together."""
 
     async def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:

@@ -29,7 +29,7 @@ from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
 from ctrlmgr.server.presenting.responses import overloaded, refused, warnings
 from ctrlmgr.server.request import Request
-from ctrlmgr.server.request_chain import Behind, Chain, Limits
+from ctrlmgr.server.request_chain import Chain, ChainBackend, Limits
 from ctrlmgr.server.request_ids import RequestIds
 from ctrlmgr.server.resource_endpoints import Places
 
@@ -46,7 +46,7 @@ class App:
 
     def __init__(
         self,
-        backend: Behind,
+        backend: ChainBackend,
         pages: Pages,
         authenticator: Authenticator,
         authorizer: Authorizer,

@@ -68,7 +68,7 @@ FREE: Final = Seat()
 """The place of a request that is not limited."""
 
 
-class Asking(Protocol):
+class LimitedRequest(Protocol):
     """The request that takes a place."""
 
     user: User
@@ -136,7 +136,7 @@ class InFlightLimits:
         self._reads = InFlight("readOnly", reads)
         self._writes = InFlight("mutating", writes)
 
-    def seat(self, request: Asking, asked: Attributes) -> Seat:
+    def seat(self, request: LimitedRequest, asked: Attributes) -> Seat:
         """Take and return the place of a request; raises `Overloaded`."""
         if asked.verb == "watch" or asked.subresource in LONG_RUNNING or MASTERS in request.user.groups:
             return FREE

@@ -44,8 +44,8 @@ from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
-from ctrlmgr.server.authz.long_running_authorization import LastingRights
-from ctrlmgr.server.event_loop_driver import Round
+from ctrlmgr.server.authz.long_running_authorization import RepeatedAuthorization
+from ctrlmgr.server.event_loop_driver import BatchListener
 from ctrlmgr.server.in_flight_limits import Seat
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.responses import Response, text, warnings
@@ -73,7 +73,7 @@ class Limits(Protocol):
         """Take and return the place of a request, until its `end`; raises `Overloaded`."""
 
 
-class Behind(Protocol):
+class ChainBackend(Protocol):
     """The interface of a `Backend` that the chain uses."""
 
     @property
@@ -90,7 +90,7 @@ class Behind(Protocol):
     def running(self) -> AbstractAsyncContextManager[None]:
         """Run on the current event loop while the context is open."""
 
-    def tell_of_rounds(self, around: Round) -> None:
+    def tell_of_rounds(self, around: BatchListener) -> None:
         """Call `around` before and after several requests that are answered in one turn of the event loop."""
 
     def end_watches(self) -> None:
@@ -102,7 +102,7 @@ class Chain:
 
     def __init__(
         self,
-        backend: Behind,
+        backend: ChainBackend,
         pages: Pages,
         authenticator: Authenticator,
         authorizer: Authorizer,
@@ -126,7 +126,9 @@ class Chain:
         self._authorizer = authorizer
         self._limits = limits
         self._impersonation = Impersonation(authorizer)
-        self.watch_revalidation = WatchRevalidation(authenticator, LastingRights(authorizer) if ends_watches else None)
+        self.watch_revalidation = WatchRevalidation(
+            authenticator, RepeatedAuthorization(authorizer) if ends_watches else None
+        )
         """Ends watches whose credentials have expired or whose user has lost the right."""
 
     async def answer(self, request: Request, place: Place) -> None:

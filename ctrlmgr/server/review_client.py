@@ -24,7 +24,7 @@ from ctrlmgr.settings.kubeconfig import load
 _TRIES: Final = Tries(5, 0.5, 1.5)
 
 
-class NoAnswer(CtrlmgrError):
+class ReviewFailed(CtrlmgrError):
     """The other server gave no usable answer."""
 
 
@@ -43,7 +43,7 @@ class ReviewServer:
         return self._access.server
 
     async def ask(self, review: bytes) -> bytes:
-        """Return the answer to a review, both in JSON; raises `NoAnswer`."""
+        """Return the answer to a review, both in JSON; raises `ReviewFailed`."""
         access = self._access
         call = Call(
             access.server,
@@ -58,9 +58,9 @@ class ReviewServer:
         # The request may run without a task (`eager`), and a call needs one.
         (reply,) = await asyncio.create_task(self._caller.call([call]))
         if reply.problem:
-            raise NoAnswer(f'Post "{self.url}": {reply.problem}')
+            raise ReviewFailed(f'Post "{self.url}": {reply.problem}')
         if not is_success(reply):
-            raise NoAnswer(f'Post "{self.url}": it answered {reply.code}')
+            raise ReviewFailed(f'Post "{self.url}": it answered {reply.code}')
         return reply.body
 
     async def close(self) -> None:

@@ -33,7 +33,7 @@ _OOM: Final = re.compile(rf"oom(?: after {DURATION})?")
 _STOP: Final = re.compile(rf"stop(?:s)? (?:after|in) {DURATION}")
 
 
-class Ending(NamedTuple):
+class ContainerExit(NamedTuple):
     """An exit code, and the seconds until the exit."""
 
     code: int = 0
@@ -55,7 +55,7 @@ class Behaviour(NamedTuple):
     stops_after: float | None = None
     """The duration of a graceful stop, in seconds."""
     ignores_stop: bool = False
-    unknown: Ending | None = None
+    unknown: ContainerExit | None = None
     """How unknown commands end; None means that they run forever."""
     cpu: Usage | None = None
     """The CPU that the container uses; None stands for the default."""
@@ -92,7 +92,7 @@ def read(text: str) -> Behaviour:
     return found
 
 
-def read_ending(text: str) -> Ending | None:
+def read_ending(text: str) -> ContainerExit | None:
     """Return the end that `exit CODE after TIME` describes, or None for `run`.
 
     Raises ValueError for any other text.
@@ -102,7 +102,7 @@ def read_ending(text: str) -> Ending | None:
         return None
     if found.exit_code is None or found != Behaviour(exit_code=found.exit_code, exits_after=found.exits_after):
         raise ValueError(f"{text!r} is neither `run` nor `exit CODE after TIME`")
-    return Ending(found.exit_code, found.exits_after)
+    return ContainerExit(found.exit_code, found.exits_after)
 
 
 def _usage(phrase: str) -> Behaviour | None:
@@ -166,7 +166,7 @@ class Subject(NamedTuple):
     node: str = ""
 
 
-class Says(Protocol):
+class BehaviourSource(Protocol):
     """A source of behaviours: a rule or a script."""
 
     def behaviour_of(self, subject: Subject) -> Behaviour | None:
@@ -254,7 +254,7 @@ class ReadBehaviour(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def told(subject: Subject, rules: Iterable[Says]) -> ReadBehaviour:
+def told(subject: Subject, rules: Iterable[BehaviourSource]) -> ReadBehaviour:
     """Return the behaviour of a container.
 
     The container's own annotation has precedence, then its pod's annotation, then the first matching rule.

@@ -37,7 +37,7 @@ class Span(NamedTuple):
         return [each for each in found if each.at <= last]
 
 
-class End(NamedTuple):
+class ContainerStop(NamedTuple):
     """When the pod's containers are stopped, and the grace period in seconds."""
 
     at: float
@@ -57,7 +57,7 @@ def run_of(
     behaviour: Behaviour,
     run: Run,
     start: float,
-    end: End | None,
+    end: ContainerStop | None,
     files: Files,
     verdicts: Verdicts,
 ) -> Span:
@@ -77,7 +77,7 @@ def run_of(
     return Span(start, over, code, reason, message, run, verdicts)
 
 
-def _stops(container: Container, behaviour: Behaviour, run: Run, end: End) -> tuple[float, int]:
+def _stops(container: Container, behaviour: Behaviour, run: Run, end: ContainerStop) -> tuple[float, int]:
     """Return the time when a stopped container ends, and its exit code."""
     hook = ((container.get("lifecycle") or {}).get("preStop") or {}).get("sleep") or {}
     takes = float(hook.get("seconds") or 0) + (behaviour.stops_after or 0.0)

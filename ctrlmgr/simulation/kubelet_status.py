@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ctrlmgr.simulation.container_programs import image_name
-from ctrlmgr.simulation.container_runs import End, Span
+from ctrlmgr.simulation.container_runs import ContainerStop, Span
 from ctrlmgr.simulation.container_state import Memory, digest
 from ctrlmgr.simulation.pod_lifecycle import ContainerLife, Life, is_sidecar, live
 from ctrlmgr.simulation.simulated_files import Shared
@@ -45,7 +45,7 @@ def desired_status(
     asked: Callable[[Mapping[str, Any]], Any],
     place: Place,
     now: float,
-    end: End | None,
+    end: ContainerStop | None,
     clock: Callable[[float], str],
     shared: Shared | None = None,
     network: Network = OPEN,

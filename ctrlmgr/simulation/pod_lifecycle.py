@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ctrlmgr.simulation.behaviour import Behaviour
 from ctrlmgr.simulation.container_programs import execute, mount_problem, pulls, variables_of
-from ctrlmgr.simulation.container_runs import Container, End, Span, run_of, turns
+from ctrlmgr.simulation.container_runs import Container, ContainerStop, Span, run_of, turns
 from ctrlmgr.simulation.container_state import Memory, recipe_of, remembered
 from ctrlmgr.simulation.probe_results import Verdicts, judge
 from ctrlmgr.simulation.shell import Run
@@ -162,7 +162,7 @@ def live(
     pod: Mapping[str, Any],
     asked: ScriptedContainer,
     now: float,
-    end: End | None,
+    end: ContainerStop | None,
     shared: Shared | None = None,
     network: Network = OPEN,
 ) -> Life:
@@ -180,7 +180,7 @@ def live(
             found.next_change = _earliest([found.next_change, float(deadline)])
             return found
         grace = float(spec.get("terminationGracePeriodSeconds") or 0)
-        found = _live(pod, asked, now, End(float(deadline), grace), shared, network)
+        found = _live(pod, asked, now, ContainerStop(float(deadline), grace), shared, network)
         found.ended_at = float(deadline)
         found.reason = "DeadlineExceeded"
         found.message = "Pod was active on the node longer than the specified deadline"
@@ -191,7 +191,7 @@ def _live(
     pod: Mapping[str, Any],
     asked: ScriptedContainer,
     now: float,
-    end: End | None,
+    end: ContainerStop | None,
     others: Shared | None,
     network: Network,
 ) -> Life:
@@ -214,7 +214,7 @@ def _looks(found: Life, volumes: Volumes, now: float) -> Iterator[float]:
         yield from () if volumes.next_look is None else (volumes.next_look,)
 
 
-def _lived(common: _Pod, end: End | None) -> Life:
+def _lived(common: _Pod, end: ContainerStop | None) -> Life:
     spec, now = common.pod["spec"], common.now
     found = Life([], [])
     begin: float | None = SANDBOX_TAKES
@@ -236,11 +236,11 @@ def _lived(common: _Pod, end: End | None) -> Life:
     return found
 
 
-def _end_sidecars(found: Life, common: _Pod, end: End | None) -> None:
+def _end_sidecars(found: Life, common: _Pod, end: ContainerStop | None) -> None:
     """Stop the sidecars of a pod whose main containers have all ended."""
     over = found.ended_at or 0.0
     grace = float(common.pod["spec"].get("terminationGracePeriodSeconds") or 0)
-    sooner = End(over, grace) if end is None or over < end.at else end
+    sooner = ContainerStop(over, grace) if end is None or over < end.at else end
     for index, life in enumerate(found.init):
         if is_sidecar(life.container) and life.spans:
             begin = life.spans[0].start - _delays(common.asked(life.container))
@@ -267,7 +267,7 @@ def _delays(behaviour: Behaviour) -> float:
 
 
 def _container(
-    common: _Pod, container: Container, begin: float | None, end: End | None, *, sidecar: bool, init: bool
+    common: _Pod, container: Container, begin: float | None, end: ContainerStop | None, *, sidecar: bool, init: bool
 ) -> ContainerLife:
     """Compute the life of a container that may start at `begin`; None means that it may not start yet."""
     life = ContainerLife(container, waits_for=common.first_wait)
@@ -355,7 +355,9 @@ def _cannot_pull(life: ContainerLife, problem: str, since: float, pulled_at: flo
         )
 
 
-def _run(life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, end: End | None, policy: str) -> None:
+def _run(
+    life: ContainerLife, common: _Pod, behaviour: Behaviour, memory: Memory, end: ContainerStop | None, policy: str
+) -> None:
     """Add the runs of a container, from its stored state `memory` to the present."""
     container, failures, start = life.container, 0, memory.first
     variables = variables_of(common.pod, container)

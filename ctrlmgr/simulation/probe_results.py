@@ -20,7 +20,7 @@ from ctrlmgr.simulation.simulated_network import OPEN, Network
 Container = Mapping[str, Any]
 
 
-class Turn(NamedTuple):
+class VerdictChange(NamedTuple):
     """A change of a probe's result."""
 
     at: float
@@ -32,7 +32,7 @@ class Verdicts(NamedTuple):
 
     started_at: float | None
     """When the startup probe passes; None if it never does."""
-    ready: tuple[Turn, ...]
+    ready: tuple[VerdictChange, ...]
     dies_at: float | None
     """When the liveness probe or startup probe kills the container; None if neither does."""
 
@@ -86,14 +86,14 @@ def _readiness(
     changes: Sequence[float],
     started: float,
     behaviour: Behaviour,
-) -> tuple[Turn, ...]:
+) -> tuple[VerdictChange, ...]:
     if behaviour.never_ready:
         return ()
     if behaviour.ready_after is not None:
-        return (Turn(max(started, behaviour.ready_after), True),)
+        return (VerdictChange(max(started, behaviour.ready_after), True),)
     readiness = container.get("readinessProbe")
     if not readiness:
-        return (Turn(started, True),)
+        return (VerdictChange(started, True),)
     return tuple(verdicts(readiness, asks(readiness), changes, started, initially=False))
 
 
@@ -110,7 +110,7 @@ def verdicts(
     begin: float,
     *,
     initially: bool,
-) -> list[Turn]:
+) -> list[VerdictChange]:
     """Return the changes of a probe's result; after the last of `changes`, nothing changes any more.
 
     If a probe has no result (None), it is ignored (`pkg/kubelet/prober/worker.go`).
@@ -130,7 +130,7 @@ def verdicts(
         same = result
         if result is not state and counted >= (wanted[0] if result else wanted[1]):
             state = result
-            turns.append(Turn(at - period, state))
+            turns.append(VerdictChange(at - period, state))
     return turns
 
 

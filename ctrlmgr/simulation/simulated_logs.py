@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ctrlmgr.simulation.container_runs import End, Span
+from ctrlmgr.simulation.container_runs import ContainerStop, Span
 from ctrlmgr.simulation.pod_lifecycle import ContainerLife, live
 from ctrlmgr.simulation.shell import Line
 from ctrlmgr.simulation.simulated_network import OPEN, Network
@@ -22,7 +22,7 @@ _WAITS: Final = {
 }
 
 
-class Wanted(NamedTuple):
+class LogSelection(NamedTuple):
     """The part of a log that a client requests."""
 
     tail: int | None = None
@@ -57,7 +57,7 @@ def run_to_read(
     pod: Mapping[str, Any],
     asked: Callable[[Mapping[str, Any]], Any],
     now: float,
-    end: End | None,
+    end: ContainerStop | None,
     container: str,
     network: Network = OPEN,
     *,
@@ -85,7 +85,7 @@ def same_run(
     pod: Mapping[str, Any],
     asked: Callable[[Mapping[str, Any]], Any],
     now: float,
-    end: End | None,
+    end: ContainerStop | None,
     container: str,
     network: Network,
     span: Span,
@@ -99,7 +99,7 @@ def _life(
     pod: Mapping[str, Any],
     asked: Callable[[Mapping[str, Any]], Any],
     now: float,
-    end: End | None,
+    end: ContainerStop | None,
     container: str,
     network: Network,
 ) -> ContainerLife | None:
@@ -107,7 +107,7 @@ def _life(
     return next((each for each in (*life.init, *life.main) if each.name == container), None)
 
 
-def first_lines(span: Span, until: float, wanted: Wanted) -> list[Line]:
+def first_lines(span: Span, until: float, wanted: LogSelection) -> list[Line]:
     """Return the lines of a run until a moment, limited to the requested part."""
     lines = span.lines(until)
     if wanted.tail is not None:

@@ -55,7 +55,7 @@ _MOMENT = 0.001
 _MERGE = "application/merge-patch+json"
 
 
-class Told(NamedTuple):
+class RecordedEvent(NamedTuple):
     """The content of an Event: its type (`Normal`, `Warning`), reason, message, and count."""
 
     type: str
@@ -64,7 +64,7 @@ class Told(NamedTuple):
     times: int = 1
 
 
-class Written(NamedTuple):
+class RecordedWrite(NamedTuple):
     """A write of a controller."""
 
     type: str
@@ -388,27 +388,27 @@ class Harness:
         resource = None if kind is None else declaration_of(kind).resource
         self._faults.add(Fault(error, times, verb, resource, lost))
 
-    def events(self, kind: type[Kind] | str, name: str, *, namespace: str = "default") -> Sequence[Told]:
+    def events(self, kind: type[Kind] | str, name: str, *, namespace: str = "default") -> Sequence[RecordedEvent]:
         """Return the Events of an object, oldest first."""
         about = declaration_of(kind).kind
         found = [each.to_dict() for each in self.event_log.snapshot(EVENTS).objects]
         return [
-            Told(each["type"], each["reason"], each["message"], each.get("count", 1))
+            RecordedEvent(each["type"], each["reason"], each["message"], each.get("count", 1))
             for each in sorted(found, key=lambda event: int(event["metadata"]["resourceVersion"]))
             if (each["involvedObject"]["kind"], each["involvedObject"]["name"]) == (about, name)
             and each["metadata"]["namespace"] == namespace
         ]
 
-    def written(self) -> Sequence[Written]:
+    def written(self) -> Sequence[RecordedWrite]:
         """Return the controllers' writes in order, without Events."""
         events = self.event_log.events_after(0, limit=1_000_000)
         return [self._written(each) for each in events if each.actor in self._names and each.resource != EVENTS]
 
-    def _written(self, event: Event) -> Written:
+    def _written(self, event: Event) -> RecordedWrite:
         known = self.event_log.reconcile(event.reconcile)
         triggers = tuple(known.cause.triggers) if known is not None else ()
         actor = event.actor.rpartition(":")[2]
-        return Written(EventType(event.type).name, str(event.resource), str(event.key), actor, triggers)
+        return RecordedWrite(EventType(event.type).name, str(event.resource), str(event.key), actor, triggers)
 
     def state(self, *, without: Iterable[Resource] = (EVENTS, NAMESPACES)) -> Mapping[str, Any]:
         """Return all objects by resource and key, without times, uids and versions, to compare two runs."""

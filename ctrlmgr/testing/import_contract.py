@@ -11,7 +11,7 @@ from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt
 from ctrlmgr.eventlog import Author, Event, EventLog, EventType, Imported, Proposal, verify
-from ctrlmgr.eventlog.imports import Stretch
+from ctrlmgr.eventlog.imports import ImportedRange
 from ctrlmgr.eventlog.verification import Stored
 from ctrlmgr.informer import WatchCache
 from ctrlmgr.testing.eventlog_contract import AUTHOR, VerifiableLog, add, modify, names, remove, thing
@@ -64,7 +64,7 @@ class ImportContract:
         ]
         assert [event.object.wire() for event in events] == [each.object.wire() for each in STORY]
         assert log.head().revision == 999
-        assert log.imports() == [Stretch(0, 999)]
+        assert log.imports() == [ImportedRange(0, 999)]
 
     def test_the_past_can_be_read_between_revisions_too(self, log: VerifiableLog) -> None:
         log.import_events(STORY)
@@ -83,7 +83,7 @@ class ImportContract:
         assert append(log, modify(thing("b", spec=3), 999), remove(thing("a", spec=1), None)) == [1000, 1001]
         log.import_events([recorded(MODIFIED, "mine", 5000, spec=5)])
         assert append(log, modify(thing("mine", spec=6), 5000)) == [5001]
-        assert log.imports() == [Stretch(1, 999), Stretch(1001, 5000)]
+        assert log.imports() == [ImportedRange(1, 999), ImportedRange(1001, 5000)]
         assert names(log.snapshot().objects) == ["b", "mine"]
         assert verify(log).events == 10
 

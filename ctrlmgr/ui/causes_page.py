@@ -77,12 +77,12 @@ class Graphs:
                 raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
             place = change.object
             where = {"resource": str(place.resource), "namespace": place.namespace, "name": place.name}
-            return {**where, **told(change), "graph": _Growth(database, head, visibility).around(change)}
+            return {**where, **told(change), "graph": _GraphBuilder(database, head, visibility).around(change)}
 
         return self._reader.ask(answer)
 
 
-class _Growth:
+class _GraphBuilder:
     """Builds a graph level by level, starting from the change in its middle."""
 
     def __init__(self, database: Database, head: Revision, visibility: PastVisibility) -> None:

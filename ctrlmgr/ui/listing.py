@@ -47,7 +47,7 @@ GROUP BY o.resource, o.namespace, e.revision > coalesce(d.revision, 0)"""
 _EQUAL = {"namespace": "o.namespace", "kind": "o.resource", "actor": "e.actor"}
 
 
-class _Wanted(NamedTuple):
+class _SqlConditions(NamedTuple):
     """A query: its SQL conditions and their values."""
 
     filters: str
@@ -96,7 +96,7 @@ def event(row: Sequence[Any]) -> dict[str, Any]:
     return fields
 
 
-def _wanted(parameters: Parameters) -> _Wanted:
+def _wanted(parameters: Parameters) -> _SqlConditions:
     filters, values = "", dict[str, Any]()
     for name, column in _EQUAL.items():
         if value := parameters.text(name, ""):
@@ -109,11 +109,11 @@ def _wanted(parameters: Parameters) -> _Wanted:
         filters += " AND o.name LIKE :text ESCAPE '!'"
         values["text"] = f"%{text.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
     shows = parameters.choice("quiet", ("", "1")) or parameters.text("kind", "") in QUIET
-    return _Wanted(filters, values, not shows)
+    return _SqlConditions(filters, values, not shows)
 
 
 def _listed(
-    database: Database, wanted: _Wanted, span: range, limit: int, visibility: PastVisibility
+    database: Database, wanted: _SqlConditions, span: range, limit: int, visibility: PastVisibility
 ) -> tuple[list[dict[str, Any]], Revision]:
     """Return the newest visible events, and the revision down to which they are complete."""
     found: list[dict[str, Any]] = []
@@ -131,7 +131,7 @@ def _listed(
     return found, at + 1
 
 
-def _hidden(database: Database, wanted: _Wanted, low: Revision, at: Revision, visibility: PastVisibility) -> int:
+def _hidden(database: Database, wanted: _SqlConditions, low: Revision, at: Revision, visibility: PastVisibility) -> int:
     """Return the number of omitted events of quiet kinds that the user may see."""
     rows = database.query(wanted.query(_COUNTED, quiet=True), {**wanted.values, "at": at, "low": low}).rows
     return sum(events for resource, *where, events in rows if visibility.lists(Resource.parse(resource), *where))

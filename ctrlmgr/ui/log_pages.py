@@ -85,7 +85,7 @@ _EPOCH_FIELDS = ("uuid", "after_revision", "parent_hash", "started_at", "reason"
 _encode = msgspec.json.encode
 
 
-class _Asked(NamedTuple):
+class _RequestedRange(NamedTuple):
     """The requested range of the log, of one resource or (empty) of all."""
 
     after: Revision
@@ -112,7 +112,7 @@ class LogPages:
         def answer(database: Database) -> bytes:
             head = self._reader.head(database)
             view = _View(database, parameters.visibility, head)
-            lines = view.lines(_Asked(after, min(until, head), resource), again)
+            lines = view.lines(_RequestedRange(after, min(until, head), resource), again)
             return b"".join(_encode(line) + b"\n" for line in lines)
 
         return self._reader.ask(answer)
@@ -128,7 +128,7 @@ class _View:
         self._head = head
         self._whole = not visibility.limit and visibility.gets(SECRETS, "")
 
-    def lines(self, asked: _Asked, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+    def lines(self, asked: _RequestedRange, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
         """Return the lines of a page. Compactable rows are read before the compaction floors."""
         last, is_full = self._last(asked)
         found = self._rows(_EVENTS, (*_EVENT_FIELDS, *_OBJECT_FIELDS), **asked._replace(until=last)._asdict())
@@ -149,7 +149,7 @@ class _View:
     def _rows(self, statement: str, names: Sequence[str], **parameters: Any) -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in self._database.query(statement, parameters).rows]
 
-    def _last(self, asked: _Asked) -> tuple[Revision, bool]:
+    def _last(self, asked: _RequestedRange) -> tuple[Revision, bool]:
         """Return the last revision that fits on the page, and whether more may follow."""
         rows = self._database.query(_SIZES, {**asked._asdict(), "most": _MOST}).rows
         size = last = 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ctrlmgr.audit.policy import Handling, Level, Stage
-from ctrlmgr.audit.request_events import Telling
+from ctrlmgr.audit.policy import AuditDecision, Level, Stage
+from ctrlmgr.audit.request_events import StageEvent
 from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import User
@@ -34,11 +34,11 @@ def told(
     stage: Stage = Stage.RESPONSE_COMPLETE,
     user: User | None = ANN,
     annotations: Mapping[str, str] = NOTHING_TOLD,
-) -> Telling:
+) -> StageEvent:
     """Return an event of a request that created a config map; admission has told of `annotations`."""
     about = Attributes("create", "/api/v1/namespaces/n/configmaps", "", "v1", "configmaps", "", "n", "c")
     record = Record(
-        Handling(level, frozenset(), without_managed_fields=False),
+        AuditDecision(level, frozenset(), without_managed_fields=False),
         about,
         user,
         Sent(id.encode()),
@@ -47,4 +47,4 @@ def told(
     )
     record.asked(b'{"data":{"a":"%s"}}' % (b"x" * 1000))
     record.answered(201, b'{"data":{"a":"%s"}}' % (b"x" * 1000))
-    return Telling(record, stage, record.received + 5)
+    return StageEvent(record, stage, record.received + 5)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctrlmgr.audit.policy import Handling, Level, Policy, read_policy
+from ctrlmgr.audit.policy import AuditDecision, Level, Policy, read_policy
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, path_attributes
 from ctrlmgr.errors import SettingsError
@@ -70,7 +70,7 @@ def test_the_first_rule_decides(tmp_path: Path) -> None:
     )
     assert made.handling(ALICE, about()).level is Level.NONE
     other = made.handling(User("bob"), about())
-    assert other == Handling(Level.METADATA, frozenset(("RequestReceived", "Panic")))
+    assert other == AuditDecision(Level.METADATA, frozenset(("RequestReceived", "Panic")))
     assert made.handling(None, about()).level is Level.METADATA
 
 

@@ -12,20 +12,20 @@ from ctrlmgr.controllers.descriptor import ControllerDescriptor
 from ctrlmgr.controllers.issuer_dependencies import Identity
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
-from tests.controllers.told import Told
+from tests.controllers.recorded_events import RecordedEvents
 from tests.controllers.worked_stage import WorkedStage
 
 
 @dataclass(kw_only=True)
 class HandContext:
-    """A `ControllerContext`; `writer` returns what a controller writes through, `told` hears of its Events."""
+    """A `ControllerContext`; `writer` returns what a controller writes through, `told` receives its Events."""
 
     informers: Informers
     event_log: EventLog
     clock: Clock
     random: Random
     writer: Callable[[ControllerDescriptor[Any]], Any]
-    told: Any = field(default_factory=Told)
+    told: Any = field(default_factory=RecordedEvents)
     engine: Any = None
     apiserver: Any = None
     root_ca: str = ""

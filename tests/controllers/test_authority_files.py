@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.controllers.certificatesigningrequest_signing.authority_files import AuthorityFiles
 from ctrlmgr.errors import SettingsError
 from tests.authentication.authorities import Made, authority
-from tests.server.authn.asked import failures
+from tests.server.authn.authenticator_calls import failures
 
 
 def written(made: Made, certificate: Path, key: Path) -> None:

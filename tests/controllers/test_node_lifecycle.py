@@ -10,7 +10,7 @@ from ctrlmgr.clock import format_time, format_time_seconds, parse_time
 from ctrlmgr.controllers.node_lifecycle import Options
 from ctrlmgr.controllers.node_lifecycle.controller import build
 from ctrlmgr.controllers.node_lifecycle.decide import (
-    Grace,
+    GracePeriods,
     Health,
     TaintChange,
     condition_taint_change,
@@ -26,7 +26,7 @@ from tests.controllers.worked_stage import WorkedStage
 CREATED = "2026-01-01T00:00:00Z"
 START = parse_time(CREATED)
 SECOND = 1_000_000
-GRACE = Grace(10.0, 20.0)
+GRACE = GracePeriods(10.0, 20.0)
 
 
 def node(*conditions: dict[str, str], **spec: Any) -> HealthNode:

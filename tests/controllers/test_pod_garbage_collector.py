@@ -11,7 +11,7 @@ from ctrlmgr.controllers.pod_garbage_collector import controller as collecting
 from ctrlmgr.controllers.pod_garbage_collector.controller import (
     PERIOD,
     QUARANTINE,
-    Looked,
+    DecodedPod,
     build,
     desired_removals,
     failure,
@@ -54,7 +54,7 @@ NODES = {
 
 
 def removed(*pods: Object, gone: tuple[str, ...] = (), threshold: int = KEPT) -> dict[str, str]:
-    found = desired_removals([Looked.at(each) for each in pods], NODES, gone, threshold)
+    found = desired_removals([DecodedPod.at(each) for each in pods], NODES, gone, threshold)
     assert len({each.pod.name for each in found}) == len(found)
     return {each.pod.name: each.reason for each in found}
 

@@ -7,7 +7,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, PODS
-from ctrlmgr.engine.deletion import DeletionDecision, Grace, check_preconditions, decide
+from ctrlmgr.engine.deletion import DeletionDecision, GracePeriod, check_preconditions, decide
 from ctrlmgr.engine.request_options import DeleteOptions
 from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.errors import Conflict
@@ -53,21 +53,21 @@ def terminating(seconds: int | None, **metadata: Any) -> Object:
         (Strategy(), pod(finalizers=["a/b"]), 0, None, False),
         (Strategy(), terminating(0, finalizers=["a/b"]), 0, None, False),
         (Held(), pod(), 0, None, False),
-        (Graceful(), pod(), None, Grace(30, LATER), False),
-        (Graceful(), pod(), 10, Grace(10, SOON), False),
-        (Graceful(), pod(), 0, Grace(0, NOW), True),
-        (Graceful(), pod(), -7, Grace(1, "2026-01-01T00:00:01Z"), False),
-        (Graceful(), pod(finalizers=["a/b"]), 0, Grace(0, NOW), False),
-        (Graceful(), terminating(30), None, Grace(30, LATER, pending=True), False),
-        (Graceful(), terminating(30), 40, Grace(30, LATER, pending=True), False),
-        (Graceful(), terminating(30), 10, Grace(10, SOON), False),
-        (Graceful(), terminating(30), 0, Grace(0, NOW), True),
+        (Graceful(), pod(), None, GracePeriod(30, LATER), False),
+        (Graceful(), pod(), 10, GracePeriod(10, SOON), False),
+        (Graceful(), pod(), 0, GracePeriod(0, NOW), True),
+        (Graceful(), pod(), -7, GracePeriod(1, "2026-01-01T00:00:01Z"), False),
+        (Graceful(), pod(finalizers=["a/b"]), 0, GracePeriod(0, NOW), False),
+        (Graceful(), terminating(30), None, GracePeriod(30, LATER, pending=True), False),
+        (Graceful(), terminating(30), 40, GracePeriod(30, LATER, pending=True), False),
+        (Graceful(), terminating(30), 10, GracePeriod(10, SOON), False),
+        (Graceful(), terminating(30), 0, GracePeriod(0, NOW), True),
         (Graceful(), terminating(0), None, None, True),
         (Graceful(), terminating(None), 5, None, True),
     ],
 )
 def test_how_long_an_object_stays(
-    strategy: Strategy, obj: Object, seconds: int | None, grace: Grace | None, goes_now: bool
+    strategy: Strategy, obj: Object, seconds: int | None, grace: GracePeriod | None, goes_now: bool
 ) -> None:
     going = decide(obj, DeleteOptions(grace_period_seconds=seconds), strategy, NOW)
     assert (going.grace, going.goes_now) == (grace, goes_now)
@@ -144,7 +144,7 @@ def test_some_kinds_orphan_unless_they_are_told_otherwise(
             },
         ),
         (
-            DeletionDecision(Grace(10, SOON), (), False),
+            DeletionDecision(GracePeriod(10, SOON), (), False),
             {"finalizers": ["orphan"]},
             {"deletionTimestamp": SOON, "deletionGracePeriodSeconds": 10},
         ),

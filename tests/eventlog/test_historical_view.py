@@ -13,8 +13,8 @@ from ctrlmgr.api.resource import PODS, SERVICES, Key
 from ctrlmgr.errors import BadRequest, Expired, Forbidden, LogClosed, LogUnavailable, SchemaOutdated, SettingsError
 from ctrlmgr.eventlog import EventLog, Imported, open_log
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.eventlog.historical_view import PastLog
-from ctrlmgr.eventlog.imports import Stretch
+from ctrlmgr.eventlog.historical_view import HistoricalLog
+from ctrlmgr.eventlog.imports import ImportedRange
 from ctrlmgr.eventlog.opening import open_log_for_reading
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, names, remove, thing
@@ -45,14 +45,14 @@ def writer(url: str, clock: FakeClock) -> Iterator[EventLog]:
 
 
 @pytest.fixture
-def past(writer: EventLog, url: str, clock: FakeClock) -> Iterator[PastLog]:
+def past(writer: EventLog, url: str, clock: FakeClock) -> Iterator[HistoricalLog]:
     """The same log in another process, as it was."""
     log = open_log_for_reading(url, clock=clock, random=random.Random(2))
-    with closing(PastLog(log, AT, clock=clock)) as past:
+    with closing(HistoricalLog(log, AT, clock=clock)) as past:
         yield past
 
 
-def test_what_came_later_is_not_there(past: PastLog) -> None:
+def test_what_came_later_is_not_there(past: HistoricalLog) -> None:
     assert (past.head().revision, past.peek()) == (AT, AT)
     assert (past.snapshot().revision, names(past.snapshot().objects)) == (AT, ["a", "b", "web"])
     pod = past.get(PODS, Key("shop", "a"))
@@ -64,7 +64,7 @@ def test_what_came_later_is_not_there(past: PastLog) -> None:
     assert past.revision_at(1 << 60) == AT
 
 
-def test_what_was_before_can_be_asked_for(past: PastLog) -> None:
+def test_what_was_before_can_be_asked_for(past: HistoricalLog) -> None:
     assert names(past.snapshot(PODS, at=3).objects) == ["a"]
     assert past.get(PODS, Key("shop", "b"), at=3) is None
     with pytest.raises(BadRequest, match="revision 5 is beyond the head, 4"):
@@ -73,7 +73,7 @@ def test_what_was_before_can_be_asked_for(past: PastLog) -> None:
         past.get(PODS, Key("shop", "b"), at=6)
 
 
-def test_what_is_appended_meanwhile_is_not_seen(past: PastLog, writer: EventLog) -> None:
+def test_what_is_appended_meanwhile_is_not_seen(past: HistoricalLog, writer: EventLog) -> None:
     writer.append([add(thing("c"))], author=AUTHOR)
     assert past.events_after(AT) == []
     assert names(past.snapshot(PODS).objects) == ["a", "b"]
@@ -81,7 +81,7 @@ def test_what_is_appended_meanwhile_is_not_seen(past: PastLog, writer: EventLog)
     assert past.wait(AT - 1, None) == AT
 
 
-def test_what_is_compacted_meanwhile_expires(past: PastLog, writer: EventLog) -> None:
+def test_what_is_compacted_meanwhile_expires(past: HistoricalLog, writer: EventLog) -> None:
     writer.compact(6)
     assert past.events_after(AT) == []
     for read in (past.snapshot, lambda: past.get(PODS, Key("shop", "a")), lambda: past.events_after(1)):
@@ -94,13 +94,13 @@ def test_of_a_resource_that_was_compacted_by_itself_nothing_is_told(
 ) -> None:
     writer.compact(6, resource=PODS)
     log = open_log_for_reading(url, clock=clock, random=random.Random(2))
-    with closing(PastLog(log, AT, clock=clock, resources=[SERVICES])) as past:
+    with closing(HistoricalLog(log, AT, clock=clock, resources=[SERVICES])) as past:
         assert names(past.snapshot().objects) == ["web"]
         with pytest.raises(Expired):
             past.snapshot(PODS)
 
 
-def test_nobody_writes(past: PastLog, writer: EventLog) -> None:
+def test_nobody_writes(past: HistoricalLog, writer: EventLog) -> None:
     imported = Imported(EventType.ADDED, thing("c").at(99), 0, AUTHOR)
     attempts: list[Callable[[], object]] = [
         lambda: past.append([add(thing("c"))], author=AUTHOR),
@@ -115,7 +115,7 @@ def test_nobody_writes(past: PastLog, writer: EventLog) -> None:
     assert (writer.head().revision, writer.floor()) == (6, 0)
 
 
-def test_its_end_wakes_who_waits(past: PastLog) -> None:
+def test_its_end_wakes_who_waits(past: HistoricalLog) -> None:
     past.close()
     with pytest.raises(LogClosed):
         past.wait(AT, None)
@@ -125,9 +125,9 @@ def test_its_end_wakes_who_waits(past: PastLog) -> None:
 
 def test_imports_end_where_it_does(writer: EventLog, url: str, clock: FakeClock) -> None:
     writer.import_events([Imported(EventType.ADDED, thing(f"p{at}").at(at), 0, AUTHOR) for at in (50, 60)])
-    for at, expected in ((6, []), (55, [Stretch(6, 55)]), (60, [Stretch(6, 60)])):
+    for at, expected in ((6, []), (55, [ImportedRange(6, 55)]), (60, [ImportedRange(6, 60)])):
         log = open_log_for_reading(url, clock=clock, random=random.Random(2))
-        with closing(PastLog(log, at, clock=clock)) as past:
+        with closing(HistoricalLog(log, at, clock=clock)) as past:
             assert past.imports() == expected
             assert len(past.snapshot().objects) == 2 + sum(1 for each in (50, 60) if each <= at)
 

@@ -28,7 +28,7 @@ def pod(key: Key = A, revision: int = 1, uid: str = "1", is_terminating: bool = 
     return Object.from_dict({"kind": "Pod", "apiVersion": "v1", "metadata": about})
 
 
-class World:
+class ConsistencyStage:
     """A cache of pods, and this process's writes."""
 
     def __init__(self, *cached: Object) -> None:
@@ -73,7 +73,7 @@ class World:
 
 def test_in_every_order_of_two_answers_and_events_all_is_shown_at_the_end_and_never_before() -> None:
     for order in permutations(range(4)):
-        world = World()
+        world = ConsistencyStage()
         steps = [world.answer(A, 10), world.answer(B, 12), world.event(pod(A, 10)), world.event(pod(B, 12))]
         if order.index(2) > order.index(3):
             continue  # a watch tells in the order of revisions
@@ -88,7 +88,7 @@ def test_in_every_order_of_two_answers_and_events_all_is_shown_at_the_end_and_ne
 @pytest.mark.parametrize("last", [pytest.param(True, id="answer-last"), pytest.param(False, id="event-last")])
 @pytest.mark.parametrize("marks", [False, True])
 def test_a_deletion_is_shown_when_the_cache_has_no_such_object_or_a_terminating_one(last: bool, marks: bool) -> None:
-    world = World(pod(A, 5))
+    world = ConsistencyStage(pod(A, 5))
     event = world.event(pod(A, 9, is_terminating=True)) if marks else world.event_deleted(A, 9)
     first, second = (event, world.answer_deletion(pod(A, 5)))[:: 1 if last else -1]
     first()
@@ -98,7 +98,7 @@ def test_a_deletion_is_shown_when_the_cache_has_no_such_object_or_a_terminating_
 
 
 def test_a_deletion_is_not_shown_by_a_change_of_the_same_object() -> None:
-    world = World(pod(A, 5), pod(B, 6))
+    world = ConsistencyStage(pod(A, 5), pod(B, 6))
     world.answer_deletion(pod(A, 5))()
     world.event(pod(A, 7))()
     world.event(pod(B, 8))()
@@ -109,21 +109,21 @@ def test_a_deletion_is_not_shown_by_a_change_of_the_same_object() -> None:
 
 
 def test_a_deletion_is_shown_when_another_object_has_taken_the_name() -> None:
-    world = World(pod(A, 5))
+    world = ConsistencyStage(pod(A, 5))
     world.answer_deletion(pod(A, 5))()
     world.event(pod(A, 9, uid="2"))()
     assert world.shows_all
 
 
 def test_a_write_that_changed_nothing_has_no_event_and_none_is_waited_for() -> None:
-    world = World()
+    world = ConsistencyStage()
     world.event(pod(A, 10))()
     world.answer(A, 10)()
     assert world.shows_all
 
 
 def test_a_write_whose_answer_was_lost_is_not_waited_for_and_hides_no_other() -> None:
-    world = World()
+    world = ConsistencyStage()
     world.event(pod(A, 10))()  # its answer never came
     world.answer(B, 12)()
     assert not world.shows_all
@@ -133,7 +133,7 @@ def test_a_write_whose_answer_was_lost_is_not_waited_for_and_hides_no_other() ->
 
 @pytest.mark.parametrize(("revision", "shows"), [(11, False), (12, True), (13, True)])
 def test_a_new_list_shows_what_is_as_old_as_it(revision: int, shows: bool) -> None:
-    world = World(pod(A, 5))
+    world = ConsistencyStage(pod(A, 5))
     world.answer(A, 12)()
     world.listed(revision, pod(A, 12))()
     assert world.shows_all == shows
@@ -142,7 +142,7 @@ def test_a_new_list_shows_what_is_as_old_as_it(revision: int, shows: bool) -> No
 
 
 def test_a_list_from_before_a_deletion_does_not_show_it_and_one_from_after_it_does() -> None:
-    world = World(pod(A, 5))
+    world = ConsistencyStage(pod(A, 5))
     world.answer_deletion(pod(A, 5))()
     world.listed(8, pod(A, 5))()
     assert not world.shows_all
@@ -151,7 +151,7 @@ def test_a_list_from_before_a_deletion_does_not_show_it_and_one_from_after_it_do
 
 
 def test_an_older_list_after_a_restored_database_is_believed() -> None:
-    world = World(pod(A, 500))
+    world = ConsistencyStage(pod(A, 500))
     world.store.progressed(PODS, 500)
     world.listed(20, pod(A, 20))()
     world.answer(A, 21)()
@@ -161,7 +161,7 @@ def test_an_older_list_after_a_restored_database_is_believed() -> None:
 
 
 def test_a_kind_that_is_no_longer_served_holds_nothing_up() -> None:
-    world = World(pod(A, 5), pod(B, 6))
+    world = ConsistencyStage(pod(A, 5), pod(B, 6))
     world.answer(A, 12)()
     world.answer_deletion(pod(B, 6))()
     world.listed(0)()
@@ -169,7 +169,7 @@ def test_a_kind_that_is_no_longer_served_holds_nothing_up() -> None:
 
 
 def test_what_no_cache_follows_is_not_waited_for() -> None:
-    world = World()
+    world = ConsistencyStage()
     world.store.wrote(SHOPS, A, 40)
     world.store.deleted(Object.from_dict({**pod().to_dict(), "kind": "Shop", "apiVersion": "example.com/v1"}))
     assert world.shows_all

@@ -32,7 +32,7 @@ from ctrlmgr.errors import (
     StatusDetails,
     TooManyRequests,
 )
-from ctrlmgr.framework.remote.reflector import Changed, Listed, Message, Progressed, Stream
+from ctrlmgr.framework.remote.reflector import Changed, Listed, Message, Progress, Stream
 from ctrlmgr.framework.remote.remote_api import Api, error_of, path_of
 from ctrlmgr.framework.remote.throttle import Throttle
 from ctrlmgr.recording.capture.cluster_client import Page, Served
@@ -164,7 +164,7 @@ def shown(message: Message) -> tuple[Any, ...]:
             return ("listed", revision, [each.name for each in objects])
         case Changed(_, type_, obj):
             return (type_.name, obj.revision, obj.name)
-        case Progressed(_, revision):
+        case Progress(_, revision):
             return ("progressed", revision)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from ctrlmgr import App, Context, Kind, Model
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.framework.remote.controller_process import Chosen
+from ctrlmgr.framework.remote.controller_process import SelectedControllers
 from ctrlmgr.testing.served import ServerProcess
 from tests.e2e.widgets import DEFINITIONS, Hook, definition, version
 from tests.framework.served import Served, wait_until
@@ -130,4 +130,4 @@ def test_a_process_reads_a_kind_in_one_version() -> None:
         """Read both."""
 
     with pytest.raises(SettingsError, match=r"First and .*Second are two versions of widgets\.versions\.example\.com"):
-        _ = Chosen([app], []).versions
+        _ = SelectedControllers([app], []).versions

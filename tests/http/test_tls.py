@@ -20,7 +20,7 @@ from ctrlmgr.http.tls import (
 from ctrlmgr.http.tls_context import ServingContext
 from ctrlmgr.testing import FakeClock
 from tests.authentication.authorities import NOW, SERVER, authority, make, subject
-from tests.server.authn.asked import failures
+from tests.server.authn.authenticator_calls import failures
 
 NAMES = ["localhost", "127.0.0.1", "::1"]
 

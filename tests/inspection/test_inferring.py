@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import ENDPOINTS, NODES, PODS, SERVICES, Key, Resource
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.cause_rules import infer
 from ctrlmgr.inspection.inferring.object_history import Step
-from tests.inspection.told_cluster import ClusterTeller, ToldCluster
+from tests.inspection.scripted_cluster import ClusterScript, ScriptedCluster
 
 MANAGER = "kube-controller-manager"
 NEEDED = 0.98
@@ -24,10 +24,10 @@ NEEDED = 0.98
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     """What was inferred of a day of our own cluster, whose log knows the truth."""
-    cluster = ToldCluster()
+    cluster = ScriptedCluster()
     for name in ("kube-system", "kube-node-lease"):
         cluster.namespace(name)
-    teller = ClusterTeller(cluster)
+    teller = ClusterScript(cluster)
     teller.rest(8)
     tell(teller, ("shop", "bank"), lost=65)
     return measure(cluster.log, tmp_path_factory.mktemp("inferred"))

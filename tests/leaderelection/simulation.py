@@ -160,7 +160,7 @@ class Variant(NamedTuple):
 class Process:
     """A process with a candidate and up to two reconciles at a time."""
 
-    def __init__(self, world: World, name: str, offset: float) -> None:
+    def __init__(self, world: SimulatedProcesses, name: str, offset: float) -> None:
         self.name = name
         self.world = world
         self.clock = MachineClock(world.clock, offset)
@@ -224,7 +224,7 @@ class Process:
         self.drain()
 
 
-class World:
+class SimulatedProcesses:
     """Processes, their log, their clock, and their faults."""
 
     def __init__(self, chooser: Chooser, variant: Variant | None = None, *, processes: int = 2, depth: int = 2) -> None:

@@ -7,14 +7,14 @@ import pytest
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.leaderelection import Timing
 from ctrlmgr.leaderelection.election_step import Decision, Observed, Renew, StepDown, TakeOver, Term, Wait, decide
-from ctrlmgr.leaderelection.lease_record import Held
+from ctrlmgr.leaderelection.lease_record import ObservedRecord
 
 ME, OTHER = "me", "other"
 TIMING = Timing(15, 10, 2)
 
 
 def seen(holder: str, *, at: float, duration: float = 15, gone: bool = False) -> Observed:
-    return Observed(Held(holder, 7, duration, "whenever", ""), at, gone)
+    return Observed(ObservedRecord(holder, 7, duration, "whenever", ""), at, gone)
 
 
 @pytest.mark.parametrize(

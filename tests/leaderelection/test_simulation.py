@@ -8,8 +8,8 @@ import pytest
 
 from ctrlmgr.leaderelection import Elector, Timing
 from ctrlmgr.leaderelection.election_step import Term
-from ctrlmgr.leaderelection.elector import _Seen
-from tests.leaderelection.simulation import Dice, Exhausted, Path, Variant, World
+from ctrlmgr.leaderelection.elector import _ObservedLease
+from tests.leaderelection.simulation import Dice, Exhausted, Path, SimulatedProcesses, Variant
 
 SEEDS = range(250)
 ACTIONS = 200
@@ -41,7 +41,7 @@ class DoesNotWaitForTheEnd(Elector):
 class TakesWhatIsThereNow(Elector):
     """Takes over the newest lease it knows, not the one that it found expired or abandoned."""
 
-    def _take_over(self, after: int, seen: _Seen, now: float) -> float:
+    def _take_over(self, after: int, seen: _ObservedLease, now: float) -> float:
         return super()._take_over(after, self._seen, now)
 
 
@@ -52,7 +52,7 @@ FOR_EVER = Timing(renew_deadline=1e9)
 def test_no_history_breaks_a_promise_and_each_ends_with_a_leader(processes: int) -> None:
     terms = 0
     for seed in SEEDS:
-        world = World(Dice(seed), processes=processes)
+        world = SimulatedProcesses(Dice(seed), processes=processes)
         world.run(ACTIONS)
         assert world.violations() == [], f"seed {seed}"
         assert world.heal(), f"nobody leads after seed {seed}"
@@ -68,7 +68,7 @@ def test_every_short_history_keeps_them() -> None:
     histories = 0
     while path is not None:
         chooser = Path(path, depth=6)
-        world = World(chooser, depth=1)
+        world = SimulatedProcesses(chooser, depth=1)
         _lead(world)
         with suppress(Exhausted):
             world.run(20)
@@ -78,7 +78,7 @@ def test_every_short_history_keeps_them() -> None:
     assert histories > 1000
 
 
-def _lead(world: World) -> None:
+def _lead(world: SimulatedProcesses) -> None:
     """Let the first process lead and begin to work, with nothing left to choose."""
     around = world.log.around
     world.log.around = world.sessions.around = lambda: None
@@ -102,7 +102,7 @@ def _lead(world: World) -> None:
 )
 def test_a_safeguard_taken_away_is_missed(variant: Variant, said: str) -> None:
     for seed in SEEDS:
-        world = World(Dice(seed), variant)
+        world = SimulatedProcesses(Dice(seed), variant)
         world.run(ACTIONS)
         if any(said in each for each in world.violations()):
             return

@@ -16,14 +16,14 @@ from ctrlmgr.api.resource import SERVICES, Key
 from ctrlmgr.clock import parse_time
 from ctrlmgr.errors import Expired, RecordingError
 from ctrlmgr.eventlog import open_log, verify
-from ctrlmgr.eventlog.imports import Stretch
+from ctrlmgr.eventlog.imports import ImportedRange
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.eventlog.sqllog import SQLLog
 from ctrlmgr.recording.capture.export import history, is_api_object
 from ctrlmgr.recording.capture.rotation import Files
 from ctrlmgr.recording.capture.watch_merge import Recorded
 from ctrlmgr.recording.format import Change, RecordingReader
-from ctrlmgr.recording.importing import Importer, Tally
+from ctrlmgr.recording.importing import ImportCounts, Importer
 from ctrlmgr.testing import FakeClock
 from tests.recording.samples import LARGER, SMALL, endpoints, managed, service, small_lines, write_lines
 
@@ -61,7 +61,7 @@ def exported(log: Log) -> list[tuple[str, int, bytes]]:
     return [(each.type.name, each.object.revision, bytes(each.object.wire())) for each in told]
 
 
-def imported(log: Log, path: Path) -> Tally:
+def imported(log: Log, path: Path) -> ImportCounts:
     return Importer(log).run(RecordingReader(path))
 
 
@@ -72,10 +72,10 @@ def line(type: str, fields: dict[str, Any], revision: int, at: str = "") -> dict
 
 def test_a_recording_comes_out_as_it_went_in(log: Log) -> None:
     recorded = changes(SMALL)
-    assert imported(log, SMALL) == Tally(len(recorded), 0)
+    assert imported(log, SMALL) == ImportCounts(len(recorded), 0)
     assert exported(log) == recorded
     assert verify(log).head.revision == recorded[-1][1]
-    assert log.imports() == [Stretch(0, recorded[-1][1])]
+    assert log.imports() == [ImportedRange(0, recorded[-1][1])]
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ LISTED = [
 
 def test_what_kubectl_prints_is_put_in_order(memory: Log, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "kubectl.jsonl", LISTED)
-    assert imported(memory, path) == Tally(5, 0)
+    assert imported(memory, path) == ImportCounts(5, 0)
     found = [(event.revision, event.actor, event.recorded_at) for event in memory.scan()]
     first, then = parse_time("2026-01-01T00:00:07Z"), parse_time("2026-01-01T00:00:09Z")
     assert found == [
@@ -143,9 +143,9 @@ def test_an_import_that_was_broken_off_goes_on(tmp_path: Path, log: Log) -> None
     had = len(list(log.scan()))
     assert 150 < had <= 200
     whole = changes(SMALL)
-    assert imported(log, SMALL) == Tally(len(whole) - had, had)
+    assert imported(log, SMALL) == ImportCounts(len(whole) - had, had)
     assert exported(log) == whole
-    assert imported(log, SMALL) == Tally(0, len(whole))
+    assert imported(log, SMALL) == ImportCounts(0, len(whole))
     verify(log)
 
 
@@ -176,7 +176,7 @@ def test_a_recording_that_does_not_go_on_is_refused(memory: Log, tmp_path: Path,
 def test_a_later_recording_is_appended(memory: Log, tmp_path: Path) -> None:
     imported(memory, write_lines(tmp_path / "first.jsonl", LISTED))
     later = [LISTED[2], line("ADDED", endpoints("b", labels={"x": "y"}), 80), line("ADDED", endpoints("c"), 90)]
-    assert imported(memory, write_lines(tmp_path / "later.jsonl", later)) == Tally(2, 1)
+    assert imported(memory, write_lines(tmp_path / "later.jsonl", later)) == ImportCounts(2, 1)
     newest = [(event.revision, event.type.name) for event in memory.events_after(45)]
     assert newest == [(80, "MODIFIED"), (90, "ADDED")]
     assert memory.floor() == 30
@@ -186,5 +186,5 @@ def test_a_recording_of_nothing_is_nothing(memory: Log, tmp_path: Path) -> None:
     bookmark = {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "9"}}}
     path = tmp_path / "quiet.jsonl"
     path.write_text(json.dumps(bookmark) + "\n")
-    assert imported(memory, path) == Tally(0, 0)
+    assert imported(memory, path) == ImportCounts(0, 0)
     assert memory.head().revision == 0

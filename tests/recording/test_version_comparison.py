@@ -14,7 +14,7 @@ from ctrlmgr.recording.divergence import Difference
 from ctrlmgr.recording.format import RecordingReader
 from ctrlmgr.recording.replay_stage import RECORDING, open_replay_log
 from ctrlmgr.recording.replayer import Replay
-from ctrlmgr.recording.version_comparison import Departure, WriteDifference, compare
+from ctrlmgr.recording.version_comparison import DifferenceKind, WriteDifference, compare
 from ctrlmgr.recording.virtual_clock import ReplayClock
 from tests.recording.samples import SMALL, endpoints, pod
 
@@ -58,7 +58,7 @@ def sliced(name: str, *ips: str) -> tuple[EventType, dict[str, Any]]:
     return ADDED, head | {"addressType": "IPv4", "endpoints": told, "ports": []}
 
 
-def told(verdict: Departure, input: int, revision: int, other: int, *found: Difference) -> WriteDifference:
+def told(verdict: DifferenceKind, input: int, revision: int, other: int, *found: Difference) -> WriteDifference:
     return WriteDifference(verdict, "endpoints", "shop", "s", input, revision, other, found)
 
 
@@ -73,18 +73,18 @@ P, Q = put("p"), put("q")
         pytest.param(
             log(P, wrote("a")),
             log(P, wrote("b")),
-            [told(Departure.DIFFERS, 1, 2, 2, Difference(".metadata.labels.says", "b", "a"))],
+            [told(DifferenceKind.DIFFERS, 1, 2, 2, Difference(".metadata.labels.says", "b", "a"))],
             id="written otherwise",
         ),
         pytest.param(
-            log(P, wrote("a"), Q), log(P, Q, wrote("a")), [told(Departure.MOVED, 1, 2, 3)], id="at another point"
+            log(P, wrote("a"), Q), log(P, Q, wrote("a")), [told(DifferenceKind.MOVED, 1, 2, 3)], id="at another point"
         ),
-        pytest.param(log(P, wrote("a"), Q), log(P, Q), [told(Departure.EXTRA, 1, 2, 0)], id="only here"),
-        pytest.param(log(P, Q), log(P, Q, wrote("a")), [told(Departure.MISSING, 2, 0, 3)], id="only there"),
+        pytest.param(log(P, wrote("a"), Q), log(P, Q), [told(DifferenceKind.EXTRA, 1, 2, 0)], id="only here"),
+        pytest.param(log(P, Q), log(P, Q, wrote("a")), [told(DifferenceKind.MISSING, 2, 0, 3)], id="only there"),
         pytest.param(
             log(P, wrote("a", DELETED)),
             log(P, wrote("a")),
-            [told(Departure.DIFFERS, 1, 2, 2, Difference("", Object.from_dict(wrote("a")[1]).to_dict(), None))],
+            [told(DifferenceKind.DIFFERS, 1, 2, 2, Difference("", Object.from_dict(wrote("a")[1]).to_dict(), None))],
             id="deleted here",
         ),
         pytest.param(
@@ -103,8 +103,8 @@ P, Q = put("p"), put("q")
 )
 def test_differences(ours: Log, theirs: Log, expected: list[WriteDifference]) -> None:
     found = compare(ours, theirs)
-    shown = [each if each.verdict is not Departure.DIFFERS else bare(each) for each in found.differences]
-    assert shown == [bare(each) if each.verdict is Departure.DIFFERS else each for each in expected]
+    shown = [each if each.verdict is not DifferenceKind.DIFFERS else bare(each) for each in found.differences]
+    assert shown == [bare(each) if each.verdict is DifferenceKind.DIFFERS else each for each in expected]
 
 
 def bare(found: WriteDifference) -> WriteDifference:

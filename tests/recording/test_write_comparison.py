@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.api.resource import ENDPOINTS, PODS, SERVICES, Key, Resource
 from ctrlmgr.recording.divergence import Verdict
-from ctrlmgr.recording.write_comparison import Paired, WriteTracker, Written
+from ctrlmgr.recording.write_comparison import PairCounts, WriteState, WriteTracker
 from ctrlmgr.testing.replays import NothingCompared, Ownership, Replayer
 from tests.recording.samples import KCM, LARGER, SMALL, WORKLOADS, Script, addresses, endpoints, managed, pod, service
 
@@ -58,7 +58,7 @@ def test_flips_are_kept_where_every_write_is_replayed(replay: Replayer, tmp_path
     assert len(written(replay, ENDPOINTS)) < 5
     report = replay(path, CONTROLLERS, every_write=True)
     assert report.divergences == ()
-    assert report.paired == (Paired("endpoints", recorded=5, paired=5, ours=5),)
+    assert report.paired == (PairCounts("endpoints", recorded=5, paired=5, ours=5),)
     assert len(written(replay, ENDPOINTS)) == 5
 
 
@@ -109,8 +109,8 @@ def tracked(recorded: str, ours: str) -> str:
     tracker = WriteTracker()
     tracker.follow(ENDPOINTS, lambda event: ())
     for number, state in enumerate(recorded, 1):
-        tracker.recorded(SUBJECT, Written(number * 10 + 5, number, state))
-    tracker._ours[SUBJECT] = [Written(number * 10, 0, state) for number, state in enumerate(ours, 1)]
+        tracker.recorded(SUBJECT, WriteState(number * 10 + 5, number, state))
+    tracker._ours[SUBJECT] = [WriteState(number * 10, 0, state) for number, state in enumerate(ours, 1)]
     return " ".join(str(revision) for revision, subjects in sorted(tracker.moments().items()) if SUBJECT in subjects)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ctrlmgr.errors import CtrlmgrError
 from tests.robustness.histories.history import NEVER, Compaction
+from tests.robustness.histories.history_cluster import HistoryCluster
 from tests.robustness.histories.tail import Tail
-from tests.robustness.histories.world import World
 
 _PAUSE = 1.5
 _KEEP = 150
@@ -28,7 +28,7 @@ class Faults:
 
     def __init__(
         self,
-        world: World,
+        world: HistoryCluster,
         tail: Tail,
         database: str,
         *,

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.robustness.histories.history_cluster import revision_of
 from tests.robustness.histories.run import Setting
 from tests.robustness.histories.tail import Tail
-from tests.robustness.histories.world import revision_of
 from tests.robustness.hostile.raw import ask
 from tests.robustness.serving import Served
 from tests.robustness.wire import path_of

@@ -13,9 +13,9 @@ from h2.events import StreamReset
 
 from tests.http.http2.caller import Caller
 from tests.robustness.histories.history import Delivery, Selection, Watch
+from tests.robustness.histories.history_cluster import HistoryCluster
 from tests.robustness.histories.run import server_of
 from tests.robustness.histories.watchers import follow
-from tests.robustness.histories.world import World
 from tests.robustness.places import on_sqlite
 from tests.robustness.serving import Served
 from tests.robustness.wire import Connection, path_of
@@ -45,7 +45,7 @@ async def stalled(served: Served) -> asyncio.StreamWriter:
     return writer
 
 
-async def write(connection: Connection, world: World) -> list[int]:
+async def write(connection: Connection, world: HistoryCluster) -> list[int]:
     """Change an object again and again; return when each change was acknowledged."""
     moments: list[int] = []
     for number in range(_EVENTS):
@@ -62,7 +62,7 @@ async def terminated(connection: Connection) -> float:
 
 
 async def observe(served: Served) -> tuple[list[int], list[Watch]]:
-    world = World([served], 0)
+    world = HistoryCluster([served], 0)
     watches = [
         Watch(server=0, resource="configmaps", selection=Selection("slow"), version="0", called=0)
         for _ in range(_OTHERS)

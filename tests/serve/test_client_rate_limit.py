@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.eventlog.event import Cause, Fence
-from ctrlmgr.serve.client_rate_limit import Throttled
+from ctrlmgr.serve.client_rate_limit import ThrottledRunner
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.workqueue import TokenBucket
 from tests.background import DEADLINE, background
@@ -29,7 +29,7 @@ class Recording:
 def test_operations_beyond_the_burst_wait_for_their_token() -> None:
     clock, run = FakeClock(), Recording()
     bucket: TokenBucket[None] = TokenBucket(10, 2, clock=clock)
-    throttled: Any = Throttled(run, bucket, clock=clock)
+    throttled: Any = ThrottledRunner(run, bucket, clock=clock)
     sending = background(lambda: [throttled(each, None, FENCE) for each in "abc"])
     clock.wait_for_waiters(1)
     assert run.ran == [("a", None, FENCE), ("b", None, FENCE)]

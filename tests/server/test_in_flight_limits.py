@@ -20,7 +20,7 @@ ALICE = User("alice")
 
 
 @dataclass
-class Asking:
+class RequestDouble:
     """A request."""
 
     user: User = ALICE
@@ -28,14 +28,14 @@ class Asking:
 
 def test_no_more_than_the_limit_at_a_time() -> None:
     limits = InFlightLimits(2, 1)
-    first, second = limits.seat(Asking(), PODS), limits.seat(Asking(), PODS)
+    first, second = limits.seat(RequestDouble(), PODS), limits.seat(RequestDouble(), PODS)
     with pytest.raises(Overloaded) as refused:
-        limits.seat(Asking(), PODS)
+        limits.seat(RequestDouble(), PODS)
     assert refused.value.details is not None
     assert refused.value.details.retry_after_seconds == 1
-    limits.seat(Asking(), PODS._replace(verb="update")).end()
+    limits.seat(RequestDouble(), PODS._replace(verb="update")).end()
     first.pause()
-    third = limits.seat(Asking(), PODS)
+    third = limits.seat(RequestDouble(), PODS)
     with pytest.raises(Overloaded):
         asyncio.run(first.take())
     third.end()
@@ -43,21 +43,25 @@ def test_no_more_than_the_limit_at_a_time() -> None:
     for each in (first, second):
         each.end()
         each.end()
-    limits.seat(Asking(), PODS)
-    limits.seat(Asking(), PODS)
+    limits.seat(RequestDouble(), PODS)
+    limits.seat(RequestDouble(), PODS)
 
 
 def test_administrators_and_long_requests_are_not_counted() -> None:
     limits = InFlightLimits(1, 1)
-    limits.seat(Asking(), PODS)
-    admin = Asking(User("admin", groups=("system:masters",)))
-    others = [(admin, PODS), (Asking(), PODS._replace(verb="watch")), (Asking(), PODS._replace(subresource="log"))]
+    limits.seat(RequestDouble(), PODS)
+    admin = RequestDouble(User("admin", groups=("system:masters",)))
+    others = [
+        (admin, PODS),
+        (RequestDouble(), PODS._replace(verb="watch")),
+        (RequestDouble(), PODS._replace(subresource="log")),
+    ]
     assert [limits.seat(*each) for each in others] == [FREE] * 3
 
 
 def test_zero_stands_for_any_number() -> None:
     limits = InFlightLimits(0, 0)
-    assert all(limits.seat(Asking(), PODS) for _ in range(10))
+    assert all(limits.seat(RequestDouble(), PODS) for _ in range(10))
 
 
 def test_a_free_place_is_taken_and_returned_without_effect() -> None:

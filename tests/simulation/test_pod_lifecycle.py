@@ -6,10 +6,10 @@ import pytest
 
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.simulation.behaviour import read
-from ctrlmgr.simulation.container_runs import End, Span
+from ctrlmgr.simulation.container_runs import ContainerStop, Span
 from ctrlmgr.simulation.kubelet_status import Desired, Place, desired_status
 from ctrlmgr.simulation.simulated_logs import (
-    Wanted,
+    LogSelection,
     container_of,
     first_lines,
     lines_after,
@@ -35,7 +35,7 @@ def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"containers": [*containers] or [container()], **spec}, "status": {}}
 
 
-def at(seconds: float, of: dict[str, Any], told: str = "", end: End | None = None) -> Desired:
+def at(seconds: float, of: dict[str, Any], told: str = "", end: ContainerStop | None = None) -> Desired:
     return desired_status(of, lambda container: read(told), PLACE, seconds, end, clock)
 
 
@@ -194,7 +194,7 @@ def test_a_deadline_ends_a_pod() -> None:
     ],
 )
 def test_a_pod_that_is_deleted_stops_in_its_own_time(told: str, more: dict[str, Any], stops_at: float) -> None:
-    end = End(10.0, 30.0)
+    end = ContainerStop(10.0, 30.0)
     of = pod(container(**more))
     assert not at(9.9, of, told).stopped
     if stops_at > 10:
@@ -203,7 +203,7 @@ def test_a_pod_that_is_deleted_stops_in_its_own_time(told: str, more: dict[str, 
 
 
 def test_a_pod_that_is_deleted_before_it_has_started_just_ends() -> None:
-    end = End(0.0, 30.0)
+    end = ContainerStop(0.0, 30.0)
     assert at(5, pod(), "", end).stopped
     of = pod()
     of["status"] = at(0.9, of).status
@@ -317,7 +317,7 @@ def test_logs() -> None:
     of = pod(container(script="echo one; sleep 2; echo two; sleep 100"))
 
     def told(seconds: float, stamp: Any = None, **wanted: Any) -> str:
-        return written(first_lines(reads(seconds, of), seconds, Wanted(**wanted)), stamp)
+        return written(first_lines(reads(seconds, of), seconds, LogSelection(**wanted)), stamp)
 
     assert told(1) == "one\n"
     assert told(4) == "one\ntwo\n"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.simulation.behaviour import Ending
+from ctrlmgr.simulation.behaviour import ContainerExit
 from ctrlmgr.simulation.shell import run, run_command
 from ctrlmgr.simulation.simulated_files import Files
 
@@ -208,15 +208,15 @@ def test_how_more_scripts_end(script: str, ends_at: float | None, code: int) -> 
 @pytest.mark.parametrize("script", ["if true; then", "echo 'open", "a=(1 2)", "diff <(ls) x", "echo $(", ") fi"])
 def test_a_script_that_cannot_be_read_is_not_known(script: str) -> None:
     assert run(script, Files(), {}).ends_at is None
-    found = run(script, Files(), {}, Ending(4, 2.0))
+    found = run(script, Files(), {}, ContainerExit(4, 2.0))
     assert (found.ends_at, found.code, found.unknown) == (2.0, 4, "sh")
 
 
 def test_unknown_commands_end_as_is_said_and_the_script_goes_on() -> None:
-    found = run("apk add x || exit 9; X=$(jq y); unzip x && echo [$X]", Files(), {}, Ending(0, 1.5))
+    found = run("apk add x || exit 9; X=$(jq y); unzip x && echo [$X]", Files(), {}, ContainerExit(0, 1.5))
     assert (found.ends_at, found.code, found.unknown) == (4.5, 0, "apk")
     assert found.lines == [(4.5, "[]", True)]
-    assert run("nginx", Files(), {}, Ending()).ends_at is None
+    assert run("nginx", Files(), {}, ContainerExit()).ends_at is None
 
 
 def test_a_root_that_is_read_only() -> None:

@@ -21,7 +21,7 @@ from ctrlmgr.testing import FakeClock
 from ctrlmgr.workqueue import WorkQueue
 from tests.ui import story
 from tests.ui.browser.chromium import launched
-from tests.ui.browser.looking import at, go, revision_of
+from tests.ui.browser.page_helpers import at, go, revision_of
 from tests.ui.site import READY, page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"

@@ -13,7 +13,7 @@ from ctrlmgr.eventlog import Author, Cause, EventType, Outcome, Proposal, open_l
 from ctrlmgr.inspection import causes
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.testing.builders import a_namespace
-from tests.ui.browser.looking import at, go, revision_of
+from tests.ui.browser.page_helpers import at, go, revision_of
 from tests.ui.conftest import NewTab
 from tests.ui.site import page
 

@@ -15,7 +15,7 @@ from ctrlmgr.testing import FakeClock
 from tests.admission.test_why import labels_it
 from tests.admission.webhooks.hooked import RULES
 from tests.engine.stage import Stage
-from tests.ui.browser.looking import go, revision_of
+from tests.ui.browser.page_helpers import go, revision_of
 from tests.ui.conftest import NewTab
 from tests.ui.site import Served, page
 

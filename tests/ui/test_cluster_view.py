@@ -16,7 +16,7 @@ from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.cluster_page import Cluster
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
-from tests.ui.browser.looking import go
+from tests.ui.browser.page_helpers import go
 
 
 def made(kind: str, name: str, **fields: object) -> Object:

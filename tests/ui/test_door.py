@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
-from tests.ui.browser.looking import go
+from tests.ui.browser.page_helpers import go
 from tests.ui.conftest import NewTab
 from tests.ui.site import TOKEN, Served
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ctrlmgr.inspection.database import Database
-from tests.ui.browser.looking import go, revision_of
+from tests.ui.browser.page_helpers import go, revision_of
 from tests.ui.conftest import NewTab
 from tests.ui.site import Served
 

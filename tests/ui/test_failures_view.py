@@ -14,7 +14,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.eventlog import Author, EventType, Failure, Proposal, open_log
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.workqueue import WorkQueue
-from tests.ui.browser.looking import go
+from tests.ui.browser.page_helpers import go
 from tests.ui.conftest import NewTab
 from tests.ui.demo import START
 from tests.ui.site import Served, page

@@ -8,7 +8,7 @@ import yaml
 from playwright.sync_api import Page, expect
 
 from ctrlmgr.inspection.database import Database
-from tests.ui.browser.looking import at, go, head, revision_of
+from tests.ui.browser.page_helpers import at, go, head, revision_of
 
 
 def running_pods(database: Database, revision: int) -> int:

@@ -12,7 +12,7 @@ from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.testing.builders import a_namespace
 from ctrlmgr.workqueue import WorkQueue
-from tests.ui.browser.looking import at, go, head
+from tests.ui.browser.page_helpers import at, go, head
 from tests.ui.conftest import NewTab
 from tests.ui.site import page
 

@@ -91,7 +91,7 @@ def test_only_so_many_wait(demo_url: str) -> None:
         running.join(TIMEOUT)
 
 
-class Told(Database):
+class ObservedDatabase(Database):
     """A database of which a test is told what it is asked."""
 
     def __init__(self, inner: Database, tell: Callable[[Mapping[str, Any]], None]) -> None:
@@ -127,7 +127,7 @@ def test_counting_goes_on_block_by_block(long_log: Database) -> None:
     assert (some.until, sum(some.totals.values())) == (100, 100)
     assert [(block.first, block.last) for block in some.blocks] == [(1, BLOCK), (BLOCK + 1, 100)]
     asked: list[Any] = []
-    every = density.counted(Told(long_log, lambda parameters: asked.append(parameters.get("after"))), 250)
+    every = density.counted(ObservedDatabase(long_log, lambda parameters: asked.append(parameters.get("after"))), 250)
     assert (every.until, sum(every.totals.values())) == (250, 250)
     assert sum(sum(block.counts.values()) for block in every.blocks) == 250
     assert 0 not in asked, "what was counted is not counted again"
@@ -136,5 +136,5 @@ def test_counting_goes_on_block_by_block(long_log: Database) -> None:
 def test_what_is_not_counted_in_time_is_told(long_log: Database) -> None:
     clock = FakeClock()
     density = Density(clock=clock)
-    assert density.counted(Told(long_log, lambda parameters: clock.step(5)), 250).until == 0
+    assert density.counted(ObservedDatabase(long_log, lambda parameters: clock.step(5)), 250).until == 0
     assert density.counted(long_log, 250).until == 250

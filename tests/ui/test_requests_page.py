@@ -12,7 +12,7 @@ from ctrlmgr.inspection.audited_requests import FILE, Row, Store
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.requests_page import Requests
-from tests.ui.browser.looking import go
+from tests.ui.browser.page_helpers import go
 from tests.ui.conftest import NewTab
 from tests.ui.site import page
 

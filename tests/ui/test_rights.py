@@ -11,7 +11,7 @@ from ctrlmgr.authentication.user import AUTHENTICATED, User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Immediate, Verdict
 from ctrlmgr.inspection.database import Database
-from tests.ui.browser.looking import go, head
+from tests.ui.browser.page_helpers import go, head
 from tests.ui.conftest import NewTab
 from tests.ui.site import ADMIN, TOKEN, Served, page
 

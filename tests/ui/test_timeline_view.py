@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from ctrlmgr.inspection.database import Database
 from ctrlmgr.ui.listing import QUIET
-from tests.ui.browser.looking import at, go, head, revision_of
+from tests.ui.browser.page_helpers import at, go, head, revision_of
 from tests.ui.site import Served
 
 

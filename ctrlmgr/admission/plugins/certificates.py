@@ -28,7 +28,7 @@ CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 _DECIDED = ("certificate", "conditions")
 
 
-class _Guarded(Plugin):
+class _SignerCheck(Plugin):
     """The common part: checks the user's right for the signer of a request."""
 
     verb: ClassVar[str]
@@ -53,7 +53,7 @@ class _Guarded(Plugin):
         raise attributes.forbidden(f'user not permitted to {self.verb} requests with signerName "{signer}"')
 
 
-class CertificateApproval(_Guarded):
+class CertificateApproval(_SignerCheck):
     """Allows approvals and denials only by users with the right to `approve` for the signer."""
 
     name: ClassVar[str] = "CertificateApproval"
@@ -65,7 +65,7 @@ class CertificateApproval(_Guarded):
         return self._check(attributes)
 
 
-class CertificateSigning(_Guarded):
+class CertificateSigning(_SignerCheck):
     """Allows certificates and conditions only from users with the right to `sign` for the signer."""
 
     name: ClassVar[str] = "CertificateSigning"

@@ -16,7 +16,14 @@ from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.expressions.authorizer_expressions import answering
 from ctrlmgr.admission.expressions.cel_evaluation import Budget, ConditionsFailed, OutOfBudget, met
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
-from ctrlmgr.admission.policies.policy_matching import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
+from ctrlmgr.admission.policies.policy_matching import (
+    GROUP,
+    UNCONFIGURED,
+    PolicyKinds,
+    concern_of,
+    is_policy,
+    parameters,
+)
 from ctrlmgr.admission.policies.policy_mutation import MutatingPolicy, Mutation, NotApplied, mutated, read_mutating
 from ctrlmgr.admission.policies.policy_parsing import Binding, Bound, Policies
 from ctrlmgr.admission.reinvocation import Rounds
@@ -89,7 +96,7 @@ class MutatingAdmissionPolicy(Plugin):
             yield from self._ask_binding(attributes, policy, binding, concern, rounds)
 
     def _ask_binding(
-        self, attributes: Attributes, policy: MutatingPolicy, binding: Binding, concern: Concern, rounds: Rounds
+        self, attributes: Attributes, policy: MutatingPolicy, binding: Binding, concern: PolicyKinds, rounds: Rounds
     ) -> Operation[None]:
         try:
             found = yield from parameters(binding, concern, attributes, self._kinds)
@@ -113,7 +120,7 @@ class MutatingAdmissionPolicy(Plugin):
                 rounds.asked.add(asked)
 
     def _change(
-        self, attributes: Attributes, policy: MutatingPolicy, concern: Concern, params: Unstructured | None
+        self, attributes: Attributes, policy: MutatingPolicy, concern: PolicyKinds, params: Unstructured | None
     ) -> Operation[bool]:
         """Apply all mutations of a policy; return whether they changed the object."""
         seen = with_namespace((yield from input_of(attributes, concern.kind, self._kinds)))
@@ -137,7 +144,7 @@ class MutatingAdmissionPolicy(Plugin):
         policy: MutatingPolicy,
         mutation: Mutation,
         seen: Input,
-        concern: Concern,
+        concern: PolicyKinds,
         params: Unstructured | None,
     ) -> Operation[Unstructured]:
         """Apply one mutation, and return the resulting object."""

@@ -21,7 +21,15 @@ from ctrlmgr.admission.storage_conversion import stored
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import MUTATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.review import shown
-from ctrlmgr.admission.webhooks.webhook_dispatcher import NOT_CALLED, Asking, CallFailed, answer, ask, compact, count
+from ctrlmgr.admission.webhooks.webhook_dispatcher import (
+    NOT_CALLED,
+    CallFailed,
+    PreparedCall,
+    answer,
+    ask,
+    compact,
+    count,
+)
 from ctrlmgr.admission.webhooks.webhook_match_conditions import is_asked
 from ctrlmgr.admission.webhooks.webhook_selection import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
@@ -94,7 +102,7 @@ class MutatingAdmissionWebhook(Plugin):
 
     def _ask(self, attributes: Attributes, invocation: Invocation, index: int) -> Operation[bool]:
         """Call one webhook; return whether it changed the object."""
-        hook, note = invocation.hook, _Note(attributes, index)
+        hook, note = invocation.hook, _WebhookAnnotations(attributes, index)
         seconds, changed = 0.0, False
         try:
             asking = yield from converting(
@@ -124,7 +132,9 @@ class MutatingAdmissionWebhook(Plugin):
             note.add("mutation.webhook.admission.k8s.io", compact({**where, "mutated": changed}))
         return changed
 
-    def _apply(self, asking: Asking, reply: Reply, attributes: Attributes, note: _Note) -> Operation[bool]:
+    def _apply(
+        self, asking: PreparedCall, reply: Reply, attributes: Attributes, note: _WebhookAnnotations
+    ) -> Operation[bool]:
         """Apply the patch in a webhook's response; return whether it changed the object."""
         verdict, hook = answer(asking, reply, attributes, mutates=True), asking.hook
         if not verdict.patch:
@@ -163,7 +173,7 @@ class MutatingAdmissionWebhook(Plugin):
         return (yield from converting(seen, attributes.around))
 
 
-class _Note:
+class _WebhookAnnotations:
     """The audit annotations about one webhook in one round."""
 
     def __init__(self, attributes: Attributes, index: int) -> None:

@@ -49,7 +49,7 @@ _SIZE: Final = 16 * 1024 * 1024
 """The maximum total size of the namespaces whose policies are cached, in bytes."""
 
 
-class _Known(NamedTuple):
+class _CachedPolicy(NamedTuple):
     """The policy of a namespace, and the errors of the namespace's labels; cached with the Namespace."""
 
     of: Object
@@ -67,7 +67,7 @@ class PodSecurity(Plugin):
     def __init__(self, configuration: PodSecurityConfiguration | None = None) -> None:
         """Enforce the policies of namespaces, with the defaults and exemptions of `configuration`."""
         self._configuration = configuration or PodSecurityConfiguration()
-        self._known: BoundedCache[str, _Known] = BoundedCache("pod-security", entries=_ENTRIES, size=_SIZE)
+        self._known: BoundedCache[str, _CachedPolicy] = BoundedCache("pod-security", entries=_ENTRIES, size=_SIZE)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Return True for created and changed namespaces, pods, and objects with pod templates."""
@@ -171,7 +171,7 @@ class PodSecurity(Plugin):
         if template is not None:
             self._evaluate(attributes, policy, error, _pod(template), enforces=False)
 
-    def _asked_for(self, attributes: Attributes) -> _Known | None:
+    def _asked_for(self, attributes: Attributes) -> _CachedPolicy | None:
         """Return the policy of the object's namespace; None if the write is exempt."""
         if attributes.namespace in self._configuration.namespaces:
             attributes.annotations["pod-security.kubernetes.io/exempt"] = "namespace"
@@ -188,7 +188,7 @@ class PodSecurity(Plugin):
         if known is None or known.of is not namespace:
             policy, errors = read_policy(namespace.labels, self._configuration.defaults)
             error = ", ".join(each.message for each in errors)
-            known = _Known(namespace, policy, error, policy.is_privileged and not error)
+            known = _CachedPolicy(namespace, policy, error, policy.is_privileged and not error)
             self._known.put(namespace.name, known, len(namespace.body))
         return known
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from ctrlmgr.admission.admission_plugin import Plugin, Registration
-from ctrlmgr.admission.quota.charging import Limited, Quota, Use, charges, configured
+from ctrlmgr.admission.quota.charging import LazyUsage, Limited, Quota, charges, configured
 from ctrlmgr.admission.quota.evaluator import Evaluator
 from ctrlmgr.admission.quota.evaluators import Evaluators
 from ctrlmgr.admission.quota.quota_amounts import Amounts
@@ -94,7 +94,7 @@ class _Seniority:
         return quota.metadata.creation_timestamp or "", self._places.peek(quota.uid, inf)
 
 
-class _Known:
+class _CachedQuotas:
     """A cache of the quotas as they were last read or charged.
 
     The log later returns a charged quota with the same body.
@@ -132,7 +132,7 @@ class ResourceQuota(Plugin):
         # Limited resources are refused even if the namespace has no quota.
         self.activated_by = None if limited else Registration(QUOTAS, of_namespace=True)
         self._seniority = _Seniority()
-        self._known = _Known()
+        self._known = _CachedQuotas()
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         """Return True for writes that may increase the usage."""
@@ -155,7 +155,7 @@ class ResourceQuota(Plugin):
         evaluator = self._charging(attributes)
         if evaluator is None:
             return
-        use = Use(evaluator, attributes.fields, attributes.now)
+        use = LazyUsage(evaluator, attributes.fields, attributes.now)
         if attributes.dry_run:
             self.charges(attributes, use, attributes.view)  # a dry run appends no event, so the charge is only checked
         else:
@@ -171,7 +171,7 @@ class ResourceQuota(Plugin):
         evaluator = self._evaluators.of(attributes.resource)
         return evaluator if evaluator is not None and self._limits(attributes, evaluator, quotas) else None
 
-    def _late(self, attributes: Attributes, use: Use) -> DeferredProposals:
+    def _late(self, attributes: Attributes, use: LazyUsage) -> DeferredProposals:
         """Return the deferred charge of a write; `use` is the usage of the write."""
         return DeferredProposals(f"quotas of {attributes.namespace}", _Charge(self, attributes, use))
 
@@ -182,7 +182,7 @@ class ResourceQuota(Plugin):
         self._seniority.meet(quotas)
         return bool(self._limited) or any(quota.limited(evaluator) for quota in quotas)
 
-    def charges(self, attributes: Attributes, use: Use, view: View) -> Sequence[Quota]:
+    def charges(self, attributes: Attributes, use: LazyUsage, view: View) -> Sequence[Quota]:
         """Return the quotas of a view with the charge of a write; raises `Forbidden` if the write exceeds a quota."""
         quotas = self._known.read(view.list(QUOTAS, attributes.namespace))
         self._seniority.meet(quotas)
@@ -199,7 +199,7 @@ class ResourceQuota(Plugin):
 class _Charge:
     """Computes the charge of a write; it can be pickled, so that it can run in another process."""
 
-    def __init__(self, plugin: ResourceQuota, attributes: Attributes, use: Use) -> None:
+    def __init__(self, plugin: ResourceQuota, attributes: Attributes, use: LazyUsage) -> None:
         self._plugin = plugin
         self._attributes = attributes
         self._use = use
@@ -230,6 +230,6 @@ def _charge(plugin: ResourceQuota, attributes: Attributes, new: bytes, old: byte
     attributes = msgspec.structs.replace(attributes, object=_decode(new), old=_decode(old))
     evaluator = plugin.evaluator(attributes.resource)
     assert evaluator is not None  # without this evaluator, the write would have no charge
-    use = Use(evaluator, attributes.fields, attributes.now)
+    use = LazyUsage(evaluator, attributes.fields, attributes.now)
     use.__dict__["amounts"] = amounts
     return _Charge(plugin, attributes, use)

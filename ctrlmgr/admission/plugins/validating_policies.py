@@ -15,9 +15,16 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.expressions.authorizer_expressions import answering
 from ctrlmgr.admission.expressions.inputs import Input, input_of, with_namespace
-from ctrlmgr.admission.policies.policy_matching import GROUP, UNCONFIGURED, Concern, concern_of, is_policy, parameters
+from ctrlmgr.admission.policies.policy_matching import (
+    GROUP,
+    UNCONFIGURED,
+    PolicyKinds,
+    concern_of,
+    is_policy,
+    parameters,
+)
 from ctrlmgr.admission.policies.policy_parsing import Binding, Bound, Policies
-from ctrlmgr.admission.policies.policy_validation import Opinion, ValidatingPolicy, opinion, read_validating
+from ctrlmgr.admission.policies.policy_validation import PolicyVerdict, ValidatingPolicy, opinion, read_validating
 from ctrlmgr.admission.webhooks.webhook_dispatcher import compact
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
@@ -86,7 +93,7 @@ class ValidatingAdmissionPolicy(Plugin):
             return [] if policy.fails_open else [_Denial(policy.name, "", f"failed to configure policy: {problem}")]
         if concern is None:
             return []
-        asking = _Asking(attributes, policy, concern, self._kinds, self._authorizer)
+        asking = _PolicyEvaluation(attributes, policy, concern, self._kinds, self._authorizer)
         denials: list[_Denial] = []
         for binding in bound.bindings:
             try:
@@ -99,11 +106,16 @@ class ValidatingAdmissionPolicy(Plugin):
         return denials
 
 
-class _Asking:
+class _PolicyEvaluation:
     """The evaluation of one policy for one write."""
 
     def __init__(
-        self, attributes: Attributes, policy: ValidatingPolicy, concern: Concern, kinds: Kinds, authorizer: Authorizer
+        self,
+        attributes: Attributes,
+        policy: ValidatingPolicy,
+        concern: PolicyKinds,
+        kinds: Kinds,
+        authorizer: Authorizer,
     ) -> None:
         self._attributes, self._policy, self._concern = attributes, policy, concern
         self._kinds, self._authorizer = kinds, authorizer
@@ -113,20 +125,20 @@ class _Asking:
     def ask(self, binding: Binding) -> Operation[list[_Denial]]:
         """Return the denials of one binding; raises one of the errors in `UNCONFIGURED`."""
         found = yield from parameters(binding, self._concern, self._attributes, self._kinds)
-        opinions: list[Opinion] = []
+        opinions: list[PolicyVerdict] = []
         for each in found:
             if self._input is None:
                 self._input = with_namespace((yield from input_of(self._attributes, self._concern.kind, self._kinds)))
             opinions += [(yield from self._opinion(self._input, each))]
         return self._told(binding, opinions)
 
-    def _opinion(self, seen: Input, params: Unstructured | None) -> Operation[Opinion]:
-        def compute(ask: Ask) -> Opinion:
+    def _opinion(self, seen: Input, params: Unstructured | None) -> Operation[PolicyVerdict]:
+        def compute(ask: Ask) -> PolicyVerdict:
             return opinion(self._policy, seen.variables(ask, params=params))
 
         return (yield from answering(compute, self._authorizer, self._attributes))
 
-    def _told(self, binding: Binding, opinions: Sequence[Opinion]) -> list[_Denial]:
+    def _told(self, binding: Binding, opinions: Sequence[PolicyVerdict]) -> list[_Denial]:
         """Apply the binding's actions to the failures: deny, warn or audit."""
         policy, denials, noted = self._policy.name, list[_Denial](), list[Mapping[str, Any]]()
         for each in opinions:

@@ -15,7 +15,7 @@ from typing import ClassVar
 from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
-from ctrlmgr.admission.webhooks.webhook_dispatcher import NOT_CALLED, Asking, CallFailed, answer, ask, count
+from ctrlmgr.admission.webhooks.webhook_dispatcher import NOT_CALLED, CallFailed, PreparedCall, answer, ask, count
 from ctrlmgr.admission.webhooks.webhook_match_conditions import is_asked
 from ctrlmgr.admission.webhooks.webhook_selection import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
@@ -66,7 +66,7 @@ class ValidatingAdmissionWebhook(Plugin):
 
     def _ask(self, attributes: Attributes, invocations: Sequence[Invocation]) -> Operation[None]:
         refusals: list[ApiError] = []
-        askings: list[tuple[int, Asking]] = []
+        askings: list[tuple[int, PreparedCall]] = []
         for index, invocation in enumerate((yield from self._met(attributes, invocations))):
             try:
                 question = partial(ask, attributes, invocation, self._kinds, self._credentials)
@@ -96,7 +96,7 @@ class ValidatingAdmissionWebhook(Plugin):
         return met
 
 
-def _replies(askings: Sequence[Asking]) -> Operation[list[Reply]]:
+def _replies(askings: Sequence[PreparedCall]) -> Operation[list[Reply]]:
     """Call the webhooks whose endpoints are known; return the response of each webhook."""
     reachable = [asking.call for asking in askings if not asking.endpoint.problem]
     replies: list[Reply] = list((yield CallOut(reachable))) if reachable else []

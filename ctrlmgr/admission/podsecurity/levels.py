@@ -60,7 +60,7 @@ class Policy(NamedTuple):
         return all(mine.is_equivalent(theirs) for mine, theirs in zip(self, other, strict=True))
 
 
-class Reading(NamedTuple):
+class ParsedPolicy(NamedTuple):
     """A policy, and the errors in the labels from which it was read."""
 
     policy: Policy
@@ -85,7 +85,7 @@ def parse_version(text: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def read_policy(labels: Mapping[str, str], defaults: Policy) -> Reading:
+def read_policy(labels: Mapping[str, str], defaults: Policy) -> ParsedPolicy:
     """Return the policy that labels describe; `defaults` apply where labels are missing."""
     errors: list[FieldError] = []
     modes: dict[str, LevelVersion] = {}
@@ -97,7 +97,7 @@ def read_policy(labels: Mapping[str, str], defaults: Policy) -> Reading:
     if not warns and enforced in LEVELS and strictness(enforced) > strictness(modes["warn"].level):
         pinned = f"{PREFIX}warn-version" in labels
         modes["warn"] = LevelVersion(enforced, modes["warn"].version if pinned else modes["enforce"].version)
-    return Reading(Policy(**modes), errors)
+    return ParsedPolicy(Policy(**modes), errors)
 
 
 def _level(mode: str, given: str | None, default: LevelVersion, errors: list[FieldError]) -> str:

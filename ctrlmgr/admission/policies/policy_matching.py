@@ -31,24 +31,24 @@ def is_policy(attributes: Attributes) -> bool:
     return attributes.resource.group == GROUP and attributes.resource.plural in _EXEMPT
 
 
-class Concern(NamedTuple):
+class PolicyKinds(NamedTuple):
     """The kind as which a policy sees the object, and the kind of the policy's parameters."""
 
     kind: Kind
     params: Kind | None
 
 
-def concern_of(policy: PolicyBase, attributes: Attributes, kinds: Kinds) -> Concern | None:
+def concern_of(policy: PolicyBase, attributes: Attributes, kinds: Kinds) -> PolicyKinds | None:
     """Return how a policy applies to a write; None if it does not match.
 
     Raises one of the errors in `UNCONFIGURED`.
     """
     kind = selected_kind(policy.matching, attributes, kinds)
-    return Concern(kind, param_kind(policy.param_kind, kinds)) if kind is not None else None
+    return PolicyKinds(kind, param_kind(policy.param_kind, kinds)) if kind is not None else None
 
 
 def parameters(
-    binding: Binding, concern: Concern, attributes: Attributes, kinds: Kinds
+    binding: Binding, concern: PolicyKinds, attributes: Attributes, kinds: Kinds
 ) -> Operation[Sequence[Unstructured | None]]:
     """Return the parameters for a binding; the policy is evaluated once for each parameter object.
 

@@ -62,7 +62,7 @@ class Failure(NamedTuple):
     """The index of the failed validation in the policy."""
 
 
-class Opinion(NamedTuple):
+class PolicyVerdict(NamedTuple):
     """The result of the evaluation of a policy for a write."""
 
     failures: Sequence[Failure] = ()
@@ -101,22 +101,22 @@ def _validation(fields: Mapping[str, Any], scopes: Scopes) -> Validation:
     )
 
 
-def opinion(policy: ValidatingPolicy, seen: Mapping[str, Any]) -> Opinion:
+def opinion(policy: ValidatingPolicy, seen: Mapping[str, Any]) -> PolicyVerdict:
     """Return the result of a policy for a write.
 
     `seen` are the variables of the policy's expressions, including `params`.
     """
     try:
         if not met(policy.conditions, seen, Budget(MATCH_LIMIT), fails_open=policy.fails_open):
-            return Opinion()
+            return PolicyVerdict()
     except ConditionsFailed as problem:
-        return Opinion([Failure(str(problem), "", 0)])
+        return PolicyVerdict([Failure(str(problem), "", 0)])
     budget = Budget(TOTAL_LIMIT)
     variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
     try:
         failures = _failures(policy, variables, budget)
     except OutOfBudget as problem:
-        return Opinion() if policy.fails_open else Opinion([Failure(str(problem), "", 0)])
+        return PolicyVerdict() if policy.fails_open else PolicyVerdict([Failure(str(problem), "", 0)])
     return _annotated(policy, seen, failures)
 
 
@@ -144,7 +144,7 @@ def _message(validation: Validation, seen: Mapping[str, Any], budget: Budget) ->
     return told or f"failed expression: {validation.rule.source.strip()}"
 
 
-def _annotated(policy: ValidatingPolicy, seen: Mapping[str, Any], failures: Sequence[Failure]) -> Opinion:
+def _annotated(policy: ValidatingPolicy, seen: Mapping[str, Any], failures: Sequence[Failure]) -> PolicyVerdict:
     budget = Budget(TOTAL_LIMIT)
     variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
     annotations: dict[str, str] = {}
@@ -156,7 +156,7 @@ def _annotated(policy: ValidatingPolicy, seen: Mapping[str, Any], failures: Sequ
             errors += [] if policy.fails_open else [str(error)]
             continue
         except OutOfBudget as problem:
-            return Opinion() if policy.fails_open else Opinion([Failure(str(problem), "", 0)])
+            return PolicyVerdict() if policy.fails_open else PolicyVerdict([Failure(str(problem), "", 0)])
         if value and value.strip():
             annotations[key] = value.strip().encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")
-    return Opinion(failures, annotations, errors)
+    return PolicyVerdict(failures, annotations, errors)

@@ -10,11 +10,11 @@ from typing import Any
 
 from ctrlmgr.admission.expressions.cel_evaluation import Budget, Condition
 from ctrlmgr.expressions.costs import PER_CALL_LIMIT
-from ctrlmgr.expressions.evaluation import Lazy
+from ctrlmgr.expressions.evaluation import LazyFields
 from ctrlmgr.expressions.values import EvalError
 
 
-class Variables(Lazy):
+class Variables(LazyFields):
     """The variables of one evaluation of a policy; each variable has one value or one error."""
 
     def __init__(self, expressions: Mapping[str, Condition], seen: Mapping[str, Any], budget: Budget) -> None:

@@ -134,7 +134,7 @@ class Limited(NamedTuple):
     scopes: Sequence[Requirement] = ()
 
 
-class Use:
+class LazyUsage:
     """The usage of a new object, which is computed on first use."""
 
     def __init__(self, evaluator: Evaluator, fields: Fields, now: str) -> None:
@@ -177,7 +177,9 @@ def _read(amounts: Amounts) -> Mapping[str, Quantity]:
     return {name: quantity for name, quantity in read.items() if quantity.amount}
 
 
-def charges(attributes: Attributes, use: Use, quotas: Sequence[Quota], limited: Sequence[Limited] = ()) -> list[Quota]:
+def charges(
+    attributes: Attributes, use: LazyUsage, quotas: Sequence[Quota], limited: Sequence[Limited] = ()
+) -> list[Quota]:
     """Return the quotas that a write is charged to, with the charge added.
 
     Raises `Forbidden` if the write exceeds a quota; the error names the first such quota.
@@ -196,7 +198,7 @@ def charges(attributes: Attributes, use: Use, quotas: Sequence[Quota], limited: 
     return [each for each in charged if each is not None]
 
 
-def _check(attributes: Attributes, use: Use, quota: Quota) -> None:
+def _check(attributes: Attributes, use: LazyUsage, quota: Quota) -> None:
     """Raise `Forbidden` if the object lacks required amounts, or if the quota's usage has not been counted yet."""
     names = quota.limited(use.evaluator)
     if problem := use.problem(names):
@@ -205,7 +207,7 @@ def _check(attributes: Attributes, use: Use, quota: Quota) -> None:
         raise attributes.forbidden(f"status unknown for quota: {quota.name}, resources: {','.join(names)}")
 
 
-def _more(attributes: Attributes, use: Use, concerned: Sequence[Quota]) -> Mapping[str, Mapping[str, Quantity]]:
+def _more(attributes: Attributes, use: LazyUsage, concerned: Sequence[Quota]) -> Mapping[str, Mapping[str, Quantity]]:
     """Return the increase in usage for each quota, by its name; under the empty name if no quota applies."""
     old = attributes.old
     if attributes.operation is Verb.CREATE or old is None:

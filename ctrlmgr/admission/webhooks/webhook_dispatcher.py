@@ -65,7 +65,7 @@ class CallFailed(Exception):
         return error
 
 
-class Asking(NamedTuple):
+class PreparedCall(NamedTuple):
     """A call of a webhook that is ready to be sent."""
 
     invocation: Invocation
@@ -81,7 +81,7 @@ class Asking(NamedTuple):
 
 def ask(
     attributes: Attributes, invocation: Invocation, kinds: Kinds, credentials: HookCredentials = NO_CREDENTIALS
-) -> Asking:
+) -> PreparedCall:
     """Return the call of a webhook for an invocation.
 
     Raises `BadRequest` for a dry run if the webhook has side effects. Raises `CallFailed` if the webhook cannot be
@@ -101,7 +101,7 @@ def ask(
         shown = credentials.of(endpoint.url)
     except SettingsError as problem:  # for example, a token file no longer exists
         raise CallFailed(hook, f"could not get REST client: {problem}", 500) from problem
-    return Asking(
+    return PreparedCall(
         invocation,
         asked,
         endpoint,
@@ -109,7 +109,7 @@ def ask(
     )
 
 
-def answer(asking: Asking, reply: Reply, attributes: Attributes, *, mutates: bool) -> Verdict:
+def answer(asking: PreparedCall, reply: Reply, attributes: Attributes, *, mutates: bool) -> Verdict:
     """Return a webhook's verdict, and add its warnings and annotations to the write.
 
     Raises `CallFailed` or `DeniedByWebhook`.
@@ -125,7 +125,7 @@ def answer(asking: Asking, reply: Reply, attributes: Attributes, *, mutates: boo
     return verdict
 
 
-def _verdict(asking: Asking, reply: Reply, *, mutates: bool) -> Verdict:
+def _verdict(asking: PreparedCall, reply: Reply, *, mutates: bool) -> Verdict:
     hook = asking.hook
     if reply.problem:
         raise CallFailed(hook, f'failed to call webhook: Post "{asking.call.url}": {reply.problem}')

@@ -58,7 +58,7 @@ _decode = msgspec.json.Decoder(_Pod).decode
 _decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
-class _Said(NamedTuple):
+class _PodDigest(NamedTuple):
     """A digest of a pod's node and references; it changes if the node or a reference changes."""
 
     spec: int
@@ -66,8 +66,8 @@ class _Said(NamedTuple):
     is_mirror: bool
 
 
-def _said(pod: _Pod, body: bytes) -> _Said:
-    return _Said(hash(bytes(pod.spec)), hash(bytes(pod.status.resource_claim_statuses)), MIRROR.encode() in body)
+def _said(pod: _Pod, body: bytes) -> _PodDigest:
+    return _PodDigest(hash(bytes(pod.spec)), hash(bytes(pod.status.resource_claim_statuses)), MIRROR.encode() in body)
 
 
 class NodeGraph:
@@ -80,7 +80,7 @@ class NodeGraph:
         """Start with an empty graph."""
         # the node of each bound pod, volume attachment and resource slice
         self._nodes: dict[tuple[Resource, Key], str] = {}
-        self._said: dict[Key, _Said] = {}  # the digest of each bound pod
+        self._said: dict[Key, _PodDigest] = {}  # the digest of each bound pod
         self._unread: dict[str, dict[Key, Object]] = {}  # by node, the pods whose references are not decoded yet
         self._references: dict[Key, tuple[Reference, ...]] = {}  # the decoded references of each bound pod
         self._reached: dict[Reference, Counter[str]] = {}  # the number of pods by node
@@ -145,7 +145,7 @@ class NodeGraph:
         if pod is not None and said is not None and found is not None:
             self._put_pod(key, pod, said, _decode_spec(found.spec or b"{}").node_name or "")
 
-    def _put_pod(self, key: Key, pod: Object, said: _Said, node: str) -> None:
+    def _put_pod(self, key: Key, pod: Object, said: _PodDigest, node: str) -> None:
         if node:
             self._said[key] = said
             self._nodes[PODS, key] = node

@@ -27,7 +27,7 @@ Clients can send very long attributes.
 """
 
 
-class _Found(NamedTuple):
+class _CachedVerdict(NamedTuple):
     """A verdict, and the generation of the index from which it was computed."""
 
     generation: int
@@ -40,7 +40,7 @@ class RbacAuthorizer(Immediate):
     def __init__(self, index: RbacIndex) -> None:
         """Create an authorizer that decides with the roles and bindings in `index`."""
         self._index = index
-        self._found: BoundedCache[tuple[str, tuple[str, ...], Attributes], _Found] = BoundedCache(
+        self._found: BoundedCache[tuple[str, tuple[str, ...], Attributes], _CachedVerdict] = BoundedCache(
             "rbac-verdicts", entries=_ENTRIES, largest=_LONGEST
         )
 
@@ -49,7 +49,7 @@ class RbacAuthorizer(Immediate):
         generation, question = self._index.generation, (user.name, user.groups, attributes)
         found = self._found.get(question)
         if found is None or found.generation != generation:
-            found = _Found(generation, self.decide(user, attributes))
+            found = _CachedVerdict(generation, self.decide(user, attributes))
             size = length(attributes) + len(user.name) + sum(map(len, user.groups))
             self._found.put(question, found, size)
         return found.verdict

@@ -11,7 +11,7 @@ from ctrlmgr.cli import completion
 from ctrlmgr.cli.completion import DEFAULT_NAMESPACE
 from ctrlmgr.cli.inspect.arguments import asked as asked_log
 from ctrlmgr.cli.inspect.arguments import at_option, moment, namespace_option, opened
-from ctrlmgr.cli.inspect.get_arguments import Chosen, chosen
+from ctrlmgr.cli.inspect.get_arguments import RequestedKind, chosen
 from ctrlmgr.cli.inspect.remote_log import takes_log
 from ctrlmgr.cli.options import output_option
 from ctrlmgr.errors import NotFound
@@ -99,8 +99,12 @@ Found: TypeAlias = "list[tuple[Named, list[Object]]]"
 
 
 def _look(
-    database: Database, asked: Sequence[Chosen], place: str | None, revision: Revision | None, custom: CustomKindsAt
-) -> tuple[Found, list[Chosen]]:
+    database: Database,
+    asked: Sequence[RequestedKind],
+    place: str | None,
+    revision: Revision | None,
+    custom: CustomKindsAt,
+) -> tuple[Found, list[RequestedKind]]:
     """Return the objects that were found, and those requested names that do not exist."""
     from ctrlmgr.inspection import historical_state
 
@@ -119,7 +123,7 @@ def _look(
     return list(found.items()), missing
 
 
-def _nothing(asked: Sequence[Chosen], place: str | None) -> str:
+def _nothing(asked: Sequence[RequestedKind], place: str | None) -> str:
     within = place and any(each.named.namespaced for each in asked)
     return f"No resources found in {place} namespace" if within else "No resources found"
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from ctrlmgr.inspection.resource_lookup import Named
 
 
-class Chosen(NamedTuple):
+class RequestedKind(NamedTuple):
     """A requested kind, and the name of the requested object; None for all objects of the kind."""
 
     named: Named
     name: str | None
 
 
-def chosen(database: Database, arguments: Sequence[str], at: Revision | None = None) -> list[Chosen]:
+def chosen(database: Database, arguments: Sequence[str], at: Revision | None = None) -> list[RequestedKind]:
     """Parse `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`.
 
     Kinds are those that exist at the revision. If several kinds and several names are given, each name is requested for
@@ -30,7 +30,7 @@ def chosen(database: Database, arguments: Sequence[str], at: Revision | None = N
     return list(read(database, arguments, at))
 
 
-def _pairs(database: Database, arguments: Sequence[str], at: Revision | None) -> Iterator[Chosen]:
+def _pairs(database: Database, arguments: Sequence[str], at: Revision | None) -> Iterator[RequestedKind]:
     from ctrlmgr.inspection import resource_lookup
 
     for each in arguments:
@@ -39,14 +39,14 @@ def _pairs(database: Database, arguments: Sequence[str], at: Revision | None) ->
             raise click.UsageError(f"KIND/NAME and KIND cannot be mixed; write {each!r} as KIND/NAME")
         if not (kind and name) or "/" in name:
             raise click.UsageError(f"{each!r} is not KIND/NAME")
-        yield Chosen(resource_lookup.find(database, kind, at), name)
+        yield RequestedKind(resource_lookup.find(database, kind, at), name)
 
 
-def _all(database: Database, arguments: Sequence[str], at: Revision | None) -> Iterator[Chosen]:
+def _all(database: Database, arguments: Sequence[str], at: Revision | None) -> Iterator[RequestedKind]:
     from ctrlmgr.inspection import resource_lookup
 
     kinds, *wanted = arguments
     of_each: Sequence[str | None] = wanted or [None]
     for named in resource_lookup.find_all(database, kinds, at):
         for name in of_each:
-            yield Chosen(named, name)
+            yield RequestedKind(named, name)

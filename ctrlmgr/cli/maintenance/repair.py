@@ -16,7 +16,7 @@ from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
     from ctrlmgr.client import EngineClient, LogClient
-    from ctrlmgr.controllers.repair.controller import Handled
+    from ctrlmgr.controllers.repair.controller import HandledFinding
     from ctrlmgr.controllers.repair.repair_findings import Finding
     from ctrlmgr.eventlog import EventLog
 
@@ -107,7 +107,7 @@ def _client(log: EventLog) -> EngineClient:
     return EngineClient(engine, ControllerRunner(log, state, lambda revision, patience: True), requester)
 
 
-def _repaired(run: Callable[[], Sequence[Handled]]) -> Iterator[_Row]:
+def _repaired(run: Callable[[], Sequence[HandledFinding]]) -> Iterator[_Row]:
     """Repeat the repair until every leak was found often enough.
 
     Each round reads one revision, so it needs no pause between rounds.

@@ -15,7 +15,7 @@ import click
 
 from ctrlmgr.cli import ExitCode
 from ctrlmgr.cli.options import DATABASE, opened_for_reading, output_option, takes_settings
-from ctrlmgr.cli.stopping import Stopped, stopping
+from ctrlmgr.cli.signal_handling import Interrupted, stop_on_signal
 from ctrlmgr.errors import LogCorrupt, LogRolledBack, SettingsError
 from ctrlmgr.settings import Loaded, Settings
 
@@ -44,7 +44,7 @@ def verify(loaded: Loaded, output: str) -> int:
     checked = 0
     try:
         with (
-            stopping() as stop,
+            stop_on_signal() as stop,
             opened_for_reading(loaded) as log,
             _progress(log.head().revision) as progress,
         ):
@@ -54,11 +54,11 @@ def verify(loaded: Loaded, output: str) -> int:
                 checked = events
                 progress(events)
                 if stop.is_set():
-                    raise Stopped
+                    raise Interrupted
 
             sound = eventlog.verify(log, progress=tell)
             held = _hold(log, loaded.settings)
-    except Stopped:
+    except Interrupted:
         click.echo(
             f"stopped: the first {checked:,} events are intact; the next `ctrlmgr verify` starts again from the "
             "first event",
@@ -78,14 +78,14 @@ def verify(loaded: Loaded, output: str) -> int:
     return ExitCode.OK
 
 
-class _Held(NamedTuple):
+class _AnchorCheck(NamedTuple):
     """The result of checking a log against anchors: their number, and the fingerprint of the key that signed them."""
 
     anchors: int
     key: str = ""
 
 
-def _hold(log: SQLLog, settings: Settings) -> _Held:
+def _hold(log: SQLLog, settings: Settings) -> _AnchorCheck:
     """Check a log against its anchors; raises `LogCorrupt` or `LogRolledBack` if the log contradicts them."""
     from ctrlmgr.eventlog.anchor import check, parse
     from ctrlmgr.eventlog.anchor_signing import fingerprint, read_public_key
@@ -94,7 +94,7 @@ def _hold(log: SQLLog, settings: Settings) -> _Held:
     if path is None or not path.exists():
         if settings.database.anchor:
             raise SettingsError(f"database.anchor: there is no file {path}")
-        return _Held(0)
+        return _AnchorCheck(0)
     public = read_public_key(key) if key and (settings.database.anchor_key or key.exists()) else ""
     head, lines = log.head(), [line for line in path.read_bytes().splitlines() if line.strip()]
     for number, line in enumerate(lines, 1):
@@ -103,10 +103,10 @@ def _hold(log: SQLLog, settings: Settings) -> _Held:
         if public and not anchored.is_signed_by(public):
             raise LogCorrupt(f"{source} is not signed with the key in {key}")
         check(anchored.head, head, log.hash_at, source)
-    return _Held(len(lines), fingerprint(public) if public else "")
+    return _AnchorCheck(len(lines), fingerprint(public) if public else "")
 
 
-def _about_anchors(held: _Held) -> str:
+def _about_anchors(held: _AnchorCheck) -> str:
     if not held.anchors:
         return "no anchor: missing events at the end cannot be detected"
     anchors = "1 anchor matches" if held.anchors == 1 else f"{held.anchors:,} anchors match"

@@ -12,7 +12,7 @@ from ctrlmgr.cli.options import CONTROLLERS, LEADER_ELECTION, LOG, configure_log
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
-    from ctrlmgr.framework.remote.controller_process import Chosen
+    from ctrlmgr.framework.remote.controller_process import SelectedControllers
     from ctrlmgr.framework.webhooks.webhook_address import WebhookOptions
     from ctrlmgr.settings.kubeconfig import Access
 
@@ -132,7 +132,7 @@ def run(
 
 def run_against(
     loaded: Loaded,
-    chosen: Chosen,
+    chosen: SelectedControllers,
     access: Access,
     *,
     namespace: str = "",

@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.cli.output import aligned_columns, terminal_documents
 from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.differences import ABSENT, Difference
-from ctrlmgr.inspection.field_authors import Blamed
+from ctrlmgr.inspection.field_authors import FieldAuthor
 from ctrlmgr.inspection.historical_state import Author, Change, Pair
 from ctrlmgr.logging import escape
 
@@ -142,13 +142,13 @@ def pair_record(pair: Pair, found: Sequence[Difference]) -> dict[str, Any]:
     }
 
 
-def write_blame(fields: Sequence[Blamed]) -> None:
+def write_blame(fields: Sequence[FieldAuthor]) -> None:
     """Print fields with their last changes as a table."""
     for line in aligned_columns.lines(_HEADER, _rows(fields)):
         click.echo(line)
 
 
-def _rows(fields: Sequence[Blamed]) -> list[tuple[str, ...]]:
+def _rows(fields: Sequence[FieldAuthor]) -> list[tuple[str, ...]]:
     return [
         (
             f"{'' if each.certain else '<='}{each.change.revision}",
@@ -162,7 +162,7 @@ def _rows(fields: Sequence[Blamed]) -> list[tuple[str, ...]]:
     ]
 
 
-def blame_record(each: Blamed) -> dict[str, Any]:
+def blame_record(each: FieldAuthor) -> dict[str, Any]:
     """Return a field with its last change as plain JSON values."""
     from ctrlmgr.clock import format_time
 

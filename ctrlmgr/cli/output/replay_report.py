@@ -17,7 +17,7 @@ from ctrlmgr.errors import RecordingError
 from ctrlmgr.logging import escape
 from ctrlmgr.recording.divergence import ABSENT, Difference, Divergence, Verdict
 from ctrlmgr.recording.report import Report
-from ctrlmgr.recording.version_comparison import Comparison, Departure, WriteDifference
+from ctrlmgr.recording.version_comparison import Comparison, DifferenceKind, WriteDifference
 
 T = TypeVar("T")
 
@@ -33,10 +33,10 @@ _SAID = {
 }
 
 _DEPARTED = {
-    Departure.DIFFERS: "is written differently",
-    Departure.MISSING: "is written by the other version only",
-    Departure.EXTRA: "is written by this version only",
-    Departure.MOVED: "is written at another time",
+    DifferenceKind.DIFFERS: "is written differently",
+    DifferenceKind.MISSING: "is written by the other version only",
+    DifferenceKind.EXTRA: "is written by this version only",
+    DifferenceKind.MOVED: "is written at another time",
 }
 
 

@@ -14,7 +14,7 @@ import click
 
 from ctrlmgr.cli import ExitCode
 from ctrlmgr.cli.options import LOG, configure_logging, takes_settings
-from ctrlmgr.cli.stopping import Stopped, stopping
+from ctrlmgr.cli.signal_handling import Interrupted, stop_on_signal
 from ctrlmgr.errors import RecordingError, SettingsError
 from ctrlmgr.settings import Loaded, Settings
 
@@ -62,7 +62,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
     from ctrlmgr.recording.importing import Importer
 
     configure_logging(loaded.settings)
-    with stopping() as stop, _opened(database, loaded.settings) as log:
+    with stop_on_signal() as stop, _opened(database, loaded.settings) as log:
         head = log.head().revision
         if head and not append:
             raise SettingsError(
@@ -75,7 +75,7 @@ def import_(loaded: Loaded, recordings: tuple[Path, ...], database: str, append:
                 with reading(path.name, hidden=no_progress) as tell:
                     tally = importer.run(StoppableReader(path, stop), tell or (lambda reader: None))
                 imported, passed_over = imported + tally.imported, passed_over + tally.passed_over
-        except Stopped:
+        except Interrupted:
             click.echo(_where(log.head().revision, recordings, mask(database)), err=True)
             return ExitCode.INTERRUPTED
         except RecordingError as error:

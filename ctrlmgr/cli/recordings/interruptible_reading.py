@@ -6,12 +6,12 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from ctrlmgr.cli.stopping import Stopped
+from ctrlmgr.cli.signal_handling import Interrupted
 from ctrlmgr.recording.format import Entry, RecordingReader
 
 
 class StoppableReader(RecordingReader):
-    """A reader that raises `Stopped` between two lines after `stop` is set."""
+    """A reader that raises `Interrupted` between two lines after `stop` is set."""
 
     def __init__(self, path: Path, stop: threading.Event) -> None:
         """Read the recording at `path` until `stop` is set."""
@@ -19,8 +19,8 @@ class StoppableReader(RecordingReader):
         self._stop = stop
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yield the entries; raises `Stopped`, and the errors of reading a recording."""
+        """Yield the entries; raises `Interrupted`, and the errors of reading a recording."""
         for entry in super().__iter__():
             if self._stop.is_set():
-                raise Stopped
+                raise Interrupted
             yield entry

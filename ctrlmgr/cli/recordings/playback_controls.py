@@ -15,7 +15,7 @@ from ctrlmgr.cli.recordings.serve_recording import words
 if TYPE_CHECKING:
     from ctrlmgr.recording.playing.controls import Controls
     from ctrlmgr.recording.playing.playback import State
-    from ctrlmgr.recording.playing.pretending import Write
+    from ctrlmgr.recording.playing.pretended_writes import PretendedWrite
     from ctrlmgr.settings import Loaded
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -140,7 +140,7 @@ def writes(controls: Callable[[], Controls], output: str) -> None:
         click.echo(yaml.safe_dump_all(msgspec.json.decode(text), sort_keys=False), nl=False)
 
 
-def _print_table(found: list[Write]) -> None:
+def _print_table(found: list[PretendedWrite]) -> None:
     from ctrlmgr.cli.output import aligned_columns
 
     rows = [

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ctrlmgr.cli.options import LOG, Duration, configure_logging, opened_log, takes_settings
-from ctrlmgr.cli.stopping import stopping
+from ctrlmgr.cli.signal_handling import stop_on_signal
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.settings import Loaded
 
 if TYPE_CHECKING:
     from ctrlmgr.recording.capture.cluster_client import Cluster, Served
     from ctrlmgr.recording.capture.cluster_recorder import State
-    from ctrlmgr.recording.capture.recording_continuation import Ending
+    from ctrlmgr.recording.capture.recording_continuation import RecordingEnd
     from ctrlmgr.recording.capture.redaction import Redaction
     from ctrlmgr.recording.capture.rotation import Files
     from ctrlmgr.settings.kubeconfig import Access
@@ -148,7 +148,7 @@ def record(
             follows=follows,
             ending=ending,
         )
-        with stopping() as stop, _progress(hidden=no_progress) as tell:
+        with stop_on_signal() as stop, _progress(hidden=no_progress) as tell:
             late = recorder.run(stop, period, tell)
     for resource in late:
         click.echo(f"warning: the last changes of {resource} before the end may be missing", err=True)
@@ -165,7 +165,7 @@ def access_of(kubeconfig: Path | None, context: str) -> Access:
     return load(files, context)
 
 
-def _ending(output: Path, *, goes_on: bool, force: bool) -> Ending | None:
+def _ending(output: Path, *, goes_on: bool, force: bool) -> RecordingEnd | None:
     """Return the end of the file that the recording continues; None for a new file. Raises `SettingsError`."""
     from ctrlmgr.recording.capture.recording_continuation import read_ending
 
@@ -180,7 +180,9 @@ def _ending(output: Path, *, goes_on: bool, force: bool) -> Ending | None:
     return read_ending(output) if output.stat().st_size else None
 
 
-def _chosen(access: Access, namespace: str, names: list[str], ending: Ending | None) -> tuple[Cluster, list[Served]]:
+def _chosen(
+    access: Access, namespace: str, names: list[str], ending: RecordingEnd | None
+) -> tuple[Cluster, list[Served]]:
     from ctrlmgr.recording.capture.cluster_client import Cluster
     from ctrlmgr.recording.capture.cluster_recorder import choose
     from ctrlmgr.recording.capture.recording_continuation import check_chosen
@@ -196,7 +198,7 @@ def _chosen(access: Access, namespace: str, names: list[str], ending: Ending | N
     return cluster, served
 
 
-def _files(output: Path, rotate: int, ending: Ending | None) -> Files:
+def _files(output: Path, rotate: int, ending: RecordingEnd | None) -> Files:
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.recording.capture.rotation import Files
 
@@ -210,7 +212,7 @@ def _export(
     namespace: str,
     resources: str | None,
     redaction: Redaction,
-    ending: Ending | None,
+    ending: RecordingEnd | None,
 ) -> None:
     from ctrlmgr.api.object import Object
     from ctrlmgr.recording.capture.export import history, is_api_object

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ctrlmgr.cli.options import configure_logging, output_option, takes_settings
-from ctrlmgr.cli.stopping import Stopped, stopping
+from ctrlmgr.cli.signal_handling import Interrupted, stop_on_signal
 from ctrlmgr.settings import Loaded, Settings
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def replay(
     make = _maker(loaded.settings)
     clock = ReplayClock()
     fault: RecordingError | None = None
-    with stopping() as stop:
+    with stop_on_signal() as stop:
         reader, plan, is_kept = StoppableReader(recording, stop), None, False
         try:
             if every_write:
@@ -106,7 +106,7 @@ def replay(
                 except RecordingError as error:
                     fault, report = error, run.report()
                 compared = _compare(log, against) if against else None
-        except Stopped:
+        except Interrupted:
             click.echo(_where(recording, reader.line, database, kept=is_kept), err=True)
             return ExitCode.INTERRUPTED
     replay_report.write(report, output, fault, compared)

@@ -18,7 +18,7 @@ from ctrlmgr.api.resource import DEFINITIONS, Key
 from ctrlmgr.client import Client, EngineClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.apiservices.decide import Step, next_step
-from ctrlmgr.controllers.apiservices.desired_api_services import Wanted, builtin, custom, name_of
+from ctrlmgr.controllers.apiservices.desired_api_services import DesiredAPIService, builtin, custom, name_of
 from ctrlmgr.engine.aggregated_groups import API_SERVICES
 from ctrlmgr.engine.kind_registry import Group
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
@@ -54,7 +54,7 @@ _decode = msgspec.json.Decoder(_Definition).decode
 class APIServiceReconciler:
     """Reconciles APIServices."""
 
-    def __init__(self, services: Lister, definitions: Lister, wanted: Mapping[str, Wanted]) -> None:
+    def __init__(self, services: Lister, definitions: Lister, wanted: Mapping[str, DesiredAPIService]) -> None:
         """Keep the APIServices in `wanted`, and those of the CustomResourceDefinitions in `definitions`."""
         self._services = services
         self._definitions = definitions
@@ -75,13 +75,15 @@ class APIServiceReconciler:
         self._done.add(key.name)
         return None
 
-    def _wanted(self, name: str) -> Wanted | None:
+    def _wanted(self, name: str) -> DesiredAPIService | None:
         known = self._builtin.get(name)
         if known is None and self._definitions.by_index(_SERVED, name):
             return custom(name)
         return known
 
-    def _do(self, step: Step, name: str, current: Object | None, wanted: Wanted | None, client: Client) -> None:
+    def _do(
+        self, step: Step, name: str, current: Object | None, wanted: DesiredAPIService | None, client: Client
+    ) -> None:
         if current is None:
             if step is Step.CREATE and wanted is not None:
                 client.create(Object.from_dict(wanted.new(name)))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any
 
-from ctrlmgr.controllers.apiservices.desired_api_services import Mode, Wanted
+from ctrlmgr.controllers.apiservices.desired_api_services import DesiredAPIService, Mode
 from ctrlmgr.engine.aggregated_groups import AUTOMANAGED
 
 _MANAGED = frozenset(mode.value for mode in Mode)
@@ -24,7 +24,9 @@ class Step(Enum):
     DELETE = auto()
 
 
-def next_step(current: Mapping[str, Any] | None, wanted: Wanted | None, *, done: bool, at_start: bool) -> Step:
+def next_step(
+    current: Mapping[str, Any] | None, wanted: DesiredAPIService | None, *, done: bool, at_start: bool
+) -> Step:
     """Return the next step for an APIService.
 
     `done` says whether this process has corrected the APIService before, `at_start` whether the APIService existed when

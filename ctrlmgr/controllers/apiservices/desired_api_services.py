@@ -60,7 +60,7 @@ class Mode(Enum):
     ALWAYS = "true"
 
 
-class Wanted(NamedTuple):
+class DesiredAPIService(NamedTuple):
     """A desired APIService."""
 
     spec: Mapping[str, Any]
@@ -72,10 +72,10 @@ class Wanted(NamedTuple):
         return {"apiVersion": API_VERSION, "kind": "APIService", "metadata": metadata, "spec": dict(self.spec)}
 
 
-def builtin(groups: Iterable[Group]) -> Mapping[str, Wanted]:
+def builtin(groups: Iterable[Group]) -> Mapping[str, DesiredAPIService]:
     """Return the desired APIServices of those built-in groups that have a priority, by name."""
     return {
-        name_of(group.name, version): Wanted(
+        name_of(group.name, version): DesiredAPIService(
             _spec(group.name, version, *_priorities(group.name, version)), Mode.ON_START
         )
         for group in groups
@@ -84,10 +84,10 @@ def builtin(groups: Iterable[Group]) -> Mapping[str, Wanted]:
     }
 
 
-def custom(name: str) -> Wanted:
+def custom(name: str) -> DesiredAPIService:
     """Return the desired APIService for a version of custom kinds, given the APIService's name."""
     version, _, group = name.partition(".")
-    return Wanted(_spec(group, version, *CUSTOM_PRIORITIES), Mode.ALWAYS)
+    return DesiredAPIService(_spec(group, version, *CUSTOM_PRIORITIES), Mode.ALWAYS)
 
 
 def name_of(group: str, version: str) -> str:

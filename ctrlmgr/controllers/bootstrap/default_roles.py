@@ -37,7 +37,7 @@ _PATIENT: Final = 25
 """The number of consecutive failures after which a warning is logged."""
 
 
-class _Wanted(NamedTuple):
+class _DesiredRole(NamedTuple):
     """A desired role or binding."""
 
     resource: Resource
@@ -114,7 +114,7 @@ class BootstrapRoles:
             return
         log.info("reconciled a default role", object=f"{wanted.resource} {wanted.name}")
 
-    def _by_resource(self) -> Iterator[tuple[Resource, Sequence[_Wanted]]]:
+    def _by_resource(self) -> Iterator[tuple[Resource, Sequence[_DesiredRole]]]:
         """Yield the desired objects: roles before bindings."""
         for resource, roles in ((CLUSTER_ROLES, self._roles), (ROLES, declared.ROLES)):
             yield resource, [_role(resource, role) for role in roles]
@@ -131,10 +131,10 @@ def _binding_of(controller: ControllerDescriptor[Any]) -> Binding:
     return Binding(declared.controller_role(controller.service_account), account)
 
 
-def _role(resource: Resource, role: Role) -> _Wanted:
-    return _Wanted(resource, Key(role.namespace, role.name), lambda existing: reconcile_role(existing, role))
+def _role(resource: Resource, role: Role) -> _DesiredRole:
+    return _DesiredRole(resource, Key(role.namespace, role.name), lambda existing: reconcile_role(existing, role))
 
 
-def _binding(resource: Resource, binding: Binding) -> _Wanted:
+def _binding(resource: Resource, binding: Binding) -> _DesiredRole:
     key = Key(binding.namespace, binding.name)
-    return _Wanted(resource, key, lambda existing: reconcile_binding(existing, binding))
+    return _DesiredRole(resource, key, lambda existing: reconcile_binding(existing, binding))

@@ -26,7 +26,7 @@ from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests impo
     with_condition,
 )
 from ctrlmgr.controllers.descriptor import NoOptions
-from ctrlmgr.controllers.issuer_dependencies import IdentityContext, MayAsk
+from ctrlmgr.controllers.issuer_dependencies import AccessCheck, IdentityContext
 from ctrlmgr.errors import NotFound
 from ctrlmgr.informer import Lister
 from ctrlmgr.manager import Controller, Result, Watch
@@ -38,7 +38,7 @@ _SOONEST, _LATEST = 0.2, 1000.0
 class Approver:
     """Reconciles a CertificateSigningRequest, whose name is the key."""
 
-    def __init__(self, requests: Lister, may_ask: MayAsk, *, clock: Clock) -> None:
+    def __init__(self, requests: Lister, may_ask: AccessCheck, *, clock: Clock) -> None:
         """Approve requests for which `may_ask` returns True."""
         self._requests = requests
         self._may_ask = may_ask

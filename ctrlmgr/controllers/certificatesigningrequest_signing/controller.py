@@ -21,7 +21,7 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.certificatesigningrequest_signing import DESCRIPTOR, Options
 from ctrlmgr.controllers.certificatesigningrequest_signing.authority import SERIAL_BITS, SigningAuthority
 from ctrlmgr.controllers.certificatesigningrequest_signing.authority_files import AuthorityFiles
-from ctrlmgr.controllers.certificatesigningrequest_signing.decide import Order, decide
+from ctrlmgr.controllers.certificatesigningrequest_signing.decide import SigningOrder, decide
 from ctrlmgr.controllers.certificatesigningrequest_signing.signing_requests import (
     CLIENT_SIGNER,
     CSRS,
@@ -77,7 +77,7 @@ class Signer:
         except NotFound:
             return  # The request was deleted meanwhile.
 
-    def _signed(self, request: Object, order: Order, authority: Callable[[], SigningAuthority]) -> Object:
+    def _signed(self, request: Object, order: SigningOrder, authority: Callable[[], SigningAuthority]) -> Object:
         certificate = authority().sign(
             order.request,
             order.usages,

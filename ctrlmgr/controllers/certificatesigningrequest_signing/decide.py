@@ -28,7 +28,7 @@ SHORTEST = 600
 """The minimum duration of a certificate, in seconds."""
 
 
-class Order(NamedTuple):
+class SigningOrder(NamedTuple):
     """A certificate to sign."""
 
     request: x509.CertificateSigningRequest
@@ -36,7 +36,7 @@ class Order(NamedTuple):
     seconds: int
 
 
-def decide(request: SigningRequest, longest: int) -> Order | str | None:
+def decide(request: SigningRequest, longest: int) -> SigningOrder | str | None:
     """Return the certificate to sign, or the reason of a failure; None if the request is to be ignored.
 
     The certificate is valid for at most `longest` seconds. Raises ValueError for a request that cannot be parsed.
@@ -46,7 +46,7 @@ def decide(request: SigningRequest, longest: int) -> Order | str | None:
     spec = request.spec
     parsed = parse_request(spec.request)
     problem = _problem(spec.signer_name, parsed, spec.usages)
-    return problem or Order(parsed, spec.usages, duration(spec.expiration_seconds, longest))
+    return problem or SigningOrder(parsed, spec.usages, duration(spec.expiration_seconds, longest))
 
 
 def duration(asked: int | None, longest: int) -> int:

@@ -63,7 +63,7 @@ class CronJobReconciler:
         obj = self._log.get(CRON_JOBS, key)
         if obj is None:
             return None
-        turn = _Turn(obj, self._log, self._recorder, client)
+        turn = _JobReconcile(obj, self._log, self._recorder, client)
         jobs = [job for job in self._jobs.by_index(_OWNER_INDEX, key.name) if job.namespace == key.namespace]
         try:
             again = turn.take(jobs, self._clock.now())
@@ -74,7 +74,7 @@ class CronJobReconciler:
         return None if again is None else Result(requeue_after=again / _SECOND)
 
 
-class _Turn:
+class _JobReconcile:
     """One reconcile of a CronJob."""
 
     def __init__(self, obj: Object, event_log: EventLog, recorder: Recorder, client: EngineClient) -> None:

@@ -44,14 +44,14 @@ class Event(NamedTuple):
     message: str
 
 
-class Stock(NamedTuple):
+class ReconciledStatus(NamedTuple):
     """The status that matches the existing Jobs, and the Events about the differences."""
 
     status: CronJobStatus
     events: Sequence[Event] = ()
 
 
-class Turn(NamedTuple):
+class NextRun(NamedTuple):
     """The run (scheduled time) to create a Job for, and the microseconds until the next reconcile; each may be None."""
 
     events: Sequence[Event] = ()
@@ -75,7 +75,9 @@ def without(status: CronJobStatus, uid: str) -> CronJobStatus:
     return replace(status, active=[each for each in status.active or () if each.uid != uid] or None)
 
 
-def take_stock(status: CronJobStatus, jobs: Iterable[Object], exists: Callable[[ObjectReference], bool]) -> Stock:
+def take_stock(
+    status: CronJobStatus, jobs: Iterable[Object], exists: Callable[[ObjectReference], bool]
+) -> ReconciledStatus:
     """Return the status with only running Jobs active; `exists` says whether an unlisted Job exists.
 
     If a running Job is not in the status, it only causes an Event, because this CronJob did not start it.
@@ -100,7 +102,7 @@ def take_stock(status: CronJobStatus, jobs: Iterable[Object], exists: Callable[[
         if each.uid not in listed and not exists(each):
             status = without(status, each.uid)
             events.append(Event(NORMAL, "MissingJob", f"Active job went missing: {each.name}"))
-    return Stock(status, events)
+    return ReconciledStatus(status, events)
 
 
 def _with_success(status: CronJobStatus, job: Object) -> CronJobStatus:
@@ -109,15 +111,15 @@ def _with_success(status: CronJobStatus, job: Object) -> CronJobStatus:
     return replace(status, last_successful_time=at) if is_later else status
 
 
-def take_turn(cron: CronJob, status: CronJobStatus, now: int) -> Turn:
+def take_turn(cron: CronJob, status: CronJobStatus, now: int) -> NextRun:
     """Return for which run to create a Job; `status` is the result of `take_stock`."""
     spec = cron.spec
     if cron.metadata.deletion_timestamp is not None:
-        return Turn()
+        return NextRun()
     if spec.time_zone is not None and (problem := location_problem(spec.time_zone)):
-        return Turn([Event(WARNING, "UnknownTimeZone", f"invalid timeZone: {quote(spec.time_zone)}: {problem}")])
+        return NextRun([Event(WARNING, "UnknownTimeZone", f"invalid timeZone: {quote(spec.time_zone)}: {problem}")])
     if spec.suspend:
-        return Turn()
+        return NextRun()
     events: list[Event] = []
     if "TZ" in spec.schedule:
         message = f"CRON_TZ or TZ used in schedule {quote(spec.schedule)} is not officially supported"
@@ -126,34 +128,34 @@ def take_turn(cron: CronJob, status: CronJobStatus, now: int) -> Turn:
         runs = next_run(parse_schedule(zoned_schedule(spec)))
     except MalformedSchedule as error:
         message = f"unparseable schedule: {quote(spec.schedule)} : {error}"
-        return Turn([*events, Event(WARNING, "UnparseableSchedule", message)])
+        return NextRun([*events, Event(WARNING, "UnparseableSchedule", message)])
     deadline = spec.starting_deadline_seconds
     since = cron.counts_from if deadline is None else max(cron.counts_from, now - deadline * SECOND)
     try:
         missed = missed_runs(runs, since, now)
     except InvalidSchedule as error:
-        return Turn([*events, Event(WARNING, "InvalidSchedule", f"invalid schedule: {spec.schedule} : {error}")])
+        return NextRun([*events, Event(WARNING, "InvalidSchedule", f"invalid schedule: {spec.schedule} : {error}")])
     again = next_look(runs, cron.counts_from, now)
     if missed.latest is None:
-        return Turn(events, again=again)
+        return NextRun(events, again=again)
     if missed.number > MANY:
         message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
         events.append(Event(WARNING, "TooManyMissedTimes", message))
     return _due(cron, status, missed.latest, now, events, again)
 
 
-def _due(cron: CronJob, status: CronJobStatus, run: int, now: int, events: list[Event], again: int) -> Turn:
+def _due(cron: CronJob, status: CronJobStatus, run: int, now: int, events: list[Event], again: int) -> NextRun:
     deadline = cron.spec.starting_deadline_seconds
     if deadline is not None and run + deadline * SECOND < now:
         message = f"Missed scheduled time to start a job: {_rfc1123(run)}"
-        return Turn([*events, Event(WARNING, "MissSchedule", message)], again=again)
+        return NextRun([*events, Event(WARNING, "MissSchedule", message)], again=again)
     name = job_name(cron, run)
     if run == cron.last_scheduled or any(each.name == name for each in status.active or ()):
-        return Turn(events, again=again)
+        return NextRun(events, again=again)
     if cron.spec.concurrency_policy == "Forbid" and status.active:
         message = "Not starting job because prior execution is running and concurrency policy is Forbid"
-        return Turn([*events, Event(NORMAL, "JobAlreadyActive", message)], again=again)
-    return Turn(events, run, again)
+        return NextRun([*events, Event(NORMAL, "JobAlreadyActive", message)], again=again)
+    return NextRun(events, run, again)
 
 
 def look_after_change(cron: CronJob, now: int) -> int:

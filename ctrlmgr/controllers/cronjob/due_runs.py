@@ -26,7 +26,7 @@ class InvalidSchedule(ValueError):
     """The schedule is well-formed but unusable."""
 
 
-class Missed(NamedTuple):
+class MissedRuns(NamedTuple):
     """The start of the interval, the latest missed run in it (None if there is none), and the number of missed runs."""
 
     since: int
@@ -34,21 +34,21 @@ class Missed(NamedTuple):
     number: int = 0
 
 
-def missed_runs(next_run: Next, since: int, now: int) -> Missed:
+def missed_runs(next_run: Next, since: int, now: int) -> MissedRuns:
     """Return the missed runs after `since` and until `now`; raises `InvalidSchedule`."""
     first = next_run(since)
     if now < first:
-        return Missed(since, None)
+        return MissedRuns(since, None)
     second = next_run(first)
     if now < second:
-        return Missed(since, first)
+        return MissedRuns(since, first)
     interval = (second - first + SECOND // 2) // SECOND
     if interval < 1:
         raise InvalidSchedule("time difference between two schedules is less than 1 second")
     number = (now - first) // SECOND // interval + 1
     # Start two intervals earlier, because schedules are irregular and `@every` must keep its phase.
     start = first + (number - 2) * interval * SECOND
-    return Missed(since, _latest(next_run, start, now), number)
+    return MissedRuns(since, _latest(next_run, start, now), number)
 
 
 def _latest(next_run: Next, start: int, now: int) -> int | None:

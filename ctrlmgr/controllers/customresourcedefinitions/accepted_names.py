@@ -20,14 +20,14 @@ Names = Mapping[str, Any]
 """A definition's `spec.names` or `status.acceptedNames`."""
 
 
-class Taken(NamedTuple):
+class HeldNames(NamedTuple):
     """The names that the CustomResourceDefinitions of a group hold."""
 
     resources: Collection[str]
     kinds: Collection[str]
 
     @classmethod
-    def by(cls, definitions: Iterable[Mapping[str, Any]], group: str) -> Taken:
+    def by(cls, definitions: Iterable[Mapping[str, Any]], group: str) -> HeldNames:
         """Return the names that definitions of a group hold."""
         resources: set[str] = set()
         kinds: set[str] = set()
@@ -51,7 +51,7 @@ def accepted_names(definition: Mapping[str, Any]) -> Names:
     return (definition.get("status") or {}).get("acceptedNames") or {}
 
 
-def desired_naming(definition: Mapping[str, Any], taken: Taken) -> Naming | None:
+def desired_naming(definition: Mapping[str, Any], taken: HeldNames) -> Naming | None:
     """Return the names and conditions for a definition's status; None if its status has them already."""
     wanted, held = definition["spec"]["names"], accepted_names(definition)
     if same_names(wanted, held):
@@ -77,7 +77,7 @@ def same_names(one: Names, other: Names) -> bool:
     return {key: each for key, each in one.items() if each} == {key: each for key, each in other.items() if each}
 
 
-def _given(wanted: Names, held: Names, taken: Taken) -> tuple[Names, Condition]:
+def _given(wanted: Names, held: Names, taken: HeldNames) -> tuple[Names, Condition]:
     """Return the accepted names, and the condition about the last conflict; names are compared in Kubernetes' order."""
     names = dict(held)
     condition = Condition(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")

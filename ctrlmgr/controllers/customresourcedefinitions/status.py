@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.controllers.customresourcedefinitions.accepted_names import Taken, desired_establishing, desired_naming
+from ctrlmgr.controllers.customresourcedefinitions.accepted_names import HeldNames, desired_establishing, desired_naming
 from ctrlmgr.controllers.customresourcedefinitions.crd_conditions import (
     APPROVED,
     NON_STRUCTURAL,
@@ -32,7 +32,7 @@ def desired_status(definition: Unstructured, definitions: Iterable[Unstructured]
     `definitions` are all existing CustomResourceDefinitions, `now` is a timestamp (RFC 3339).
     """
     status: Unstructured = definition.get("status") or {}
-    naming = desired_naming(definition, Taken.by(definitions, definition["spec"]["group"]))
+    naming = desired_naming(definition, HeldNames.by(definitions, definition["spec"]["group"]))
     if naming is not None:
         status = {**status, "acceptedNames": dict(naming.names)}
         for condition in naming.conditions:

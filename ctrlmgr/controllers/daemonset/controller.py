@@ -31,7 +31,7 @@ from ctrlmgr.controllers.workloads.controlled_pods import (
     owned_or_orphaned,
 )
 from ctrlmgr.controllers.workloads.controller_history import History
-from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
+from ctrlmgr.controllers.workloads.controller_ref_manager import ControllerRefManager, Owner
 from ctrlmgr.controllers.workloads.controller_revisions import CONTROLLER_REVISIONS
 from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
@@ -71,7 +71,7 @@ class DaemonSetReconciler:
         self._nodes = nodes
         self._history = history
         self._log = event_log
-        self._claimer = Claimer(event_log)
+        self._claimer = ControllerRefManager(event_log)
         self._recorder = recorder
         self._clock = clock
         self._backoff = FailedPodsBackoff(clock)

@@ -31,7 +31,7 @@ from ctrlmgr.controllers.deployment.view import DEPLOYMENTS, Deployment
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.workloads.controlled_pods import controller_of, index_by_controller, owned, owned_or_orphaned
-from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
+from ctrlmgr.controllers.workloads.controller_ref_manager import ControllerRefManager, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.controllers.workloads.replica_sets import REPLICA_SETS, ReplicaSet
 from ctrlmgr.eventlog import EventLog
@@ -65,7 +65,7 @@ class DeploymentReconciler:
         self._sets = replica_sets
         self._pods = pods
         self._log = event_log
-        self._claimer = Claimer(event_log)
+        self._claimer = ControllerRefManager(event_log)
         self._recorder = recorder
         self._clock = clock
 

@@ -10,31 +10,31 @@ from typing import Any, Final
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 from ctrlmgr.clock import format_time, format_time_seconds
-from ctrlmgr.controllers.events.event_correlation import Sighting
+from ctrlmgr.controllers.events.event_correlation import CorrelatedEvent
 from ctrlmgr.controllers.events.series import Series
 
 _DEFAULT_NAMESPACE: Final = "default"
 """The namespace of Events about cluster-scoped objects."""
 
 
-def key_of(wanted: Sighting | Series) -> Key:
+def key_of(wanted: CorrelatedEvent | Series) -> Key:
     """Return the namespace and name of an Event."""
     return Key(wanted.told.subject.namespace or _DEFAULT_NAMESPACE, wanted.name)
 
 
-def event_of(wanted: Sighting | Series) -> Object:
+def event_of(wanted: CorrelatedEvent | Series) -> Object:
     """Return the complete Event for a sighting or a series."""
     return Object.from_dict(_in_series(wanted) if isinstance(wanted, Series) else _counted(wanted))
 
 
-def patch_of(wanted: Sighting | Series) -> dict[str, Any]:
+def patch_of(wanted: CorrelatedEvent | Series) -> dict[str, Any]:
     """Return the strategic merge patch that increments the count of an existing Event."""
     if isinstance(wanted, Series):
         return {"series": _repeated(wanted)}
     return {"message": wanted.told.message, **_latest(wanted)}
 
 
-def _latest(sighting: Sighting) -> dict[str, Any]:
+def _latest(sighting: CorrelatedEvent) -> dict[str, Any]:
     return {"lastTimestamp": format_time_seconds(sighting.told.at), "count": sighting.times}
 
 
@@ -42,7 +42,7 @@ def _repeated(series: Series) -> dict[str, Any]:
     return {"count": series.times, "lastObservedTime": format_time(series.latest)}
 
 
-def _counted(sighting: Sighting) -> dict[str, Any]:
+def _counted(sighting: CorrelatedEvent) -> dict[str, Any]:
     told = sighting.told
     return {
         **_head(sighting),
@@ -73,7 +73,7 @@ def _in_series(series: Series) -> dict[str, Any]:
     }
 
 
-def _head(wanted: Sighting | Series) -> dict[str, Any]:
+def _head(wanted: CorrelatedEvent | Series) -> dict[str, Any]:
     key, told = key_of(wanted), wanted.told
     return {
         "kind": "Event",

@@ -56,7 +56,7 @@ class Occurrence(NamedTuple):
     """A related object; only Events of the newer API contain it."""
 
 
-class Sighting(NamedTuple):
+class CorrelatedEvent(NamedTuple):
     """An Event to write.
 
     `told` is its latest occurrence; `name` and `first` are the name and time of its first occurrence.
@@ -98,16 +98,16 @@ class Correlator:
     def __init__(self) -> None:
         """Start with empty caches."""
         self._groups: BoundedCache[Hashable, _Group] = BoundedCache("event-groups", entries=REMEMBERED, size=_SIZE)
-        self._seen: BoundedCache[Hashable, Sighting] = BoundedCache("events", entries=REMEMBERED, size=_SIZE)
+        self._seen: BoundedCache[Hashable, CorrelatedEvent] = BoundedCache("events", entries=REMEMBERED, size=_SIZE)
         self._buckets: BoundedCache[Hashable, _Bucket] = BoundedCache("event-sources", entries=REMEMBERED)
 
-    def correlate(self, told: Occurrence, now: float) -> Sighting | None:
+    def correlate(self, told: Occurrence, now: float) -> CorrelatedEvent | None:
         """Return the Event to write, None to drop the occurrence; `now` is in monotonic seconds."""
         told, key = self._combined(told, now)
         before = self._seen.get(key)
-        sighting = Sighting(told, told.name, told.at, 1)
+        sighting = CorrelatedEvent(told, told.name, told.at, 1)
         if before is not None:
-            sighting = Sighting(told, before.name, before.first, before.times + 1)
+            sighting = CorrelatedEvent(told, before.name, before.first, before.times + 1)
         self._seen.put(key, sighting, len(told.message))
         return sighting if self._may_tell(told, now) else None
 

@@ -33,7 +33,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.client import PatchClient
 from ctrlmgr.clock import Clock
 from ctrlmgr.controllers.events.event_builders import event_of, patch_of
-from ctrlmgr.controllers.events.event_correlation import Correlator, Occurrence, Sighting
+from ctrlmgr.controllers.events.event_correlation import CorrelatedEvent, Correlator, Occurrence
 from ctrlmgr.controllers.events.series import Series, SeriesCorrelator
 from ctrlmgr.engine.generated_names import new_uid
 from ctrlmgr.engine.validation.name_formats import subdomain_name
@@ -148,7 +148,7 @@ class _Task(NamedTuple):
     `tries` is the number of attempts so far, `due` the time of the next one in monotonic seconds.
     """
 
-    wanted: Sighting | Series
+    wanted: CorrelatedEvent | Series
     client: PatchClient
     tries: int = 0
     due: float = 0.0
@@ -262,7 +262,7 @@ class EventBroadcaster:
                 self._clock.wait(self._changed, min(moments) - now if moments else None)
 
     def _correlate(self, told: Occurrence, client: PatchClient) -> _Task | None:
-        wanted: Sighting | Series | None
+        wanted: CorrelatedEvent | Series | None
         if told.instance:
             wanted = self._series.correlate(told, client)
         else:
@@ -292,7 +292,7 @@ class EventBroadcaster:
             self._held = task._replace(tries=task.tries + 1, due=due)
 
 
-def _send(wanted: Sighting | Series, client: PatchClient) -> None:
+def _send(wanted: CorrelatedEvent | Series, client: PatchClient) -> None:
     """Update an Event's count, or create the Event if it is new or was deleted (client-go's `recordEvent`)."""
     event = event_of(wanted)
     if wanted.times > 1:

@@ -32,7 +32,7 @@ _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
-class Upkeep(NamedTuple):
+class EnsuredObjects(NamedTuple):
     """The writes that bring the objects of one kind to their desired state."""
 
     create: Sequence[Object]
@@ -40,13 +40,15 @@ class Upkeep(NamedTuple):
     delete: Sequence[Object]
 
 
-def desired_upkeep(kind: str, current: Mapping[str, Object]) -> Upkeep:
+def ensured_objects(kind: str, current: Mapping[str, Object]) -> EnsuredObjects:
     """Return the writes for one kind (`FLOW_SCHEMA` or `LEVEL`), whose objects are `current`, by name."""
     wanted = _BOOTSTRAP[kind]
     create = [Object.from_dict(bootstrap_object(kind, name, wanted[name])) for name in wanted if name not in current]
     revised = ((current[name], revise(current[name], wanted[name])) for name in wanted if name in current)
     update = [Object.from_dict(fields).at(obj.revision) for obj, fields in revised if fields is not None]
-    return Upkeep(create, update, [obj for name, obj in current.items() if name not in wanted and _is_obsolete(obj)])
+    return EnsuredObjects(
+        create, update, [obj for name, obj in current.items() if name not in wanted and _is_obsolete(obj)]
+    )
 
 
 def revise(obj: Object, spec: Mapping[str, Any]) -> dict[str, Any] | None:

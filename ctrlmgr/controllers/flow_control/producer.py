@@ -17,7 +17,7 @@ from typing import Final
 from ctrlmgr.api.resource import Key
 from ctrlmgr.client import EngineClient
 from ctrlmgr.clock import Clock
-from ctrlmgr.controllers.flow_control.ensurer import FLOW_SCHEMA, LEVEL, desired_upkeep
+from ctrlmgr.controllers.flow_control.ensurer import FLOW_SCHEMA, LEVEL, ensured_objects
 from ctrlmgr.errors import Conflict, NotFound
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Informers
@@ -51,7 +51,7 @@ class ConfigurationProducer:
     def reconcile(self, key: Key, client: EngineClient) -> Result:
         """Create, correct and delete objects; raises the errors of `client`, and is then called again."""
         for kind, cache in self._caches.items():
-            upkeep = desired_upkeep(kind, {obj.name: obj for obj in cache.lister.list()})
+            upkeep = ensured_objects(kind, {obj.name: obj for obj in cache.lister.list()})
             if upkeep.create:
                 client.create_all(upkeep.create)
             for obj in upkeep.update:

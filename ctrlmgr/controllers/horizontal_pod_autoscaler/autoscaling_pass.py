@@ -17,13 +17,13 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metric_evaluation import (
     Evaluation,
-    Measured,
+    MetricProposal,
     MetricsContext,
-    Unmeasured,
+    MetricUnavailable,
     evaluate,
 )
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsClient
-from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness, Situation, Tolerances
+from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import MetricInput, Readiness, Tolerances
 from ctrlmgr.controllers.horizontal_pod_autoscaler.scaling_limits import Bounds, Memory, limit
 from ctrlmgr.controllers.horizontal_pod_autoscaler.status import (
     ABLE_TO_SCALE,
@@ -245,7 +245,7 @@ class AutoscalingPass:
             int(options.horizontal_pod_autoscaler_initial_readiness_delay * _SECOND),
         )
         tolerances = _tolerances(self._spec.behavior, options.horizontal_pod_autoscaler_tolerance)
-        situation = Situation(current, pods, self._now, tolerances, readiness)
+        situation = MetricInput(current, pods, self._now, tolerances, readiness)
         replicas = scale.view(Scale).status.replicas
         context = MetricsContext(self._metrics, self._object.namespace, selector, situation, replicas)
         evaluation = evaluate(self._spec.metrics or (), context, self._computed)
@@ -260,10 +260,10 @@ class AutoscalingPass:
         self._draft.condition(SCALING_ACTIVE, True, "ValidMetricFound", message)
         return evaluation
 
-    def _computed(self, metric: Metric, found: Measured | Unmeasured) -> None:
+    def _computed(self, metric: Metric, found: MetricProposal | MetricUnavailable) -> None:
         if self._counts is None:
             return
-        if isinstance(found, Measured):
+        if isinstance(found, MetricProposal):
             self._counts.computed(metric.type, self._current, found.replicas)
         else:
             self._counts.computed(metric.type, self._current, None, SPEC if found.is_of_spec else INTERNAL)

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsClient, MetricsError, milli, written
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import (
+    MetricInput,
     Proposal,
-    Situation,
     by_average,
     by_total,
     by_total_per_pod,
@@ -33,7 +33,7 @@ UNKNOWN: Final[Mapping[str, Any]] = {"type": ""}
 """The status of a metric that is unavailable."""
 
 
-class Measured(NamedTuple):
+class MetricProposal(NamedTuple):
     """The number of replicas that one metric proposes, the metric's name in messages, and its status."""
 
     replicas: int
@@ -41,7 +41,7 @@ class Measured(NamedTuple):
     status: dict[str, Any]
 
 
-class Unmeasured(MetricsError):
+class MetricUnavailable(MetricsError):
     """A metric was unavailable.
 
     `reason` and `told` are the reason and message of the condition and the Event. The message of the exception is used
@@ -63,7 +63,7 @@ class MetricsContext(NamedTuple):
     client: MetricsClient
     namespace: str
     selector: LabelSelector
-    situation: Situation
+    situation: MetricInput
     replicas: int
     """The number of replicas in the scale target's status."""
 
@@ -74,7 +74,7 @@ class Evaluation(NamedTuple):
     replicas: int | None
     name: str
     statuses: Sequence[Mapping[str, Any]]
-    failures: Sequence[Unmeasured]
+    failures: Sequence[MetricUnavailable]
 
     @property
     def error(self) -> str:
@@ -85,7 +85,7 @@ class Evaluation(NamedTuple):
         return f"invalid metrics ({invalid} invalid out of {all_of_them}), first error is: {self.failures[0]}"
 
 
-Observe = Callable[[Metric, Measured | Unmeasured], None]
+Observe = Callable[[Metric, MetricProposal | MetricUnavailable], None]
 """A function that is called with the result of each metric."""
 
 
@@ -93,13 +93,13 @@ def evaluate(
     metrics: Iterable[Metric], context: MetricsContext, observe: Observe = lambda metric, found: None
 ) -> Evaluation:
     """Return the combined proposal of several metrics."""
-    best = Measured(0, "", {})
+    best = MetricProposal(0, "", {})
     statuses: list[Mapping[str, Any]] = []
-    failures: list[Unmeasured] = []
+    failures: list[MetricUnavailable] = []
     for metric in metrics:
         try:
             measured = measure(metric, context)
-        except Unmeasured as failure:
+        except MetricUnavailable as failure:
             failures.append(failure)
             statuses.append(UNKNOWN)
             observe(metric, failure)
@@ -112,35 +112,37 @@ def evaluate(
     return Evaluation(None if undecided else best.replicas, best.name, statuses, failures)
 
 
-def measure(metric: Metric, context: MetricsContext) -> Measured:
-    """Return the proposal of one metric; raises `Unmeasured`."""
+def measure(metric: Metric, context: MetricsContext) -> MetricProposal:
+    """Return the proposal of one metric; raises `MetricUnavailable`."""
     source, how = _SOURCES.get(metric.type, (None, None))
     found: Source | None = getattr(metric, source) if source else None
     if found is None or how is None:
         told = f'unknown metric source type "{metric.type}"'
-        raise Unmeasured(_NO_SUCH_SOURCE, told, told)
+        raise MetricUnavailable(_NO_SUCH_SOURCE, told, told)
     return how(found, context)
 
 
-def _resource(source: Source, context: MetricsContext) -> Measured:
+def _resource(source: Source, context: MetricsContext) -> MetricProposal:
     try:
         proposal, current = _of_resource(source, context, "")
     except MetricsError as error:
         outer = f"failed to get {source.name} resource metric value: {error}"
-        raise Unmeasured("FailedGetResourceMetric", str(error), outer) from error
+        raise MetricUnavailable("FailedGetResourceMetric", str(error), outer) from error
     name = _resource_name(source, "resource utilization (percentage of request)")
-    return Measured(proposal.replicas, name, _status("Resource", "resource", {"name": source.name, "current": current}))
+    return MetricProposal(
+        proposal.replicas, name, _status("Resource", "resource", {"name": source.name, "current": current})
+    )
 
 
-def _container_resource(source: Source, context: MetricsContext) -> Measured:
+def _container_resource(source: Source, context: MetricsContext) -> MetricProposal:
     try:
         proposal, current = _of_resource(source, context, source.container)
     except MetricsError as error:
         outer = f"failed to get {source.container} container metric value: {error}"
-        raise Unmeasured("FailedGetContainerResourceMetric", str(error), outer) from error
+        raise MetricUnavailable("FailedGetContainerResourceMetric", str(error), outer) from error
     name = _resource_name(source, "container resource utilization (percentage of request)")
     fields = {"name": source.name, "container": source.container, "current": current}
-    return Measured(proposal.replicas, name, _status("ContainerResource", "containerResource", fields))
+    return MetricProposal(proposal.replicas, name, _status("ContainerResource", "containerResource", fields))
 
 
 def _resource_name(source: Source, utilization: str) -> str:
@@ -172,14 +174,14 @@ def _fetched(resource: str, context: MetricsContext, container: str) -> Any:
         raise MetricsError(f"unable to get metrics for resource {resource}: {error}") from error
 
 
-def _pods(source: Source, context: MetricsContext) -> Measured:
+def _pods(source: Source, context: MetricsContext) -> MetricProposal:
     try:
         proposal = _of_pods(source, context)
     except MetricsError as error:
         outer = f"failed to get pods metric value: {error}"
-        raise Unmeasured("FailedGetPodsMetric", str(error), outer) from error
+        raise MetricUnavailable("FailedGetPodsMetric", str(error), outer) from error
     fields = {"metric": _identifier(source.metric), "current": {"averageValue": written(proposal.usage)}}
-    return Measured(proposal.replicas, f"pods metric {source.metric.name}", _status("Pods", "pods", fields))
+    return MetricProposal(proposal.replicas, f"pods metric {source.metric.name}", _status("Pods", "pods", fields))
 
 
 def _of_pods(source: Source, context: MetricsContext) -> Proposal:
@@ -191,18 +193,18 @@ def _of_pods(source: Source, context: MetricsContext) -> Proposal:
     return by_average(context.situation, milli(source.target.average_value or "0"), metrics)
 
 
-def _object(source: Source, context: MetricsContext) -> Measured:
+def _object(source: Source, context: MetricsContext) -> MetricProposal:
     reason, name, described = "FailedGetObjectMetric", source.metric.name, source.described_object
     target = source.target
     is_value = target.type == "Value" and target.value is not None
     if not is_value and not (target.type == "AverageValue" and target.average_value is not None):
         told = "invalid object metric source: neither a value target nor an average value target was set"
-        raise Unmeasured(reason, told, f"failed to get object metric value: {told}")
+        raise MetricUnavailable(reason, told, f"failed to get object metric value: {told}")
     try:
         proposal = _of_object(source, context)
     except MetricsError as error:
         part = str(error) if is_value else f"failed to get {name} object metric: {error}"
-        raise Unmeasured(reason, str(error), f"failed to get object metric value: {part}") from error
+        raise MetricUnavailable(reason, str(error), f"failed to get object metric value: {part}") from error
     current = {"value" if is_value else "averageValue": written(proposal.usage)}
     fields: dict[str, Any] = {"metric": _identifier(source.metric), "current": current}
     # As in Kubernetes, the name of an average over pods does not contain the object.
@@ -212,7 +214,7 @@ def _object(source: Source, context: MetricsContext) -> Measured:
         if is_value
         else f"external metric {name}({selector_shown(source.metric.selector)})"
     )
-    return Measured(proposal.replicas, said, _status("Object", "object", fields))
+    return MetricProposal(proposal.replicas, said, _status("Object", "object", fields))
 
 
 def _of_object(source: Source, context: MetricsContext) -> Proposal:
@@ -226,21 +228,21 @@ def _of_object(source: Source, context: MetricsContext) -> Proposal:
     return _of_total(target, usage, context, per_pod=target.type == "AverageValue")
 
 
-def _external(source: Source, context: MetricsContext) -> Measured:
+def _external(source: Source, context: MetricsContext) -> MetricProposal:
     reason, name, target = "FailedGetExternalMetric", source.metric.name, source.target
     outer = f"failed to get {name} external metric value"
     if target.value is None and target.average_value is None:
         told = "invalid external metric source: neither a value target nor an average value target was set"
-        raise Unmeasured(reason, told, f"{outer}: {told}")
+        raise MetricUnavailable(reason, told, f"{outer}: {told}")
     try:
         proposal = _of_external(source, context)
     except MetricsError as error:
         part = f"{name} external metric" if target.average_value is not None else f"external metric {name}"
-        raise Unmeasured(reason, str(error), f"{outer}: failed to get {part}: {error}") from error
+        raise MetricUnavailable(reason, str(error), f"{outer}: failed to get {part}: {error}") from error
     current = {"value" if target.average_value is None else "averageValue": written(proposal.usage)}
     fields = {"metric": _identifier(source.metric), "current": current}
     said = f"external metric {name}({selector_shown(source.metric.selector)})"
-    return Measured(proposal.replicas, said, _status("External", "external", fields))
+    return MetricProposal(proposal.replicas, said, _status("External", "external", fields))
 
 
 def _of_external(source: Source, context: MetricsContext) -> Proposal:
@@ -260,7 +262,7 @@ def _of_total(target: Target, usage: int, context: MetricsContext, *, per_pod: b
     return by_total(context.situation, usage, milli(target.value or "0"))
 
 
-_SOURCES: Final[Mapping[str, tuple[str, Callable[[Source, MetricsContext], Measured]]]] = {
+_SOURCES: Final[Mapping[str, tuple[str, Callable[[Source, MetricsContext], MetricProposal]]]] = {
     "Resource": ("resource", _resource),
     "ContainerResource": ("container_resource", _container_resource),
     "Pods": ("pods", _pods),

@@ -50,7 +50,7 @@ class MetricsClient(Protocol):
         """Return all values of an external metric."""
 
 
-class Absent:
+class NoMetricsClient:
     """The metrics client of a cluster without metrics APIs."""
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
@@ -79,7 +79,7 @@ _NO_CUSTOM_METRICS: Final = (
 )
 
 
-class Served(Absent):
+class Served(NoMetricsClient):
     """The metrics client of a cluster that stores PodMetrics (`metrics.k8s.io`) as custom objects."""
 
     def __init__(self, pod_metrics: Callable[[str], Iterable[Mapping[str, Any]] | None]) -> None:

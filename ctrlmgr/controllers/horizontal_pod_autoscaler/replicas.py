@@ -46,7 +46,7 @@ class Readiness(NamedTuple):
     initial_readiness_delay: int = 30_000_000
 
 
-class Grouped(NamedTuple):
+class GroupedPods(NamedTuple):
     """The names of pods, grouped by how they count."""
 
     ready: int
@@ -63,7 +63,7 @@ class Proposal(NamedTuple):
     utilization: int | None = None
 
 
-class Situation(NamedTuple):
+class MetricInput(NamedTuple):
     """The input for the evaluation of metrics: the current number of replicas, their pods, and the time."""
 
     current: int
@@ -73,7 +73,7 @@ class Situation(NamedTuple):
     readiness: Readiness = Readiness()
 
 
-def group(situation: Situation, metrics: PodMetrics, resource: str) -> Grouped:
+def group(situation: MetricInput, metrics: PodMetrics, resource: str) -> GroupedPods:
     """Group the names of pods by how the pods count."""
     ready = 0
     unready, missing, ignored = set[str](), set[str](), set[str]()
@@ -88,7 +88,7 @@ def group(situation: Situation, metrics: PodMetrics, resource: str) -> Grouped:
             unready.add(pod.name)
         else:
             ready += 1
-    return Grouped(ready, frozenset(unready), frozenset(missing), frozenset(ignored))
+    return GroupedPods(ready, frozenset(unready), frozenset(missing), frozenset(ignored))
 
 
 def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now: int) -> bool:
@@ -102,7 +102,7 @@ def _is_starting(pod: MeasuredPod, metric: PodMetric, readiness: Readiness, now:
 
 
 def by_utilization(
-    situation: Situation, target: int, metrics: PodMetrics, resource: str, container: str = ""
+    situation: MetricInput, target: int, metrics: PodMetrics, resource: str, container: str = ""
 ) -> Proposal:
     """Return the proposal by the usage in percent of the requests; `target` is the target percentage.
 
@@ -125,7 +125,7 @@ def by_utilization(
     return Proposal(_corrected(situation, ratio, again, len(rebalanced)), average, utilization)
 
 
-def by_average(situation: Situation, target: int, metrics: PodMetrics, resource: str = "") -> Proposal:
+def by_average(situation: MetricInput, target: int, metrics: PodMetrics, resource: str = "") -> Proposal:
     """Return the proposal by an average amount per pod; `target` is the target of that average.
 
     Raises `MetricsError`.
@@ -142,12 +142,12 @@ def by_average(situation: Situation, target: int, metrics: PodMetrics, resource:
     return Proposal(_corrected(situation, ratio, again, len(rebalanced)), average)
 
 
-def _check_pods(situation: Situation) -> None:
+def _check_pods(situation: MetricInput) -> None:
     if not situation.pods:
         raise MetricsError(_NO_PODS)
 
 
-def _counted(metrics: PodMetrics, grouped: Grouped) -> dict[str, int]:
+def _counted(metrics: PodMetrics, grouped: GroupedPods) -> dict[str, int]:
     left_out = grouped.ignored | grouped.unready
     counted = {name: metric.value for name, metric in metrics.items() if name not in left_out}
     if not counted:
@@ -156,7 +156,7 @@ def _counted(metrics: PodMetrics, grouped: Grouped) -> dict[str, int]:
 
 
 def _rebalanced(
-    counted: Mapping[str, int], grouped: Grouped, ratio: float, filled: Mapping[str, int]
+    counted: Mapping[str, int], grouped: GroupedPods, ratio: float, filled: Mapping[str, int]
 ) -> dict[str, int] | None:
     """Return the usages, with assumed usages for pods without a counted one; None if no usage has to be assumed."""
     counts_unready = bool(grouped.unready) and ratio > 1.0
@@ -189,11 +189,11 @@ def _ratio(amount: float, target: float) -> float:
     return math.inf if amount > 0 else math.nan
 
 
-def _plain(situation: Situation, ratio: float, ready: int) -> int:
+def _plain(situation: MetricInput, ratio: float, ready: int) -> int:
     return situation.current if situation.tolerances.covers(ratio) else _whole(ratio * ready)
 
 
-def _corrected(situation: Situation, ratio: float, again: float, pods: int) -> int:
+def _corrected(situation: MetricInput, ratio: float, again: float, pods: int) -> int:
     """Return the proposal of the second pass.
 
     If it is within the tolerance or reverses the direction of the scaling, return the current number.
@@ -211,7 +211,7 @@ def _whole(number: float) -> int:
     return _LARGEST_32 if number != number or number > _LARGEST_32 else math.ceil(number)
 
 
-def by_total(situation: Situation, usage: int, target: int) -> Proposal:
+def by_total(situation: MetricInput, usage: int, target: int) -> Proposal:
     """Return the proposal by one amount for all pods together; raises `MetricsError`.
 
     If there are no replicas now, the number is the ratio of the amount to its target.

@@ -29,7 +29,7 @@ from ctrlmgr.controllers.job.job_reconcile import BATCH_PERIOD, Run, released
 from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.view import TRACKING, Job, JobPod
 from ctrlmgr.controllers.workloads.controlled_pods import controller_of, index_by_controller, owned, owned_or_orphaned
-from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
+from ctrlmgr.controllers.workloads.controller_ref_manager import ControllerRefManager, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.errors import NotFound
 from ctrlmgr.informer import Change, Lister
@@ -58,7 +58,7 @@ class JobReconciler:
         self,
         jobs: Lister,
         pods: Lister,
-        claimer: Claimer,
+        claimer: ControllerRefManager,
         recorder: Recorder,
         *,
         clock: Clock,
@@ -199,7 +199,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     changes = JobChanges(jobs.lister, pods.lister)
     owners = DependentChanges(jobs.lister, JOBS.group, KIND, selects)
     batch_period = BATCH_PERIOD / 1_000_000
-    claimer = Claimer(context.event_log, TRACKING)
+    claimer = ControllerRefManager(context.event_log, TRACKING)
     return assemble(
         DESCRIPTOR,
         context,

@@ -29,7 +29,7 @@ from ctrlmgr.controllers.job.job_metrics import (
 )
 from ctrlmgr.controllers.job.job_snapshot import JobSnapshot
 from ctrlmgr.controllers.job.pod_of_job import desired_pod
-from ctrlmgr.controllers.job.pod_tracking import Tracked, counted, finished, track, with_condition
+from ctrlmgr.controllers.job.pod_tracking import TrackingUpdate, counted, finished, track, with_condition
 from ctrlmgr.controllers.job.view import TRACKING, JobCondition, JobPod, JobStatus
 from ctrlmgr.controllers.workloads.controller_ref_manager import Owner
 from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches
@@ -177,7 +177,7 @@ class Run:
         self._tell(NORMAL, "Resumed", "Job resumed")
         return replace(status, start_time=format_time_seconds(now))
 
-    def _count(self, tracked: Tracked, pods: Pods) -> None:
+    def _count(self, tracked: TrackingUpdate, pods: Pods) -> None:
         """Write the ended pods to the status, remove the finalizers of these pods, and write the new counts."""
         held = {pod.uid for pod in self._snapshot.pods if pod.is_tracked}
         if tracked.status != self._snapshot.status:

@@ -27,7 +27,7 @@ AT_ONCE: Final = 500
 """The maximum number of uids in the status (`MaxUncountedPods`)."""
 
 
-class Tracked(NamedTuple):
+class TrackingUpdate(NamedTuple):
     """The status to write first, the pods whose finalizers are removed next, and the final condition."""
 
     status: JobStatus
@@ -37,13 +37,13 @@ class Tracked(NamedTuple):
     """Whether there are more pods to count than fit into the status."""
 
 
-def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) -> Tracked:
+def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) -> TrackingUpdate:
     """Return how ended pods are counted, starting from `status`, which has all other new values.
 
     `end` is the condition that says how the Job ends, None if the Job continues or cannot end yet.
     """
     held = {pod.uid for pod in snapshot.pods if pod.is_tracked}
-    uncounted = Uncount(counted(status, held), snapshot)
+    uncounted = EndedPods(counted(status, held), snapshot)
     release: list[JobPod] = []
     is_partial = False
     for pod in by_completion_index(snapshot.pods) if snapshot.spec.is_indexed else snapshot.pods:
@@ -54,7 +54,7 @@ def track(snapshot: JobSnapshot, status: JobStatus, end: JobCondition | None) ->
         if len(uncounted) >= AT_ONCE:
             is_partial = True
             break
-    return Tracked(_with_interim(uncounted.status(), end), release, final(end, snapshot.now), is_partial)
+    return TrackingUpdate(_with_interim(uncounted.status(), end), release, final(end, snapshot.now), is_partial)
 
 
 def _may_be_released(snapshot: JobSnapshot, pod: JobPod, end: JobCondition | None) -> bool:
@@ -68,7 +68,7 @@ def _may_be_released(snapshot: JobSnapshot, pod: JobPod, end: JobCondition | Non
     return kept is None or kept.uid != pod.uid
 
 
-class Uncount:
+class EndedPods:
     """Collects ended pods that are not counted yet."""
 
     def __init__(self, status: JobStatus, snapshot: JobSnapshot) -> None:
@@ -157,7 +157,7 @@ def _still(uids: Iterable[str] | None, held: Collection[str]) -> list[str]:
     return [uid for uid in uids or () if uid in held]
 
 
-def finished(status: JobStatus, tracked: Tracked, terminating: int) -> JobStatus | None:
+def finished(status: JobStatus, tracked: TrackingUpdate, terminating: int) -> JobStatus | None:
     """Return the final status of the Job; None if some pods are not counted yet or are terminating."""
     known = status.uncounted_terminated_pods or Uncounted()
     if tracked.final is None or tracked.is_partial or known.succeeded or known.failed or terminating:

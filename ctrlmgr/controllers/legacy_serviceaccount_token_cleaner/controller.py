@@ -25,7 +25,7 @@ from ctrlmgr.controllers.assembly import assemble
 from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.legacy_serviceaccount_token_cleaner import DESCRIPTOR, Options
 from ctrlmgr.controllers.legacy_serviceaccount_token_cleaner.decide import (
-    Fate,
+    TokenAction,
     day,
     fate,
     invalidation,
@@ -110,10 +110,10 @@ class LegacyTokenCleaner:
         for secret in filter(is_token_secret, self._secrets.list()):
             account = self._accounts.get(Key(secret.namespace, secret.annotations[ACCOUNT_NAME]))
             decided = fate(secret, account, mounted, now=now, period=self._period)
-            if decided is Fate.KEPT:
+            if decided is TokenAction.KEPT:
                 continue
             try:
-                if decided is Fate.INVALIDATED:
+                if decided is TokenAction.INVALIDATED:
                     client.patch(secret, invalidation(secret, now))
                 else:
                     client.delete(secret)

@@ -24,7 +24,7 @@ from ctrlmgr.clock import parse_time
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
-class Fate(Enum):
+class TokenAction(Enum):
     """The action for a token in a Secret."""
 
     KEPT = "kept"
@@ -76,7 +76,7 @@ def mounted_secrets(pods: Iterable[Object]) -> set[tuple[str, str]]:
 
 def fate(
     secret: Object, account: Object | None, mounted: Collection[tuple[str, str]], *, now: int, period: float
-) -> Fate:
+) -> TokenAction:
     """Return the action for the token in `secret` at `now` (microseconds since 1970).
 
     `period` is the maximum time (seconds) without use.
@@ -84,18 +84,18 @@ def fate(
     cutoff = now - round(period * 1_000_000)
     created = secret.metadata.creation_timestamp
     if created is None or parse_time(created) > cutoff or secret.is_terminating:
-        return Fate.KEPT
+        return TokenAction.KEPT
     used = secret.labels.get(LAST_USED)
     if used is not None and (not is_day(used) or used >= day(cutoff)):
-        return Fate.KEPT
+        return TokenAction.KEPT
     if account is None or not is_token_of(secret, account) or secret.name not in referenced_secrets(account):
-        return Fate.KEPT
+        return TokenAction.KEPT
     if (secret.namespace, secret.name) in mounted:
-        return Fate.KEPT
+        return TokenAction.KEPT
     invalid_since = secret.labels.get(INVALID_SINCE, "")
     if not is_day(invalid_since):
-        return Fate.INVALIDATED
-    return Fate.KEPT if invalid_since >= day(cutoff) else Fate.REMOVED
+        return TokenAction.INVALIDATED
+    return TokenAction.KEPT if invalid_since >= day(cutoff) else TokenAction.REMOVED
 
 
 def invalidation(secret: Object, now: int) -> dict[str, Any]:

@@ -48,14 +48,14 @@ _SYNCING = 0.1
 """Seconds until the retry if the content of a namespace could not be listed consistently."""
 
 
-class _Kept(NamedTuple):
+class _RemainingObjects(NamedTuple):
     """The remaining objects of one kind, and the longest grace period of these objects in seconds."""
 
     objects: Sequence[Object]
     grace: float = 0.0
 
 
-class _Overtaken(Exception):
+class _NamespaceChanged(Exception):
     """The listed objects may belong to another namespace of the same name."""
 
 
@@ -91,7 +91,7 @@ class NamespaceReconciler:
             return Result(requeue_after=wait)
         try:
             found, wait = self._empty(namespace, client)
-        except _Overtaken:
+        except _NamespaceChanged:
             return Result(requeue_after=_SYNCING)
         namespace = self._report(namespace, found or Content(), client)
         if found is None:
@@ -134,17 +134,17 @@ class NamespaceReconciler:
     def _list(self, resource: Resource, namespace: Object, epoch: int) -> Sequence[Object]:
         """Return the objects of one kind in this namespace.
 
-        Raises `_Overtaken` if they may belong to another namespace of the same name. The caches follow the log in
-        order. So if the namespace still exists after its content was listed, the content belongs to it. Only a sync
+        Raises `_NamespaceChanged` if they may belong to another namespace of the same name. The caches follow the log
+        in order. So if the namespace still exists after its content was listed, the content belongs to it. Only a sync
         breaks that order, because it replaces the caches one after the other.
         """
         objects = self._content[resource][1].list(namespace.name)
         current = self._namespaces.get(namespace.key)
         if current is None or current.uid != namespace.uid or epoch % 2 or epoch != self._informers.epoch:
-            raise _Overtaken
+            raise _NamespaceChanged
         return objects
 
-    def _delete_all(self, resource: Resource, namespace: Object, epoch: int, client: Client) -> _Kept:
+    def _delete_all(self, resource: Resource, namespace: Object, epoch: int, client: Client) -> _RemainingObjects:
         """Delete the objects of one kind; return the objects that remain."""
         kept = []
         for obj in self._list(resource, namespace, epoch):
@@ -156,9 +156,9 @@ class NamespaceReconciler:
                 if not _may_stay(obj):
                     continue
             kept.append(obj)
-        return _Kept(kept, max(map(_grace, kept), default=0.0) if resource == PODS else 0.0)
+        return _RemainingObjects(kept, max(map(_grace, kept), default=0.0) if resource == PODS else 0.0)
 
-    def _grace_left(self, namespace: Object, pods: _Kept) -> float:
+    def _grace_left(self, namespace: Object, pods: _RemainingObjects) -> float:
         deleted_at = parse_time(namespace.metadata.deletion_timestamp or "") / 1_000_000
         return max(deleted_at + pods.grace - self._clock.now() / 1_000_000, 0.0)
 

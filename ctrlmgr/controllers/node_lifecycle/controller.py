@@ -24,9 +24,9 @@ from ctrlmgr.controllers.descriptor import ControllerContext
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.node_lifecycle import DESCRIPTOR, Options
 from ctrlmgr.controllers.node_lifecycle.decide import (
-    Grace,
+    GracePeriods,
     Health,
-    Judgement,
+    NodeCheck,
     TaintChange,
     condition_taint_change,
     judge,
@@ -66,7 +66,7 @@ class NodeLifecycle:
         self._leases = leases
         self._recorder = recorder
         self._options = options
-        self._grace = Grace(options.node_monitor_grace_period, options.node_startup_grace_period)
+        self._grace = GracePeriods(options.node_monitor_grace_period, options.node_startup_grace_period)
         self._rates = Rates(
             options.node_eviction_rate, options.secondary_node_eviction_rate, options.large_cluster_size_threshold
         )
@@ -245,7 +245,7 @@ class NodeLifecycle:
             self._zones.setdefault(zone, ZoneState.INITIAL)
         return self._queues[zone]
 
-    def _look_at(self, node: Object, client: EngineClient) -> Judgement:
+    def _look_at(self, node: Object, client: EngineClient) -> NodeCheck:
         lease = self._leases.get(Key(_LEASES, node.name))
         renewed = (lease.view(HealthLease).spec.renew_time or "") if lease is not None else ""
         view = node.view(HealthNode)
@@ -262,7 +262,7 @@ class NodeLifecycle:
             self._follow(node, judgement, client)
         return judgement
 
-    def _follow(self, node: Object, judgement: Judgement, client: EngineClient) -> None:
+    def _follow(self, node: Object, judgement: NodeCheck, client: EngineClient) -> None:
         """Update taints, Events and pods after a node's state was first read or has changed."""
         if judgement.observed == "True":
             self._reachable(node, client)

@@ -49,7 +49,7 @@ class Health(NamedTuple):
     """The `renewTime` of the node's lease."""
 
 
-class Judgement(NamedTuple):
+class NodeCheck(NamedTuple):
     """The result of checking a node; `conditions` are the conditions to write, None if they do not change."""
 
     health: Health
@@ -60,7 +60,7 @@ class Judgement(NamedTuple):
     conditions: list[dict[str, Any]] | None = None
 
 
-class Grace(NamedTuple):
+class GracePeriods(NamedTuple):
     """The seconds for which a node may be silent: if it has reported before, and if it has never reported."""
 
     running: float
@@ -68,8 +68,13 @@ class Grace(NamedTuple):
 
 
 def judge(
-    node: HealthNode, before: Health | None, renewed: str, now: int, grace: Grace, raw: Sequence[Mapping[str, Any]] = ()
-) -> Judgement:
+    node: HealthNode,
+    before: Health | None,
+    renewed: str,
+    now: int,
+    grace: GracePeriods,
+    raw: Sequence[Mapping[str, Any]] = (),
+) -> NodeCheck:
     """Check a node whose lease was last `renewed` (RFC 3339, "" without a lease).
 
     `raw` are the complete conditions of the node.
@@ -81,15 +86,15 @@ def judge(
     observed = ready.status if ready is not None else "Unknown"
     allowed = grace.starting if ready is None else grace.running
     if now <= health.heard_at + round(allowed * _SECOND):
-        return Judgement(health, observed, ready.status if ready is not None else None)
+        return NodeCheck(health, observed, ready.status if ready is not None else None)
     if ready is not None and ready.status == "Unknown":
-        return Judgement(health, observed, "Unknown")
+        return NodeCheck(health, observed, "Unknown")
     conditions = _silent(raw, node.metadata.creation_timestamp, now)
     stored = next(each for each in conditions if each["type"] == READY)
     as_seen = Condition(
         READY, "Unknown", stored.get("lastHeartbeatTime"), stored.get("lastTransitionTime"), stored["reason"]
     )
-    return Judgement(health._replace(ready=as_seen), observed, "Unknown", conditions)
+    return NodeCheck(health._replace(ready=as_seen), observed, "Unknown", conditions)
 
 
 def _seen(ready: Condition | None, before: Health | None, created: int, now: int) -> Health:

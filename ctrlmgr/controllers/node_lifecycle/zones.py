@@ -123,7 +123,7 @@ class Rates(NamedTuple):
         return self.normal
 
 
-class Passage(NamedTuple):
+class ZoneChanges(NamedTuple):
     """The changes that follow after all zones were checked."""
 
     states: Mapping[str, ZoneState]
@@ -137,7 +137,7 @@ class Passage(NamedTuple):
 
 def passage(
     before: Mapping[str, ZoneState], now: Mapping[str, ZoneState], sizes: Mapping[str, int], rates: Rates
-) -> Passage:
+) -> ZoneChanges:
     """Return the changes of all zones.
 
     `before` and `now` are the health of zones. `before` may lack zones, `now` has every zone with nodes.
@@ -146,10 +146,10 @@ def passage(
     all_are = all(state is ZoneState.FULL for state in now.values())
     all_were = all(state is ZoneState.FULL for state in known.values())
     if all_are and all_were:
-        return Passage(known, {})
+        return ZoneChanges(known, {})
     if all_are:
-        return Passage(dict.fromkeys(now, ZoneState.FULL), dict.fromkeys(now, 0.0), entered=True)
+        return ZoneChanges(dict.fromkeys(now, ZoneState.FULL), dict.fromkeys(now, 0.0), entered=True)
     changed = {
         zone: rates.of(state, sizes[zone]) for zone, state in now.items() if all_were or known[zone] is not state
     }
-    return Passage(dict(now), changed, left=all_were)
+    return ZoneChanges(dict(now), changed, left=all_were)

@@ -20,7 +20,7 @@ from ctrlmgr.controllers.claims_of_pods import claims_of, index_by_claim, pods_o
 from ctrlmgr.controllers.persistentvolume_attach_detach.decide import (
     Attachment,
     CsiVolume,
-    Needed,
+    NeededVolume,
     NodeState,
     volume_of,
 )
@@ -231,16 +231,16 @@ class Attachable:
             view.is_out_of_service,
         )
 
-    def needed(self, name: str) -> Mapping[str, Needed]:
+    def needed(self, name: str) -> Mapping[str, NeededVolume]:
         """Return the volumes that the pods of a node need."""
         node = self.nodes.get(Key("", name))
         if node is None or MANAGED not in node.annotations:
             return {}
-        found: dict[str, Needed] = {}
+        found: dict[str, NeededVolume] = {}
         for pod in pods_of_node(self._pods, name):
             for volume in self._volumes_of(pod):
                 users = found[volume.unique_name].pods if volume.unique_name in found else []
-                found[volume.unique_name] = Needed(volume, [*users, pod])
+                found[volume.unique_name] = NeededVolume(volume, [*users, pod])
         return found
 
     def elsewhere(self, volume: CsiVolume, node: str) -> list[tuple[str, bool]]:

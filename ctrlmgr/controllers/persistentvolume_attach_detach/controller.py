@@ -44,7 +44,7 @@ from ctrlmgr.controllers.persistentvolume_attach_detach.attachable import (
 from ctrlmgr.controllers.persistentvolume_attach_detach.decide import (
     ATTACH,
     CsiVolume,
-    Needed,
+    NeededVolume,
     NodeState,
     detaching,
     multi_attach_problem,
@@ -76,7 +76,7 @@ class _Memory:
 
 
 @dataclass
-class _Round:
+class _NodeReconcile:
     """One reconcile of a node."""
 
     node: NodeState
@@ -107,7 +107,7 @@ class AttachDetach:
             self._memories.pop(node.name, None)
             return None
         memory = self._memories.setdefault(node.name, _Memory())
-        work = _Round(node, memory, client, self._clock.monotonic())
+        work = _NodeReconcile(node, memory, client, self._clock.monotonic())
         leaving = self._leaving(work)
         attached = [name for name in node.reported if name not in leaving and name not in node.needed]
         attached += [name for name, needed in node.needed.items() if self._is_attached(work, name, needed)]
@@ -118,7 +118,7 @@ class AttachDetach:
             raise CtrlmgrError("; ".join(work.problems))
         return Result(requeue_after=min(work.dues, default=None))
 
-    def _leaving(self, work: _Round) -> list[str]:
+    def _leaving(self, work: _NodeReconcile) -> list[str]:
         """Return the volumes to detach now."""
         node, memory = work.node, work.memory
         unused = [name for name in node.present if name not in node.needed]
@@ -128,7 +128,7 @@ class AttachDetach:
         work.dues += [] if found.due is None else [found.due]
         return [*found.volumes]
 
-    def _is_attached(self, work: _Round, name: str, needed: Needed) -> bool:
+    def _is_attached(self, work: _NodeReconcile, name: str, needed: NeededVolume) -> bool:
         """Return whether a needed volume counts as attached; create its VolumeAttachment if that is possible."""
         found = self._attachable.attachment(needed.volume, work.node.name)
         was = name in work.node.reported
@@ -146,7 +146,7 @@ class AttachDetach:
             self._await(work, name, needed, found.error)
         return False
 
-    def _is_compared(self, work: _Round) -> bool:
+    def _is_compared(self, work: _NodeReconcile) -> bool:
         """Return whether it is time to compare a node's attached volumes with their VolumeAttachments."""
         if self._options.disable_attach_detach_reconcile_sync:
             return False
@@ -160,7 +160,7 @@ class AttachDetach:
         work.dues.append(left)
         return False
 
-    def _create(self, work: _Round, name: str, needed: Needed) -> None:
+    def _create(self, work: _NodeReconcile, name: str, needed: NeededVolume) -> None:
         volume, node = needed.volume, work.node.name
         others = [] if volume.is_shared else self._attachable.elsewhere(volume, node)
         if others:
@@ -174,7 +174,7 @@ class AttachDetach:
         work.memory.attaching[name] = work.now
         work.dues.append(ATTACH)
 
-    def _await(self, work: _Round, name: str, needed: Needed, error: str) -> None:
+    def _await(self, work: _NodeReconcile, name: str, needed: NeededVolume, error: str) -> None:
         """Report an error of a driver, or that a driver takes too long."""
         left = work.memory.attaching.setdefault(name, work.now) + ATTACH - work.now
         if not error and left > 0:
@@ -187,18 +187,18 @@ class AttachDetach:
         self._tell(needed, WARNING, "FailedAttachVolume", "AttachVolume.Attach failed", f": {problem}")
         work.problems.append(f"attaching {name} to {work.node.name} failed: {problem}")
 
-    def _tell_multi_attach(self, name: str, needed: Needed, others: list[str]) -> None:
-        nothing = Needed(needed.volume, ())
+    def _tell_multi_attach(self, name: str, needed: NeededVolume, others: list[str]) -> None:
+        nothing = NeededVolume(needed.volume, ())
         users = [pod for other in others for pod in self._attachable.needed(other).get(name, nothing).pods]
         for pod in needed.pods:
             problem = multi_attach_problem(pod, users)
-            self._tell(Needed(needed.volume, [pod]), WARNING, "FailedAttachVolume", "Multi-Attach error", problem)
+            self._tell(NeededVolume(needed.volume, [pod]), WARNING, "FailedAttachVolume", "Multi-Attach error", problem)
 
-    def _tell(self, needed: Needed, type_: str, reason: str, what: str, why: str) -> None:
+    def _tell(self, needed: NeededVolume, type_: str, reason: str, what: str, why: str) -> None:
         for pod in needed.pods:
             self._recorder.event(pod, type_, reason, f'{what} for volume "{needed.volume.persistent_volume}" {why}')
 
-    def _report(self, work: _Round, attached: list[str]) -> None:
+    def _report(self, work: _NodeReconcile, attached: list[str]) -> None:
         """Write a node's attached volumes; those that its status already lists are first.
 
         A deleted node has no status.

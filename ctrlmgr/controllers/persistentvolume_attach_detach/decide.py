@@ -57,7 +57,7 @@ class Attachment(NamedTuple):
     """The driver's error message if it could not attach the volume."""
 
 
-class Needed(NamedTuple):
+class NeededVolume(NamedTuple):
     """A volume that pods of a node need, and these pods."""
 
     volume: CsiVolume
@@ -69,7 +69,7 @@ class NodeState:
     """The volumes of a node, keyed by their unique names."""
 
     name: str
-    needed: Mapping[str, Needed] = field(default_factory=dict)
+    needed: Mapping[str, NeededVolume] = field(default_factory=dict)
     present: Mapping[str, tuple[CsiVolume, Attachment | None]] = field(default_factory=dict)
     """The volumes that are attached or may be attached; the value is None if the VolumeAttachment does not exist."""
     reported: Sequence[str] = ()

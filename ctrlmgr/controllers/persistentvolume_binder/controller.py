@@ -39,7 +39,7 @@ _BY_CLAIM: Final = "claim of a volume"
 _BY_VOLUME: Final = "volume of a claim"
 
 
-class _Seen:
+class _CurrentObjects:
     """The objects of one resource: those in the cache, or newer states that this controller has written."""
 
     def __init__(self, lister: Lister) -> None:
@@ -72,7 +72,7 @@ class VolumeBinder:
         self, claims: Lister, volumes: Lister, classes: Lister, pods: Lister, recorder: Recorder, period: float
     ) -> None:
         """Read from these caches; claims are indexed by volume, volumes and pods by claim."""
-        self._claims, self._volumes = _Seen(claims), _Seen(volumes)
+        self._claims, self._volumes = _CurrentObjects(claims), _CurrentObjects(volumes)
         self._claim_cache, self._volume_cache, self._classes, self._pods = claims, volumes, classes, pods
         self._recorder = recorder
         self._period = period
@@ -105,7 +105,9 @@ class VolumeBinder:
         is_final = phase == BOUND or (not obj.namespace and phase == AVAILABLE)
         return None if is_final else Result(requeue_after=self._period)
 
-    def _write(self, resource: Resource, seen: _Seen, wanted: Fields | None, client: EngineClient) -> Object | None:
+    def _write(
+        self, resource: Resource, seen: _CurrentObjects, wanted: Fields | None, client: EngineClient
+    ) -> Object | None:
         """Write an object's fields, then its status, if they differ; return the current object."""
         if wanted is None:
             return None

@@ -46,7 +46,7 @@ _TEMPORARY: Final = re.compile(r"^/tmp/.+$")
 """The host paths for which Kubernetes can delete a volume of type `hostPath`."""
 
 
-class Around(Protocol):
+class BinderLookups(Protocol):
     """The lookups that decisions need."""
 
     def volume(self, name: str) -> Fields | None:
@@ -96,7 +96,7 @@ _NOTHING: Final = Plan()
 # Claims
 
 
-def for_claim(claim: Fields, around: Around) -> Plan:
+def for_claim(claim: Fields, around: BinderLookups) -> Plan:
     """Return the writes for a claim."""
     claim = _migrated(claim, annotation(claim, PROVISIONERS[1]) or annotation(claim, PROVISIONERS[0]))
     if annotation(claim, BIND_COMPLETED) is not None:
@@ -120,7 +120,7 @@ def for_claim(claim: Fields, around: Around) -> Plan:
     return Plan(claim=_with_status(claim, PENDING, None), told=(BinderEvent(WARNING, "FailedBinding", message),))
 
 
-def _without_volume(claim: Fields, around: Around) -> Plan:
+def _without_volume(claim: Fields, around: BinderLookups) -> Plan:
     found = around.storage_class(class_of(claim)) if class_of(claim) else None
     delayed = found is not None and found.get("volumeBindingMode") == "WaitForFirstConsumer"
     volume = best(claim, around.volumes(), delayed=delayed)
@@ -164,7 +164,7 @@ def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
     return Plan(claim=_annotated(claim, dict.fromkeys(PROVISIONERS, name)), told=told)
 
 
-def _bound(claim: Fields, around: Around) -> Plan:
+def _bound(claim: Fields, around: BinderLookups) -> Plan:
     """Return the writes for a claim that was bound before."""
     name = claim["spec"].get("volumeName")
     if not name:
@@ -246,7 +246,7 @@ def _with_status(claim: Fields, phase: str, volume: Fields | None) -> Fields:
 # Volumes
 
 
-def for_volume(volume: Fields, around: Around) -> Plan:
+def for_volume(volume: Fields, around: BinderLookups) -> Plan:
     """Return the writes for a volume."""
     volume = _migrated(volume, annotation(volume, PROVISIONED_BY))
     reference = volume["spec"].get("claimRef")

@@ -98,14 +98,14 @@ class _Tainted(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(_Pod).decode
 
 
-class Looked(NamedTuple):
+class DecodedPod(NamedTuple):
     """A pod and its decoded fields, which are not cached because all pods are read only once per round."""
 
     pod: Object
     view: _Pod
 
     @classmethod
-    def at(cls, pod: Object) -> Looked:
+    def at(cls, pod: Object) -> DecodedPod:
         """Decode a pod."""
         return cls(pod, _decode(pod.body))
 
@@ -118,7 +118,7 @@ class Removal(NamedTuple):
 
 
 def desired_removals(
-    pods: Sequence[Looked], nodes: Mapping[str, Object], gone: Iterable[str], threshold: int
+    pods: Sequence[DecodedPod], nodes: Mapping[str, Object], gone: Iterable[str], threshold: int
 ) -> list[Removal]:
     """Return the pods to delete, each once; `gone` are the names of nodes that no longer exist.
 
@@ -133,7 +133,7 @@ def desired_removals(
     return list(found.values())
 
 
-def _beyond(threshold: int, pods: Iterable[Looked]) -> list[Object]:
+def _beyond(threshold: int, pods: Iterable[DecodedPod]) -> list[Object]:
     """Return the terminated pods that exceed the threshold: evicted pods first, then the oldest."""
     if threshold <= 0:
         return []
@@ -214,7 +214,7 @@ class PodGarbageCollector:
         return Result(requeue_after=0.0 if self._left else PERIOD)
 
     def _removals(self) -> list[Removal]:
-        pods = [Looked.at(pod) for pod in self._pods.list()]
+        pods = [DecodedPod.at(pod) for pod in self._pods.list()]
         nodes = {node.name: node for node in self._nodes.list()}
         places = dict.fromkeys(pod.view.spec.node_name for pod in pods)
         gone = self._quarantine.gone(name for name in places if name and name not in nodes)

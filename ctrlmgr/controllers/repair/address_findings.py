@@ -16,7 +16,14 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from ctrlmgr.api.object import Object
-from ctrlmgr.controllers.repair.repair_findings import Action, Finding, Use, Words, find_misheld, parent_of
+from ctrlmgr.controllers.repair.repair_findings import (
+    Action,
+    Finding,
+    FindingTexts,
+    ServiceValue,
+    find_misheld,
+    parent_of,
+)
 from ctrlmgr.engine.validation.ip_validation import parse_ip
 from ctrlmgr.kinds.allocators.allocation_claims import (
     ALLOCATOR,
@@ -47,7 +54,7 @@ class _Service(msgspec.Struct, gc=False):
 class _Checked(NamedTuple):
     """The ClusterIPs of the Services."""
 
-    held: list[Use]
+    held: list[ServiceValue]
     """The valid addresses within the ranges, with their Services."""
     used: set[str]
     """All addresses in Services, in canonical form."""
@@ -100,12 +107,12 @@ def _check(services: Iterable[Object], ranges: _Ranges) -> _Checked:
     return checked
 
 
-def _use(text: str, service: Object, ranges: _Ranges) -> Use | None:
+def _use(text: str, service: Object, ranges: _Ranges) -> ServiceValue | None:
     """Return a Service's use of an address, in canonical form; None if the address is invalid."""
     if _is_in_range(text, ranges):
-        return Use(text, service)
+        return ServiceValue(text, service)
     address = parse_ip(text)
-    return None if address is None else Use(str(address), service)
+    return None if address is None else ServiceValue(str(address), service)
 
 
 def _is_in_range(text: str, ranges: _Ranges) -> bool:
@@ -121,7 +128,7 @@ def _addresses(service: Object) -> Sequence[str]:
     return spec.cluster_ips or (spec.cluster_ip,)
 
 
-def address_claim(use: Use) -> Object:
+def address_claim(use: ServiceValue) -> Object:
     """Return an IPAddress for a Service as the allocator creates it, without the fields that the server sets."""
     labels = {LABEL_FAMILY: _family(use.value), LABEL_MANAGED_BY: ALLOCATOR}
     head = {
@@ -146,7 +153,7 @@ def _is_ours(claim: Object) -> bool:
     return claim.labels.get(LABEL_MANAGED_BY) == ALLOCATOR
 
 
-def _shown(use: Use, separator: str = ": ") -> str:
+def _shown(use: ServiceValue, separator: str = ": ") -> str:
     return f"[{_family(use.value)}]{separator}{use.value}"
 
 
@@ -155,23 +162,23 @@ def _invalid(service: Object, text: str) -> Finding:
     return Finding("invalid", "ClusterIPNotValid", service, text, message)
 
 
-def _out_of_range(use: Use) -> Finding:
+def _out_of_range(use: ServiceValue) -> Finding:
     message = f"Cluster IP {_shown(use)} is not within any configured Service CIDR; please recreate service"
     return Finding("outOfRange", "ClusterIPOutOfRange", use.service, use.value, message)
 
 
-def _unclaimed(use: Use) -> Finding:
+def _unclaimed(use: ServiceValue) -> Finding:
     message = f"Cluster IP {_shown(use)} is not allocated; repairing"
     return Finding("repair", _NOT_ALLOCATED, use.service, use.value, message, Action.CLAIM, address_claim(use))
 
 
-def _misclaimed(use: Use, claim: Object) -> Finding:
+def _misclaimed(use: ServiceValue, claim: Object) -> Finding:
     name = f"{use.service.namespace}/{use.service.name}"
     message = f"the ClusterIP {_shown(use)} for Service {name} has a wrong reference; repairing"
     return _corrected(_NOT_ALLOCATED, use.service, use, message, claim)
 
 
-def _blemished(use: Use, claim: Object) -> Finding | None:
+def _blemished(use: ServiceValue, claim: Object) -> Finding | None:
     """Return the finding about wrong labels, which Kubernetes corrects without an Event."""
     if _is_ours(claim) and claim.labels.get(LABEL_FAMILY) == _family(use.value):
         return None
@@ -179,17 +186,17 @@ def _blemished(use: Use, claim: Object) -> Finding | None:
     return _corrected("IPAddressWrongLabels", claim, use, message, claim)._replace(silent=True)
 
 
-def _corrected(reason: str, subject: Object, use: Use, message: str, claim: Object) -> Finding:
+def _corrected(reason: str, subject: Object, use: ServiceValue, message: str, claim: Object) -> Finding:
     """Return a finding that replaces the object, because an IPAddress's parent is immutable (`recreateIPAddress`)."""
     return Finding("repair", reason, subject, use.value, message, Action.CORRECT, address_claim(use), claim)
 
 
-def _duplicate(use: Use) -> Finding:
+def _duplicate(use: ServiceValue) -> Finding:
     message = f"Cluster IP {_shown(use, ':')} was assigned to multiple services; please recreate service"
     return Finding("duplicate", "ClusterIPAlreadyAllocated", use.service, use.value, message)
 
 
-_WORDS = Words(_unclaimed, _misclaimed, _blemished, _duplicate)
+_WORDS = FindingTexts(_unclaimed, _misclaimed, _blemished, _duplicate)
 
 
 def _full(findings: Sequence[Finding], taken: set[str], ranges: _Ranges) -> list[Finding]:
@@ -204,7 +211,7 @@ def _full(findings: Sequence[Finding], taken: set[str], ranges: _Ranges) -> list
 def _no_address_left(finding: Finding, addresses: AddressRange) -> Finding:
     message = (
         f"Service CIDR {addresses} is full; you must widen the CIDR in order to create new services "
-        f"for Cluster IP {_shown(Use(finding.value, finding.subject), ':')}"
+        f"for Cluster IP {_shown(ServiceValue(finding.value, finding.subject), ':')}"
     )
     return Finding("full", "ServiceCIDRFull", finding.subject, finding.value, message)
 

@@ -74,7 +74,7 @@ _OUTCOMES: Final = {
 }
 
 
-class Handled(NamedTuple):
+class HandledFinding(NamedTuple):
     """A finding, and its outcome in this round."""
 
     finding: Finding
@@ -90,7 +90,7 @@ def _identity(claim: Object) -> _Identity:
     return claim.name, claim.uid
 
 
-class Listings(NamedTuple):
+class RepairInput(NamedTuple):
     """The Services, the claims of one kind and the ServiceCIDRs, as of one revision."""
 
     services: Sequence[Object]
@@ -98,7 +98,7 @@ class Listings(NamedTuple):
     service_cidrs: Sequence[Object]
 
 
-def read_listings(event_log: EventLog, claims: Resource) -> Listings:
+def read_listings(event_log: EventLog, claims: Resource) -> RepairInput:
     """Return the listings of one revision.
 
     If a compaction removes that revision meanwhile, read a newer one.
@@ -106,7 +106,7 @@ def read_listings(event_log: EventLog, claims: Resource) -> Listings:
     while True:
         at = event_log.head().revision
         try:
-            return Listings(*(event_log.snapshot(each, at=at).objects for each in (SERVICES, claims, SERVICE_CIDRS)))
+            return RepairInput(*(event_log.snapshot(each, at=at).objects for each in (SERVICES, claims, SERVICE_CIDRS)))
         except Expired:
             continue
 
@@ -172,7 +172,7 @@ class Repair(Generic[C]):
         name: str,
         describe: Callable[[str], str],
         claims: Resource,
-        find: Callable[[Listings], Sequence[Finding]],
+        find: Callable[[RepairInput], Sequence[Finding]],
         writing: Callable[[C], Claims],
         event_log: EventLog,
         recorder: Recorder,
@@ -198,12 +198,12 @@ class Repair(Generic[C]):
         """Return the findings in the current state of the log."""
         return self._find(read_listings(self._log, self._claims))
 
-    def run(self, client: C) -> list[Handled]:
+    def run(self, client: C) -> list[HandledFinding]:
         """Run one round and return its findings.
 
         Raises `Conflict` and similar errors after repeated conflicts, and the errors of `client`.
         """
-        done: list[Handled] = []
+        done: list[HandledFinding] = []
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._round(self._writing(client), done)
@@ -213,7 +213,7 @@ class Repair(Generic[C]):
         self._metrics.failed.inc()
         raise lost
 
-    def _round(self, claims: Claims, done: list[Handled]) -> list[Handled]:
+    def _round(self, claims: Claims, done: list[HandledFinding]) -> list[HandledFinding]:
         """Handle all findings; return `done`, the findings repaired by earlier attempts, and those of this attempt."""
         findings = self.findings()
         seen = self._seen(findings)
@@ -252,20 +252,20 @@ class Repair(Generic[C]):
                 self._recorder.event(finding.subject, WARNING, "UnknownError", message, action=action)
             raise
 
-    def _leave(self, finding: Finding) -> Handled:
+    def _leave(self, finding: Finding) -> HandledFinding:
         """Handle a finding that cannot be corrected, or cannot be corrected yet."""
         if finding.action is Action.REPORT:
             return self._tell(finding, Outcome.REPORTED)
         log.info("possible leak, checking again later", repair=self.name, value=finding.value)
-        return Handled(finding, Outcome.FLAGGED)
+        return HandledFinding(finding, Outcome.FLAGGED)
 
-    def _tell(self, finding: Finding, outcome: Outcome) -> Handled:
+    def _tell(self, finding: Finding, outcome: Outcome) -> HandledFinding:
         self._metrics.found.labels(finding.problem).inc()
         log.warning("misallocated", reason=finding.reason, outcome=outcome.value, message=finding.message)
         if not finding.silent:
             action = event_action(finding)
             self._recorder.event(finding.subject, WARNING, finding.reason, finding.message, action=action)
-        return Handled(finding, outcome)
+        return HandledFinding(finding, outcome)
 
 
 def event_action(finding: Finding) -> str:
@@ -282,7 +282,7 @@ def cluster_ip_repair(
 ) -> Repair[EngineClient]:
     """Return the repair of ClusterIPs in `ranges` and in the ServiceCIDRs; Events are written through `client`."""
 
-    def find(listings: Listings) -> Sequence[Finding]:
+    def find(listings: RepairInput) -> Sequence[Finding]:
         return find_address_findings(listings.services, listings.claims, ranges, listings.service_cidrs)
 
     recorder = broadcaster.recorder(ADDRESSES_NAME, client, in_series=True)
@@ -295,7 +295,7 @@ def node_port_repair(
 ) -> Repair[LogClient]:
     """Return the repair of node ports in `ranges`; Events are written through `client`."""
 
-    def find(listings: Listings) -> Sequence[Finding]:
+    def find(listings: RepairInput) -> Sequence[Finding]:
         return find_port_findings(listings.services, listings.claims, ranges.ports)
 
     recorder = broadcaster.recorder(PORTS_NAME, client, in_series=True)

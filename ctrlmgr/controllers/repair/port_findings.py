@@ -17,7 +17,14 @@ import msgspec
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import INTERNAL_API_VERSION
-from ctrlmgr.controllers.repair.repair_findings import Action, Finding, Use, Words, find_misheld, parent_of
+from ctrlmgr.controllers.repair.repair_findings import (
+    Action,
+    Finding,
+    FindingTexts,
+    ServiceValue,
+    find_misheld,
+    parent_of,
+)
 from ctrlmgr.kinds.allocators.allocation_claims import Claim, ParentReference
 from ctrlmgr.kinds.allocators.service_ranges import NODE_PORTS, PortRange
 
@@ -41,10 +48,10 @@ class _Service(msgspec.Struct, gc=False):
 
 def find_port_findings(services: Iterable[Object], claims: Sequence[Object], ports: PortRange) -> list[Finding]:
     """Return the findings; `claims` are the claims on node ports, `ports` is the allowed range."""
-    held, used, findings = list[Use](), set[str](), list[Finding]()
+    held, used, findings = list[ServiceValue](), set[str](), list[Finding]()
     for service in services:
         for port in collect_ports(service):
-            use = Use(str(port), service)
+            use = ServiceValue(str(port), service)
             used.add(use.value)
             if port in ports:
                 held.append(use)
@@ -83,40 +90,40 @@ def collect_ports(service: Object) -> list[int]:
     return found
 
 
-def port_claim(use: Use) -> Object:
+def port_claim(use: ServiceValue) -> Object:
     """Return a claim on a port as the allocator creates it, without the fields that the server sets."""
     head = {"kind": "NodePort", "apiVersion": INTERNAL_API_VERSION, "metadata": {"name": use.value}}
     return Object(NODE_PORTS, msgspec.json.encode({**head, "spec": {"parentRef": parent_of(use.service)}}))
 
 
-def _corrected(use: Use, claim: Object) -> Object:
+def _corrected(use: ServiceValue, claim: Object) -> Object:
     return Object.from_dict({**claim.to_dict(), "spec": port_claim(use).to_dict()["spec"]})
 
 
-def _out_of_range(use: Use, ports: PortRange) -> Finding:
+def _out_of_range(use: ServiceValue, ports: PortRange) -> Finding:
     message = f"Port {use.value} is not within the port range {ports}; please recreate service"
     return Finding("outOfRange", "PortOutOfRange", use.service, use.value, message)
 
 
-def _unclaimed(use: Use) -> Finding:
+def _unclaimed(use: ServiceValue) -> Finding:
     message = f"Port {use.value} is not allocated; repairing"
     return Finding("repair", _NOT_ALLOCATED, use.service, use.value, message, Action.CLAIM, port_claim(use))
 
 
-def _misclaimed(use: Use, claim: Object) -> Finding:
+def _misclaimed(use: ServiceValue, claim: Object) -> Finding:
     return _unclaimed(use)._replace(action=Action.CORRECT, claim=_corrected(use, claim), wrong=claim)
 
 
-def _blemished(use: Use, claim: Object) -> None:
+def _blemished(use: ServiceValue, claim: Object) -> None:
     """Return None: a claim on a port has no other fields that could be wrong."""
 
 
-def _duplicate(use: Use) -> Finding:
+def _duplicate(use: ServiceValue) -> Finding:
     message = f"Port {use.value} was assigned to multiple services; please recreate service"
     return Finding("duplicate", "PortAlreadyAllocated", use.service, use.value, message)
 
 
-_WORDS = Words(_unclaimed, _misclaimed, _blemished, _duplicate)
+_WORDS = FindingTexts(_unclaimed, _misclaimed, _blemished, _duplicate)
 
 
 def _full(findings: Sequence[Finding], taken: set[str], ports: PortRange) -> list[Finding]:

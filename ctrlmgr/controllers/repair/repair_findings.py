@@ -54,26 +54,26 @@ class Finding(NamedTuple):
     """Whether no Event is recorded, as in Kubernetes."""
 
 
-class Use(NamedTuple):
+class ServiceValue(NamedTuple):
     """A value, and a Service that uses it."""
 
     value: str
     service: Object
 
 
-class Words(NamedTuple):
+class FindingTexts(NamedTuple):
     """The functions that return the findings about one kind of value.
 
     Each attribute says when its function is called.
     """
 
-    unclaimed: Callable[[Use], Finding]
+    unclaimed: Callable[[ServiceValue], Finding]
     """Called if the claim is missing."""
-    misclaimed: Callable[[Use, Object], Finding]
+    misclaimed: Callable[[ServiceValue, Object], Finding]
     """Called if the claim refers to a Service that does not use the value."""
-    blemished: Callable[[Use, Object], Finding | None]
+    blemished: Callable[[ServiceValue, Object], Finding | None]
     """Called if the claim refers to the right Service; it returns None if the claim is correct otherwise too."""
-    duplicate: Callable[[Use], Finding]
+    duplicate: Callable[[ServiceValue], Finding]
     """Called for each other Service, if the value belongs to another Service."""
 
 
@@ -82,7 +82,7 @@ def parent_of(service: Object) -> ParentReference:
     return ParentReference("", "services", service.namespace, service.name)
 
 
-def find_misheld(uses: Sequence[Use], claims: Mapping[str, Object], words: Words) -> Iterator[Finding]:
+def find_misheld(uses: Sequence[ServiceValue], claims: Mapping[str, Object], words: FindingTexts) -> Iterator[Finding]:
     """Yield the findings about used values; `claims` are the claims by value."""
     users: dict[str, list[Object]] = {}
     for use in uses:
@@ -91,16 +91,18 @@ def find_misheld(uses: Sequence[Use], claims: Mapping[str, Object], words: Words
         yield from _find_misheld(value, services, claims.get(value), words)
 
 
-def _find_misheld(value: str, services: Sequence[Object], claim: Object | None, words: Words) -> Iterator[Finding]:
+def _find_misheld(
+    value: str, services: Sequence[Object], claim: Object | None, words: FindingTexts
+) -> Iterator[Finding]:
     holder = 0
     if claim is None:
-        yield words.unclaimed(Use(value, services[0]))
+        yield words.unclaimed(ServiceValue(value, services[0]))
     else:
         parent = claim.view(Claim).parent
         holder = next((at for at, service in enumerate(services) if parent_of(service) == parent), -1)
         if holder < 0:
             holder = 0
-            yield words.misclaimed(Use(value, services[0]), claim)
-        elif (finding := words.blemished(Use(value, services[holder]), claim)) is not None:
+            yield words.misclaimed(ServiceValue(value, services[0]), claim)
+        elif (finding := words.blemished(ServiceValue(value, services[holder]), claim)) is not None:
             yield finding
-    yield from (words.duplicate(Use(value, each)) for at, each in enumerate(services) if at != holder)
+    yield from (words.duplicate(ServiceValue(value, each)) for at, each in enumerate(services) if at != holder)

@@ -34,7 +34,7 @@ from ctrlmgr.controllers.workloads.controlled_pods import (
     next_availability,
     owned_or_orphaned,
 )
-from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
+from ctrlmgr.controllers.workloads.controller_ref_manager import ControllerRefManager, Owner
 from ctrlmgr.controllers.workloads.owners import DependentChanges
 from ctrlmgr.controllers.workloads.pod_control import PodControl, in_batches, pod_from_template
 from ctrlmgr.controllers.workloads.replica_sets import (
@@ -80,7 +80,7 @@ class ReplicaSetReconciler:
         flavour: Flavour,
         sets: Lister,
         pods: Lister,
-        claimer: Claimer,
+        claimer: ControllerRefManager,
         recorder: Recorder,
         *,
         clock: Clock,
@@ -174,7 +174,7 @@ def _build(flavour: Flavour, context: ControllerContext, workers: int) -> Contro
         flavour,
         sets.lister,
         pods.lister,
-        Claimer(context.event_log),
+        ControllerRefManager(context.event_log),
         context.recorder(flavour.descriptor),
         clock=context.clock,
         at_once=context.at_once,

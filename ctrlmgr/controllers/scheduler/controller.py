@@ -31,7 +31,7 @@ from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
 from ctrlmgr.controllers.scheduler import DESCRIPTOR, Options
 from ctrlmgr.controllers.scheduler.decision_inputs import CLAIMS, CLASSES, VOLUMES, DecisionInputs
 from ctrlmgr.controllers.scheduler.scheduled_claims import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from ctrlmgr.controllers.scheduler.scheduler_cache import World
+from ctrlmgr.controllers.scheduler.scheduler_cache import SchedulerCache
 from ctrlmgr.controllers.scheduler.scheduling_queue import ClusterEvent, Entry, Waiting
 from ctrlmgr.controllers.workloads.status_conditions import condition_of, with_condition
 from ctrlmgr.engine.generated_names import new_uid
@@ -87,7 +87,7 @@ class Scheduler:
         `watched` are the caches whose changes are passed to `keys`.
         """
         self._watched = watched
-        self.world = World(options.scheduler_name)
+        self.world = SchedulerCache(options.scheduler_name)
         self.waiting = Waiting()
         self.wake: Wake = lambda key, seconds, revisions: None
         self._name = options.scheduler_name

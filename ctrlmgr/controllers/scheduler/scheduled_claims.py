@@ -27,7 +27,7 @@ from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.dynamic_resources import IN_USE, NO_DEVICES, Allocated, Allocating, Devices, SliceIndex
 from ctrlmgr.scheduling.node_selection import NodeSelector
 from ctrlmgr.scheduling.scheduling_view import PodClaimView
-from ctrlmgr.scheduling.structured.allocator import Claim, Taken
+from ctrlmgr.scheduling.structured.allocator import Claim, UsedDevices
 from ctrlmgr.scheduling.structured.pools import DeviceID, Fields, NodePlace, Slice
 from ctrlmgr.scheduling.structured.results import allocations
 
@@ -125,7 +125,7 @@ class AllocatedDevices:
 
     def __init__(self) -> None:
         """Start without any claims."""
-        self.taken = Taken()
+        self.taken = UsedDevices()
         # The last known state of each claim.
         self._known: dict[Key, Object] = {}
 

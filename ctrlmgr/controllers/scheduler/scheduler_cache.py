@@ -20,7 +20,7 @@ from ctrlmgr.scheduling.cluster_model import Cluster, NodeInfo, PodInfo
 from ctrlmgr.scheduling.scheduling_view import decode_node
 
 
-class Place(NamedTuple):
+class PodPlacement(NamedTuple):
     """The node of a pod, and whether its binding is only assumed."""
 
     node: str
@@ -28,7 +28,7 @@ class Place(NamedTuple):
     assumed: bool = False
 
 
-class Seen(NamedTuple):
+class ChangeEffect(NamedTuple):
     """The effect of a change: the kind of event, and the unscheduled pod that it affects, if any."""
 
     happening: ClusterEvent | None = None
@@ -40,17 +40,17 @@ class Seen(NamedTuple):
     revision: int = 0
 
 
-_NOTHING: Final = Seen()
+_NOTHING: Final = ChangeEffect()
 
 
-class World:
+class SchedulerCache:
     """The model of the cluster; all methods except `note` must be called on the scheduling thread."""
 
     def __init__(self, scheduler_name: str) -> None:
         """Model a cluster in which the scheduler has the name `scheduler_name`."""
         self._name = scheduler_name
         self._changes: deque[Change] = deque()
-        self._places: dict[Key, Place] = {}
+        self._places: dict[Key, PodPlacement] = {}
         # Pods on nodes that do not exist (yet), by the node's name.
         self._elsewhere: dict[str, dict[Key, PodInfo]] = {}
         self.cluster = Cluster()
@@ -66,7 +66,7 @@ class World:
         """Queue a change; called on the informers' thread."""
         self._changes.append(change)
 
-    def catch_up(self) -> Iterator[Seen]:
+    def catch_up(self) -> Iterator[ChangeEffect]:
         """Process queued changes, and yield their effects."""
         pending = []
         while self._changes:
@@ -82,13 +82,15 @@ class World:
                 seen = self._namespace(change)
             else:
                 is_claim = resource.group == RESOURCE_CLAIMS.group
-                seen = Seen(ClusterEvent.DEVICES, claim=change) if is_claim else Seen(ClusterEvent.VOLUME)
+                seen = (
+                    ChangeEffect(ClusterEvent.DEVICES, claim=change) if is_claim else ChangeEffect(ClusterEvent.VOLUME)
+                )
             if seen is not _NOTHING:
                 yield seen._replace(revision=change.revision)
 
     def assume(self, pod: PodInfo, node: str) -> None:
         """Count a pod on a node to which it is being bound."""
-        self._put(Place(node, pod, assumed=True))
+        self._put(PodPlacement(node, pod, assumed=True))
         self.cluster.drop_nomination(pod.key)
 
     def withdraw(self, key: Key) -> None:
@@ -97,13 +99,13 @@ class World:
         if place is not None and place.assumed:
             self._take(key)
 
-    def _pod(self, change: Change) -> Seen:
+    def _pod(self, change: Change) -> ChangeEffect:
         key = change.object.key
         pod = PodInfo.of(change.new) if change.new is not None else None
         if pod is None or pod.has_ended:
             self.cluster.drop_nomination(key)
             was_there = self._take(key) is not None
-            return Seen(ClusterEvent.POD_GONE if was_there else None, gone=key)
+            return ChangeEffect(ClusterEvent.POD_GONE if was_there else None, gone=key)
         if pod.node_name:
             return self._placed(pod)
         place = self._places.get(key)
@@ -113,26 +115,26 @@ class World:
             self._take(key)
         return self._unplaced(pod)
 
-    def _unplaced(self, pod: PodInfo) -> Seen:
+    def _unplaced(self, pod: PodInfo) -> ChangeEffect:
         if pod.nominated and not pod.is_terminating:
             self.cluster.nominate(pod, pod.nominated)
         else:
             self.cluster.drop_nomination(pod.key)
         if pod.view.spec.scheduler_name != self._name or pod.is_terminating:
-            return Seen(gone=pod.key)
-        return Seen(waiting=pod)
+            return ChangeEffect(gone=pod.key)
+        return ChangeEffect(waiting=pod)
 
-    def _placed(self, pod: PodInfo) -> Seen:
+    def _placed(self, pod: PodInfo) -> ChangeEffect:
         before = self._take(pod.key)
-        self._put(Place(pod.node_name, pod))
+        self._put(PodPlacement(pod.node_name, pod))
         self.cluster.drop_nomination(pod.key)
         if before is None or before.pod.labels != pod.labels:
-            return Seen(ClusterEvent.POD_PLACED, gone=pod.key)
+            return ChangeEffect(ClusterEvent.POD_PLACED, gone=pod.key)
         if before.pod.requests != pod.requests:
-            return Seen(ClusterEvent.POD_GONE, gone=pod.key)  # After a resize, the pod may need less.
-        return Seen(gone=pod.key)
+            return ChangeEffect(ClusterEvent.POD_GONE, gone=pod.key)  # After a resize, the pod may need less.
+        return ChangeEffect(gone=pod.key)
 
-    def _put(self, place: Place) -> None:
+    def _put(self, place: PodPlacement) -> None:
         self._take(place.pod.key)
         self._places[place.pod.key] = place
         node = self.cluster.nodes.get(place.node)
@@ -141,7 +143,7 @@ class World:
         else:
             self._elsewhere.setdefault(place.node, {})[place.pod.key] = place.pod
 
-    def _take(self, key: Key) -> Place | None:
+    def _take(self, key: Key) -> PodPlacement | None:
         place = self._places.pop(key, None)
         if place is None:
             return None
@@ -152,7 +154,7 @@ class World:
             self._elsewhere.get(place.node, {}).pop(key, None)
         return place
 
-    def _node(self, change: Change) -> Seen:
+    def _node(self, change: Change) -> ChangeEffect:
         name = change.object.name
         before = self.cluster.nodes.get(name)
         if change.new is None:
@@ -169,9 +171,9 @@ class World:
             for pod in self._elsewhere.pop(name, {}).values():
                 node.add(pod)
         self.cluster.put(node)
-        return Seen(ClusterEvent.NODE_ADDED if before is None else ClusterEvent.NODE_CHANGED)
+        return ChangeEffect(ClusterEvent.NODE_ADDED if before is None else ClusterEvent.NODE_CHANGED)
 
-    def _namespace(self, change: Change) -> Seen:
+    def _namespace(self, change: Change) -> ChangeEffect:
         if change.new is None:
             self.cluster.namespaces.pop(change.object.name, None)
         else:

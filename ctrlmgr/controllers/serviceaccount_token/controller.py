@@ -43,7 +43,7 @@ class _Typed(msgspec.Struct, frozen=True, gc=False):
     type: str = ""
 
 
-class _Gone(NamedTuple):
+class _DeletedSecret(NamedTuple):
     """A token Secret that was deleted, with the fields that the key contains."""
 
     secret: str
@@ -73,7 +73,7 @@ class TokenReconciler:
                 if secret_now is not None and is_token_secret(secret_now):
                     self._see_to(secret_now, client)
             else:
-                self._forget(key.namespace, _Gone(*rest.split("/")), client)
+                self._forget(key.namespace, _DeletedSecret(*rest.split("/")), client)
         except (NotFound, NamespaceTerminating):
             return  # The object was deleted meanwhile.
 
@@ -88,7 +88,7 @@ class TokenReconciler:
         if wanted is not None and not secret.is_terminating:
             client.update(wanted)
 
-    def _forget(self, namespace: str, gone: _Gone, client: Client) -> None:
+    def _forget(self, namespace: str, gone: _DeletedSecret, client: Client) -> None:
         account = self._accounts.get(Key(namespace, gone.account))
         if account is None or gone.uid not in ("", account.uid) or self._secrets.get(Key(namespace, gone.secret)):
             return

@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 from ctrlmgr.controllers.simulated_nodes import Options
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.behaviour import Ending, Says, read_ending, read_rules
+from ctrlmgr.simulation.behaviour import BehaviourSource, ContainerExit, read_ending, read_rules
 from ctrlmgr.simulation.python_behaviour import read_script
 
 
 class Rules(NamedTuple):
     """The behaviour rules for containers."""
 
-    says: Sequence[Says] = ()
+    says: Sequence[BehaviourSource] = ()
     """Rules for particular containers, from a file."""
-    tasks: Ending | None = None
+    tasks: ContainerExit | None = None
     """How unknown commands end in containers that are expected to exit; None if they never do."""
-    servers: Ending | None = None
+    servers: ContainerExit | None = None
     """How unknown commands end in all other containers."""
 
 
@@ -31,7 +31,7 @@ def read_behaviour(options: Options) -> Rules:
     return Rules(_read_file(options.simulated_behaviour), *endings)
 
 
-def _read_file(name: str) -> Sequence[Says]:
+def _read_file(name: str) -> Sequence[BehaviourSource]:
     """Return the rules of a file, YAML or Python; raises `SettingsError`."""
     if not name:
         return ()
@@ -39,7 +39,7 @@ def _read_file(name: str) -> Sequence[Says]:
     return (read_script(path),) if path.suffix == ".py" else read_rules(path)
 
 
-def _ending(options: Options, name: str) -> Ending | None:
+def _ending(options: Options, name: str) -> ContainerExit | None:
     try:
         return read_ending(getattr(options, name))
     except ValueError as error:

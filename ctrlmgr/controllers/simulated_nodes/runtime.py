@@ -24,7 +24,7 @@ from ctrlmgr.errors import BadRequest
 from ctrlmgr.simulation.container_runs import Span
 from ctrlmgr.simulation.shell import Line
 from ctrlmgr.simulation.simulated_logs import (
-    Wanted,
+    LogSelection,
     container_of,
     first_lines,
     lines_after,
@@ -37,7 +37,7 @@ from ctrlmgr.simulation.simulated_logs import (
 _SECOND = 1_000_000
 
 
-class Piece(NamedTuple):
+class LogChunk(NamedTuple):
     """A part of a log."""
 
     data: bytes
@@ -46,7 +46,7 @@ class Piece(NamedTuple):
     """
 
 
-class Reading:
+class ContainerLogReader:
     """Reads the log of one run of a container piece by piece."""
 
     def __init__(self, pod: Object, node: Object, options: LogOptions, runtime: SimulatedRuntime, clock: Clock) -> None:
@@ -63,7 +63,7 @@ class Reading:
         except LookupError as error:
             raise BadRequest(str(error.args[0])) from error
 
-    def more(self, pod: Object | None, node: Object | None) -> Piece:
+    def more(self, pod: Object | None, node: Object | None) -> LogChunk:
         """Return the next part of the log; `pod` is the current state of the pod, None if it was deleted."""
         now = self._clock.now()
         is_over = pod is None or node is None or pod.uid != self._known[0].uid or not self._keep_up(pod, node, now)
@@ -75,9 +75,9 @@ class Reading:
             self._left -= len(data)
         has_ended = self._span.end is not None and self._span.end <= seconds
         if is_over or has_ended or self._left == 0 or not self._options.follow:
-            return Piece(data, None)
+            return LogChunk(data, None)
         moment = next_moment(self._span, seconds)
-        return Piece(data, inf if moment is None else (moment - seconds) / self._speed)
+        return LogChunk(data, inf if moment is None else (moment - seconds) / self._speed)
 
     def _first(self) -> Span:
         pod, node = self._known
@@ -113,7 +113,7 @@ class Reading:
         since = self._options.since_time
         if self._options.since_seconds is not None:
             since = self._clock.now() - self._options.since_seconds * _SECOND
-        wanted = Wanted(self._options.tail_lines, None if since is None else self._time.seconds(since))
+        wanted = LogSelection(self._options.tail_lines, None if since is None else self._time.seconds(since))
         return first_lines(self._span, seconds, wanted)
 
     def _stamp(self, seconds: float) -> str:
@@ -138,11 +138,11 @@ class SimulatedRuntime:
         """The Services as pods see them; the caller must pass every change of a Service to this object."""
         return self.services
 
-    def logs(self, pod: Object, node: Object | None, options: LogOptions) -> Reading | None:
+    def logs(self, pod: Object, node: Object | None, options: LogOptions) -> ContainerLogReader | None:
         """Start reading a container's log; return None if its node is not simulated. Raises `BadRequest`."""
         if node is None or not is_marked(node):
             return None
-        return Reading(pod, node, options, self, self._clock)
+        return ContainerLogReader(pod, node, options, self, self._clock)
 
     def summary(self, node: Object, pods: Sequence[Unstructured]) -> Unstructured:
         """Return the usage of a node and its pods, as `/stats/summary` of a kubelet."""

@@ -41,12 +41,12 @@ class SharedFiles:
         # not change.
         self._looked: dict[str, dict[str, int]] = {}
 
-    def seen_by(self, uid: str, time: PodTime, now: int | None) -> Seen:
+    def seen_by(self, uid: str, time: PodTime, now: int | None) -> PodFileView:
         """Return the view of a pod that is evaluated at `now` (µs since 1970).
 
         If None, the evaluation is not recorded.
         """
-        return Seen(self, uid, time, now)
+        return PodFileView(self, uid, time, now)
 
     def note(self, uid: str, time: PodTime, now: int, told: Iterable[tuple[str, str, Entry]]) -> None:
         """Record the files that a pod has written up to `now`."""
@@ -84,7 +84,7 @@ class SharedFiles:
         del changes[:-_MOST]
 
 
-class Seen:
+class PodFileView:
     """The files that other pods wrote, as one pod sees them; a `simulated_files.Shared`."""
 
     def __init__(self, files: SharedFiles, uid: str, time: PodTime, now: int | None) -> None:

@@ -12,7 +12,7 @@ from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.simulation.behaviour import Behaviour, Subject, told
 from ctrlmgr.simulation.container_programs import is_task
-from ctrlmgr.simulation.container_runs import End
+from ctrlmgr.simulation.container_runs import ContainerStop
 from ctrlmgr.simulation.nodes import slowness
 from ctrlmgr.simulation.pod_lifecycle import PULL_TAKES
 
@@ -46,14 +46,14 @@ class PodTime(NamedTuple):
         """Format seconds of the pod's time as a timestamp."""
         return format_time_seconds(self.moment(seconds))
 
-    def end(self, pod: Mapping[str, Any]) -> End | None:
+    def end(self, pod: Mapping[str, Any]) -> ContainerStop | None:
         """Return when the pod's containers are asked to end, None if the pod is not being deleted."""
         meta = pod["metadata"]
         if not meta.get("deletionTimestamp"):
             return None
         grace = int(meta.get("deletionGracePeriodSeconds") or 0)
         asked_at = parse_time(meta["deletionTimestamp"]) - grace * _SECOND
-        return End(self.seconds(asked_at), grace * self.speed)
+        return ContainerStop(self.seconds(asked_at), grace * self.speed)
 
 
 def taken_at(pod: Mapping[str, Any]) -> str:

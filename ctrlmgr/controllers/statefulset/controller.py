@@ -28,8 +28,14 @@ from ctrlmgr.controllers.statefulset.identity import is_member, revision_of
 from ctrlmgr.controllers.statefulset.stateful_pod_control import StatefulPodControl
 from ctrlmgr.controllers.statefulset.view import API_VERSION, CLAIMS, KIND, STATEFUL_SETS, StatefulSet
 from ctrlmgr.controllers.workloads.controlled_pods import index_by_controller, next_availability, owned_or_orphaned
-from ctrlmgr.controllers.workloads.controller_history import History, Newest, found_or_raised, next_number, template_in
-from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
+from ctrlmgr.controllers.workloads.controller_history import (
+    History,
+    NewestRevision,
+    found_or_raised,
+    next_number,
+    template_in,
+)
+from ctrlmgr.controllers.workloads.controller_ref_manager import ControllerRefManager, Owner
 from ctrlmgr.controllers.workloads.controller_revisions import (
     CONTROLLER_REVISIONS,
     NewRevision,
@@ -65,7 +71,7 @@ class StatefulSetReconciler:
         pods: Lister,
         claims: Lister,
         history: History,
-        claimer: Claimer,
+        claimer: ControllerRefManager,
         recorder: Recorder,
         *,
         clock: Clock,
@@ -114,13 +120,13 @@ class StatefulSetReconciler:
         if failure is not None:
             raise failure
 
-    def _newest(self, owner: Owner, revisions: Sequence[Object], client: EngineClient) -> Newest:
+    def _newest(self, owner: Owner, revisions: Sequence[Object], client: EngineClient) -> NewestRevision:
         view = owner.object.view(StatefulSet)
         collisions = view.status.collision_count or 0
         data = template_patch(view.template)
         found = found_or_raised(revisions, data, client)
         if found is not None:
-            return Newest(found, collisions)
+            return NewestRevision(found, collisions)
         labels = (view.template.get("metadata") or {}).get("labels") or {}
         wanted = NewRevision(owner, next_number(revisions), data, labels, owner.object.annotations, HASH_LABEL)
         encoded = patch_bytes(data)
@@ -186,7 +192,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
     index_by_controller(pods)
     index_by_controller(revisions)
     event_log, recorder = context.event_log, context.recorder(DESCRIPTOR)
-    history, claimer = History(revisions.lister, event_log), Claimer(event_log)
+    history, claimer = History(revisions.lister, event_log), ControllerRefManager(event_log)
     reconciler = StatefulSetReconciler(
         sets.lister, pods.lister, claims.lister, history, claimer, recorder, clock=context.clock
     )

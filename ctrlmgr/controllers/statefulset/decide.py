@@ -34,7 +34,7 @@ GetClaim = Callable[[str], Object | None]
 """A function that returns the claim with a given name in the StatefulSet's namespace."""
 
 
-class Act(Enum):
+class PodAction(Enum):
     """An action for one pod of a StatefulSet."""
 
     CREATE = "create"
@@ -53,7 +53,7 @@ class Step(NamedTuple):
     """The actions for one pod, in order."""
 
     pod: Object
-    acts: tuple[Act, ...]
+    acts: tuple[PodAction, ...]
 
 
 Phases = Sequence[Sequence[Step]]
@@ -140,7 +140,7 @@ class Planner:
         return phases if blocked or not self._view.is_rolling else (*phases, self._of_update())
 
     def _of_all(
-        self, pods: Sequence[Object], decide: Callable[[Object], tuple[tuple[Act, ...], bool]]
+        self, pods: Sequence[Object], decide: Callable[[Object], tuple[tuple[PodAction, ...], bool]]
     ) -> tuple[list[Step], bool]:
         """Return the steps of the pods, and whether a pod blocks the pods after it.
 
@@ -155,28 +155,28 @@ class Planner:
                 return steps, True
         return steps, False
 
-    def _of_replica(self, pod: Object) -> tuple[tuple[Act, ...], bool]:
+    def _of_replica(self, pod: Object) -> tuple[tuple[PodAction, ...], bool]:
         """Return the actions for a desired pod, and whether it blocks the pods after it."""
         if not is_created(pod):
-            return ((), True) if self._has_stale_claim(pod) else ((Act.CREATE,), True)
+            return ((), True) if self._has_stale_claim(pod) else ((PodAction.CREATE,), True)
         if _has_ended(pod):
-            return ((), True) if pod.is_terminating else ((Act.DELETE,), True)
-        acts = (Act.CLAIM,) if pod.view(Pod).status.phase == "Pending" and self._lacks_claim(pod) else ()
+            return ((), True) if pod.is_terminating else ((PodAction.DELETE,), True)
+        acts = (PodAction.CLAIM,) if pod.view(Pod).status.phase == "Pending" and self._lacks_claim(pod) else ()
         if self._view.is_ordered and (pod.is_terminating or not self._is_available(pod) or not _is_running(pod)):
             return acts, True
         is_right = has_identity(self._set, pod) and has_storage(self._set, pod) and self._has_right_claims(pod)
-        return acts if is_right else (*acts, Act.UPDATE), False
+        return acts if is_right else (*acts, PodAction.UPDATE), False
 
-    def _of_claims(self, pod: Object) -> tuple[tuple[Act, ...], bool]:
-        return () if self._has_right_claims(pod) else (Act.HAND_OVER,), False
+    def _of_claims(self, pod: Object) -> tuple[tuple[PodAction, ...], bool]:
+        return () if self._has_right_claims(pod) else (PodAction.HAND_OVER,), False
 
-    def _of_condemned(self, pod: Object) -> tuple[tuple[Act, ...], bool]:
+    def _of_condemned(self, pod: Object) -> tuple[tuple[PodAction, ...], bool]:
         if pod.is_terminating:
             return (), True
         is_healthy = _is_running(pod) and self._is_available(pod)
         if self._view.is_ordered and not is_healthy and pod is not self._first_unavailable:
             return (), True
-        return (Act.DELETE,), True
+        return (PodAction.DELETE,), True
 
     def _of_update(self) -> list[Step]:
         """Return the deletion of the highest pod with another revision, if all pods above it are available."""
@@ -184,7 +184,7 @@ class Planner:
         for number in range(len(replicas) - 1, (self._view.partition or 0) - 1, -1):
             pod = replicas[number]
             if revision_of(pod) != self._update and not pod.is_terminating:
-                return [Step(pod, (Act.REPLACE,))]
+                return [Step(pod, (PodAction.REPLACE,))]
             if self._is_unavailable(pod):
                 break
         return []

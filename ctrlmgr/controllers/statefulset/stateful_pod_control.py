@@ -13,7 +13,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.authorization.authorizer import aggregate
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.events.recorder import NORMAL, WARNING, Recorder
-from ctrlmgr.controllers.statefulset.decide import Act, GetClaim, Step
+from ctrlmgr.controllers.statefulset.decide import GetClaim, PodAction, Step
 from ctrlmgr.controllers.statefulset.identity import claim_name, identified, new_claims, ordinal_of
 from ctrlmgr.controllers.statefulset.retention import has_unexpected_controller, is_up_to_date, with_owner
 from ctrlmgr.controllers.statefulset.view import StatefulSet
@@ -140,11 +140,11 @@ class StatefulPodControl:
             message = f"Create Claim {claim.name} for {where} failed error: {error}"
             self._recorder.event(self._set, WARNING, "FailedCreate", message)
 
-    _acts: ClassVar[dict[Act, Callable[[StatefulPodControl, Object], None]]] = {
-        Act.CREATE: _create,
-        Act.DELETE: _delete,
-        Act.CLAIM: _supply,
-        Act.UPDATE: _update,
-        Act.HAND_OVER: _hand_over,
-        Act.REPLACE: _replace,
+    _acts: ClassVar[dict[PodAction, Callable[[StatefulPodControl, Object], None]]] = {
+        PodAction.CREATE: _create,
+        PodAction.DELETE: _delete,
+        PodAction.CLAIM: _supply,
+        PodAction.UPDATE: _update,
+        PodAction.HAND_OVER: _hand_over,
+        PodAction.REPLACE: _replace,
     }

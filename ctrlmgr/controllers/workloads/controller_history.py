@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ctrlmgr.api.object import Object
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.workloads.controlled_pods import owned_or_orphaned
-from ctrlmgr.controllers.workloads.controller_ref_manager import Claimer, Owner
+from ctrlmgr.controllers.workloads.controller_ref_manager import ControllerRefManager, Owner
 from ctrlmgr.controllers.workloads.controller_revisions import (
     NewRevision,
     data_of,
@@ -29,7 +29,7 @@ from ctrlmgr.eventlog import EventLog
 from ctrlmgr.informer import Lister
 
 
-class Newest(NamedTuple):
+class NewestRevision(NamedTuple):
     """The revision with the owner's current template, and the number of name collisions so far."""
 
     revision: Object
@@ -43,7 +43,7 @@ class History:
         """Read revisions from `revisions`; read from `event_log` the object that already has a name."""
         self._revisions = revisions
         self._log = event_log
-        self._claimer = Claimer(event_log)
+        self._claimer = ControllerRefManager(event_log)
 
     def of(self, owner: Owner, selects: Callable[[Object], bool], client: EngineClient) -> list[Object]:
         """Return the revisions that an owner selects, oldest first; orphans are adopted first."""
@@ -52,7 +52,7 @@ class History:
 
     def create(
         self, wanted: NewRevision, hash_of: Callable[[int], str], collisions: int, client: EngineClient
-    ) -> Newest:
+    ) -> NewestRevision:
         """Create a revision under a free name, or return an existing equal one.
 
         `hash_of` returns the hash for a number of collisions.
@@ -60,11 +60,11 @@ class History:
         while True:
             named = wanted.named(hash_of(collisions))
             try:
-                return Newest(client.create(named), collisions)
+                return NewestRevision(client.create(named), collisions)
             except AlreadyExists as error:
                 found = existing(self._log, named, error)
                 if data_of(found) == wanted.data:
-                    return Newest(found, collisions)
+                    return NewestRevision(found, collisions)
                 collisions += 1
 
     def delete_beyond(

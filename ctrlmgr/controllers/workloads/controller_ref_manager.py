@@ -69,7 +69,7 @@ def decide_claims(owner: Object, objects: Iterable[Object], matches: Matches) ->
     return Claims(kept, adopted, released)
 
 
-class Claimer:
+class ControllerRefManager:
     """Performs `decide_claims`."""
 
     def __init__(self, event_log: EventLog, finalizer: str | None = None) -> None:

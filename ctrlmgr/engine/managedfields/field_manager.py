@@ -18,7 +18,7 @@ from ctrlmgr.engine.managedfields.problems import told
 from ctrlmgr.engine.managedfields.reset_fields import USUAL, Filter
 from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
 from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
-from ctrlmgr.engine.managedfields.versioned_managed_fields import SchemaMismatch, Touched, Translate, Translation
+from ctrlmgr.engine.managedfields.versioned_managed_fields import SchemaMismatch, TouchedFields, Translate, Translation
 from ctrlmgr.errors import BadRequest, ConversionFailed, UnknownError
 from ctrlmgr.schema.schema import Schema
 
@@ -144,18 +144,20 @@ class FieldManager:
 
     def _elsewhere(
         self, live: Unstructured, new: Unstructured, here: Difference, managed: Managed, subresource: str
-    ) -> Mapping[str, Touched] | None:
+    ) -> Mapping[str, TouchedFields] | None:
         """Return the fields that a write changes and removes, by version; None if they are the same in all versions."""
         if self._translation is None or not live:
             return None
         found = self._translation.differences(live, new, here, managed.values())
         filtered = {version: self._filtered(difference, subresource) for version, difference in found.items()}
         return {
-            version: Touched(field_set.union(added or {}, modified or {}), removed or {})
+            version: TouchedFields(field_set.union(added or {}, modified or {}), removed or {})
             for version, (added, modified, removed) in filtered.items()
         }
 
-    def _without(self, managed: Managed, fields: FieldSet, elsewhere: Mapping[str, Touched] | None = None) -> Managed:
+    def _without(
+        self, managed: Managed, fields: FieldSet, elsewhere: Mapping[str, TouchedFields] | None = None
+    ) -> Managed:
         """Return the entries without `fields`. Drop entries that are empty or of an unknown version.
 
         If `elsewhere` is given, each entry instead loses the fields that the write touches in the entry's version.
@@ -312,7 +314,7 @@ def _reconciled(entry: Entry, shape: Root | None) -> Entry:
     return entry if fields == entry.fields else entry._replace(fields=fields, raw=None)
 
 
-def _changed(elsewhere: Mapping[str, Touched] | None, entry: Entry, changed: FieldSet) -> FieldSet:
+def _changed(elsewhere: Mapping[str, TouchedFields] | None, entry: Entry, changed: FieldSet) -> FieldSet:
     """Return the fields that a write changes, in the version of an entry."""
     if elsewhere is None:
         return changed

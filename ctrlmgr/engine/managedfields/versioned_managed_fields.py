@@ -29,7 +29,7 @@ class SchemaMismatch(ValueError):
     """A converted object does not fit the schema of its new version."""
 
 
-class Touched(NamedTuple):
+class TouchedFields(NamedTuple):
     """The fields that a write touches, in one version."""
 
     changed: FieldSet

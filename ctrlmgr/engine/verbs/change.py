@@ -26,9 +26,9 @@ from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.strategy import Context
 from ctrlmgr.engine.validation.object_meta import update_errors
 from ctrlmgr.engine.verbs.create import decide_create
-from ctrlmgr.engine.writes.as_sent import as_sent
 from ctrlmgr.engine.writes.attempts import Decision
 from ctrlmgr.engine.writes.body_metadata import check_namespace, deduplicate_owners
+from ctrlmgr.engine.writes.empty_error_values import restore_empty_values
 from ctrlmgr.engine.writes.write_context import Request
 from ctrlmgr.errors import ConversionFailed, UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
@@ -273,7 +273,7 @@ def _validate(ctx: Context, new: Unstructured, old: Unstructured, sent: Body | N
         return errors + strategy.validate_update(ctx, new, old)
 
     if errors := errors_of(find):
-        raise refuse(new["kind"], kind.storage.group, metadata.get("name", ""), as_sent(errors, sent))
+        raise refuse(new["kind"], kind.storage.group, metadata.get("name", ""), restore_empty_values(errors, sent))
     ctx.warnings += strategy.warnings(ctx, new, old)
 
 

@@ -22,9 +22,9 @@ from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation.name_formats import any_name, path_segment_name
 from ctrlmgr.engine.validation.object_meta import validate_metadata
-from ctrlmgr.engine.writes.as_sent import as_sent
 from ctrlmgr.engine.writes.attempts import Decision, decide_and_append
 from ctrlmgr.engine.writes.body_metadata import check_namespace, deduplicate_owners
+from ctrlmgr.engine.writes.empty_error_values import restore_empty_values
 from ctrlmgr.engine.writes.write_context import Bodies, Request
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.eventlog.event import EventType, Proposal
@@ -109,7 +109,7 @@ def _validate(ctx: Context, fields: Unstructured, sent: Body | None) -> None:
 
     find = partial(errors_of_new, ctx, strategy, fields, namespaced=kind.namespaced)
     if errors := errors_of(find):
-        raise refuse(fields["kind"], kind.storage.group, metadata.get("name", ""), as_sent(errors, sent))
+        raise refuse(fields["kind"], kind.storage.group, metadata.get("name", ""), restore_empty_values(errors, sent))
     ctx.warnings += strategy.warnings(ctx, fields, None)
 
 

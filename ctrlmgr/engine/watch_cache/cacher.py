@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
-from ctrlmgr.engine.watch_cache.resource_store import Past, ResourceStore, Span
+from ctrlmgr.engine.watch_cache.resource_store import PastRange, ResourceStore, Span
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog.api_history import oldest_for_clients
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
@@ -207,7 +207,7 @@ class Cacher:
         """Return the objects whose paths are in a span, in etcd's order."""
         return self._stores.get(resource, _EMPTY).list(span)
 
-    def at(self, revision: Revision, resource: Resource, span: Span) -> Past | None:
+    def at(self, revision: Revision, resource: Resource, span: Span) -> PastRange | None:
         """Return the state of a span at a revision up to `self.revision`; None if only the log holds it."""
         if revision < self.oldest:
             return None

@@ -111,7 +111,7 @@ class ResourceStore:
         at = bisect_right(self._revisions, revision)
         del self._changes[:at], self._revisions[:at]
 
-    def at(self, revision: Revision, span: Span) -> Past:
+    def at(self, revision: Revision, span: Span) -> PastRange:
         """Return the state of a span at a revision; all changes since then must still be held."""
         undone: dict[str, Object | None] = {}
         at = bisect_right(self._revisions, revision)
@@ -119,10 +119,10 @@ class ResourceStore:
             path = path_of(change.object.key)
             if path in span:
                 undone[path] = change.old
-        return Past(self._in_order, span, undone)
+        return PastRange(self._in_order, span, undone)
 
 
-class Past:
+class PastRange:
     """A range of a store with some changes undone; read it before the store changes again."""
 
     def __init__(self, objects: SortedObjects, span: Span, undone: dict[str, Object | None]) -> None:

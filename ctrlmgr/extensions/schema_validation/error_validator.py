@@ -16,7 +16,7 @@ from ctrlmgr.extensions.schema_validation.correlated_value import Correlation
 from ctrlmgr.extensions.schema_validation.fast_validator import accepting
 from ctrlmgr.extensions.schema_validation.go_json_values import is_int, is_integral
 from ctrlmgr.extensions.schema_validation.result import (
-    Found,
+    FoundError,
     Result,
     faulty,
     missing,
@@ -132,7 +132,7 @@ def _check_string(node: Node, value: str, path: str, result: Result) -> None:
         result.matches += 1
 
 
-def _string_fault(node: Node, value: str, path: str) -> Found | None:
+def _string_fault(node: Node, value: str, path: str) -> FoundError | None:
     if node.longest is not None and len(value) > node.longest:
         return over_long(path, node.longest)
     if node.shortest is not None and len(value) < node.shortest:
@@ -140,7 +140,7 @@ def _string_fault(node: Node, value: str, path: str) -> Found | None:
     return _pattern_fault(node, value, path) if node.pattern else None
 
 
-def _pattern_fault(node: Node, value: str, path: str) -> Found | None:
+def _pattern_fault(node: Node, value: str, path: str) -> FoundError | None:
     try:
         if node.regexp.search(value):
             return None

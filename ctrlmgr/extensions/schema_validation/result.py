@@ -21,7 +21,7 @@ NOWHERE = "<nil>"
 """Kubernetes' text for the path of an error without a path."""
 
 
-class Found(NamedTuple):
+class FoundError(NamedTuple):
     """An error: its identity, and a function that creates the cause for the actual path."""
 
     key: Hashable
@@ -38,7 +38,7 @@ class Result:
 
     def __init__(self) -> None:
         """Start without errors."""
-        self.errors: dict[Hashable, Found] = {}
+        self.errors: dict[Hashable, FoundError] = {}
         self.matches = 0
 
     @property
@@ -51,7 +51,7 @@ class Result:
         """Return whether the result holds `MOST_ERRORS` errors; the validator then stops."""
         return len(self.errors) >= MOST_ERRORS
 
-    def add(self, found: Found) -> None:
+    def add(self, found: FoundError) -> None:
         """Add an error."""
         if not self.is_full:
             self.errors.setdefault(found.key, found)
@@ -74,46 +74,46 @@ def _place(path: str, at: str | None) -> str:
     return path or below or NOWHERE
 
 
-def wrong_type(path: str, types: str, found: str) -> Found:
+def wrong_type(path: str, types: str, found: str) -> FoundError:
     """Return the error for a value of another type, or a string that does not match its format."""
     words = f"{path} in body must be of type {types}: {quote(found)}"
-    return Found(words, path, lambda at: FieldError("FieldValueTypeInvalid", str(at), _invalid(found, words)))
+    return FoundError(words, path, lambda at: FieldError("FieldValueTypeInvalid", str(at), _invalid(found, words)))
 
 
 def _invalid(value: Any, words: str) -> str:
     return invalid("", value, words).body
 
 
-def faulty(path: str, words: str, value: Any) -> Found:
+def faulty(path: str, words: str, value: Any) -> FoundError:
     """Return the error for a value that violates a rule."""
     if type(value) is float:
         body = f"Invalid value: {write_float(value)}: {words}"
-        return Found(words, path, lambda at: FieldError("FieldValueInvalid", str(at), body))
-    return Found(words, path, lambda at: invalid(at, told(value), words))
+        return FoundError(words, path, lambda at: FieldError("FieldValueInvalid", str(at), body))
+    return FoundError(words, path, lambda at: invalid(at, told(value), words))
 
 
-def placeless(words: str) -> Found:
+def placeless(words: str) -> FoundError:
     """Return an error without a path."""
-    return Found(words, None, lambda at: invalid(at, "", words))
+    return FoundError(words, None, lambda at: invalid(at, "", words))
 
 
-def missing(path: str) -> Found:
+def missing(path: str) -> FoundError:
     """Return the error for a missing required field."""
-    return Found(f"{path} in body is required", path, required)
+    return FoundError(f"{path} in body is required", path, required)
 
 
-def not_listed(path: str, value: Any, supported: str) -> Found:
+def not_listed(path: str, value: Any, supported: str) -> FoundError:
     """Return the error for a value outside an enumeration; `supported` lists its values."""
-    return Found((path, supported), path, lambda at: unsupported(at, told(value), supported))
+    return FoundError((path, supported), path, lambda at: unsupported(at, told(value), supported))
 
 
-def over_long(path: str, limit: int) -> Found:
+def over_long(path: str, limit: int) -> FoundError:
     """Return the error for a string with too many characters."""
     words = f"{path} in body should be at most {limit} chars long"
-    return Found(words, path, lambda at: too_long(at, limit))
+    return FoundError(words, path, lambda at: too_long(at, limit))
 
 
-def over_many(path: str, what: str, count: int, limit: int) -> Found:
+def over_many(path: str, what: str, count: int, limit: int) -> FoundError:
     """Return the error for a list with too many items, or an object with too many properties."""
     words = f"{path} in body should have at most {limit} {what}"
-    return Found(words, path, lambda at: too_many(at, count, limit))
+    return FoundError(words, path, lambda at: too_many(at, count, limit))

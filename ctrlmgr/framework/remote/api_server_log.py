@@ -26,7 +26,7 @@ from ctrlmgr.eventlog.event import (
     Reconcile,
     Snapshot,
 )
-from ctrlmgr.eventlog.imports import Imported, Stretch
+from ctrlmgr.eventlog.imports import Imported, ImportedRange
 from ctrlmgr.eventlog.log import Appending
 from ctrlmgr.framework.remote.consistency import ConsistencyStore
 from ctrlmgr.framework.remote.remote_api import Api
@@ -56,7 +56,7 @@ class NoFeed:
         """Never call it."""
 
 
-class _Done:
+class _CompletedAppend:
     """A completed append."""
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -136,7 +136,7 @@ class RemoteLog:
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Appending:
         """Write, and return when it is done; raises refusals. The fence is ignored."""
-        return _Done([self._write(each, author) for each in proposals])
+        return _CompletedAppend([self._write(each, author) for each in proposals])
 
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
@@ -189,7 +189,7 @@ class RemoteLog:
         """Raise `LogUnavailable`."""
         self._unknown()
 
-    def imports(self) -> Sequence[Stretch]:
+    def imports(self) -> Sequence[ImportedRange]:
         """Return nothing."""
         return ()
 

@@ -31,7 +31,7 @@ class _Deletion(NamedTuple):
     revision: Revision
 
 
-class _Followed:
+class _FollowedResource:
     """One resource that a cache follows; guarded by the store's lock."""
 
     def __init__(self, look_up: LookUp, shows: Callable[[Key], bool]) -> None:
@@ -73,7 +73,7 @@ class ConsistencyStore:
     def __init__(self) -> None:
         """Start with no writes, and no followed resources."""
         self._lock = threading.Lock()
-        self._followed: dict[Resource, _Followed] = {}
+        self._followed: dict[Resource, _FollowedResource] = {}
         self._newest: Revision = 0
 
     # Writes of the process
@@ -93,7 +93,7 @@ class ConsistencyStore:
                 followed.deleted.append(_Deletion(obj.key, obj.uid, self._newest))
                 followed.look_again(obj.key)
 
-    def _expecting(self, resource: Resource, key: Key) -> _Followed | None:
+    def _expecting(self, resource: Resource, key: Key) -> _FollowedResource | None:
         followed = self._followed.get(resource)
         return followed if followed is not None and followed.shows(key) else None
 
@@ -102,7 +102,7 @@ class ConsistencyStore:
     def follow(self, resource: Resource, look_up: LookUp, shows: Callable[[Key], bool] = lambda key: True) -> None:
         """Expect a resource's writes in the cache that `look_up` reads; `shows` says which keys it follows."""
         with self._lock:
-            self._followed[resource] = _Followed(look_up, shows)
+            self._followed[resource] = _FollowedResource(look_up, shows)
 
     def changed(self, resource: Resource, key: Key, revision: Revision) -> None:
         """Record that a cache contains a change of one object, and all changes before it."""

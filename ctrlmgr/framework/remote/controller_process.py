@@ -69,7 +69,7 @@ _IN_SERVE_ALONE: Final[Mapping[str, str]] = {
 _RETRY: Final = 1.0
 
 
-class Chosen(NamedTuple):
+class SelectedControllers(NamedTuple):
     """The controllers to run."""
 
     apps: Sequence[App]
@@ -106,7 +106,7 @@ class Chosen(NamedTuple):
         return {resource: kind.api_version for resource, kind in found.items()}
 
 
-def choose(names: Iterable[str], *, without_admission: bool = False) -> Chosen:
+def choose(names: Iterable[str], *, without_admission: bool = False) -> SelectedControllers:
     """Return the controllers of `module:app`, `file.py`, an installed app's name or `builtin:NAME,…`.
 
     Raises `SettingsError`. The apps' admission functions are served too, unless `without_admission`.
@@ -119,14 +119,14 @@ def choose(names: Iterable[str], *, without_admission: bool = False) -> Chosen:
         else:
             apps += [load_app(each, origin="run") for each in name.split(",")]
     check_names(apps, builtin)
-    chosen = Chosen([*dict.fromkeys(apps)], builtin, not without_admission)
+    chosen = SelectedControllers([*dict.fromkeys(apps)], builtin, not without_admission)
     if not chosen.descriptors and not chosen.has_admission:
         called = ", ".join(app.name for app in chosen.apps)
         raise SettingsError(f"run: there is nothing to run, because {called} has no controller{_nor(chosen)}")
     return chosen
 
 
-def _nor(chosen: Chosen) -> str:
+def _nor(chosen: SelectedControllers) -> str:
     return " and no admission function" if chosen.admits else ""
 
 
@@ -226,7 +226,7 @@ class Options(NamedTuple):
     defines: bool = True
     """Whether definitions are installed."""
     lease: Key = Key("kube-system", "")
-    """The Lease; its default name is `Chosen.name`."""
+    """The Lease; its default name is `SelectedControllers.name`."""
     elects: bool = True
     timing: Timing = Timing()
     status: tuple[str, int] | None = None
@@ -240,7 +240,14 @@ class RemoteProcess:
     """The whole process, before its start."""
 
     def __init__(
-        self, access: Access, chosen: Chosen, settings: Settings, options: Options, *, clock: Clock, random: Random
+        self,
+        access: Access,
+        chosen: SelectedControllers,
+        settings: Settings,
+        options: Options,
+        *,
+        clock: Clock,
+        random: Random,
     ) -> None:
         """Run `chosen` against the cluster of `access`; raises `SettingsError`."""
         options.timing.check()

@@ -21,7 +21,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog.event import EventType, Snapshot
 from ctrlmgr.framework.remote.api_server_log import NoFeed, RemoteLog
-from ctrlmgr.framework.remote.reflector import Changed, Listed, Message, Progressed, Stream
+from ctrlmgr.framework.remote.reflector import Changed, Listed, Message, Progress, Stream
 from ctrlmgr.framework.remote.remote_api import Api
 from ctrlmgr.informer import Change, Informer, Informers, Quarantine
 
@@ -113,7 +113,7 @@ class RemoteInformers(Informers):
                 consistency.changed(resource, obj.key, obj.revision)
                 if change is not None:
                     informer._tell(change)
-            case Progressed(resource, revision):
+            case Progress(resource, revision):
                 consistency.progressed(resource, revision)
         self._telling = False
         self._added.clear()  # informers that handlers added get their own streams

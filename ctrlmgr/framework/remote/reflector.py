@@ -71,14 +71,14 @@ class Changed(NamedTuple):
     object: Object
 
 
-class Progressed(NamedTuple):
+class Progress(NamedTuple):
     """There are no further changes up to this revision."""
 
     resource: Resource
     revision: Revision
 
 
-Message: TypeAlias = Listed | Changed | Progressed
+Message: TypeAlias = Listed | Changed | Progress
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -214,7 +214,7 @@ class Stream:
         revision = int(metadata.resource_version)
         if first is None:
             self._revision = revision
-            self._queue.put(Progressed(self._resource, revision))
+            self._queue.put(Progress(self._resource, revision))
             return None
         if (metadata.annotations or {}).get(_END_OF_LIST) != "true":
             return first

@@ -72,7 +72,7 @@ _STATUSES = {200: b"\x88", 204: b"\x89", 206: b"\x8a", 304: b"\x8b", 400: b"\x8c
 """The encodings of the `:status` fields that the static table contains (RFC 7541, appendix A)."""
 
 
-class _Around(NamedTuple):
+class _RequestFields(NamedTuple):
     """The fields of a request except its path."""
 
     method: str
@@ -100,7 +100,7 @@ class BlockReader:
         self._largest_table = self._decoder.max_allowed_table_size
         # The cached block beginnings, the latest first; and the decoded fields, by beginning and end of the block.
         self._beginnings: tuple[bytes, ...] = ()
-        self._around: BoundedCache[tuple[bytes, bytes], _Around] = BoundedCache(
+        self._around: BoundedCache[tuple[bytes, bytes], _RequestFields] = BoundedCache(
             "http2-headers", entries=_MOST, largest=_LONGEST
         )
         self._heads: BoundedCache[bytes, Head] = BoundedCache("http2-heads", entries=_MOST_WHOLE, largest=_LONGEST)
@@ -177,7 +177,7 @@ class BlockReader:
             self._remember(block, around)
         return around.head(target)
 
-    def _remember(self, block: bytes, around: _Around) -> None:
+    def _remember(self, block: bytes, around: _RequestFields) -> None:
         """Cache the fields around a literal path in a block."""
         if block[0] & 0xE0 == _UPDATE:
             return
@@ -218,7 +218,7 @@ class BlockReader:
             raise ConnectionFault(Code.COMPRESSION_ERROR, "a larger table than the server allows")
 
 
-def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -> _Around:
+def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -> _RequestFields:
     """Return the headers of a request, in order, without pseudo headers; raises as `BlockReader.read` does."""
     kept, cookies = HeaderLines(), []
     hosts, expectation, length = [] if authority is None else [authority], b"", None
@@ -251,7 +251,7 @@ def _around(method: str, lines: Sequence[HeaderLine], authority: bytes | None) -
     if cookies:  # a client may send cookies separately (RFC 9113, section 8.2.3)
         kept.append((b"cookie", b"; ".join(cookies)))
     kept.insert(0, (b"host", hosts[0]))
-    return _Around(method, kept, length, bool(expectation))
+    return _RequestFields(method, kept, length, bool(expectation))
 
 
 def _spans(block: bytes) -> Iterator[tuple[int, int]]:

@@ -68,7 +68,7 @@ def forwarded_for(headers: Iterable[Header], peer: str) -> list[Header]:
     return [*others, (b"x-forwarded-for", b", ".join([*before, peer.encode()]))]
 
 
-class Outside(NamedTuple):
+class ExternalAddress(NamedTuple):
     """How clients see the other server: the address that its links are rewritten to."""
 
     scheme: str = ""
@@ -114,7 +114,7 @@ def without_cors(headers: Iterable[Header]) -> list[Header]:
     return [header for header in headers if header[0] not in _CORS]
 
 
-def with_location(headers: Sequence[Header], outside: Outside, inside: str, asked: str) -> list[Header]:
+def with_location(headers: Sequence[Header], outside: ExternalAddress, inside: str, asked: str) -> list[Header]:
     """Return the headers of an answer with a rewritten Location."""
     return [
         (name, outside.rewritten(value.decode("latin-1"), inside, asked).encode("latin-1", "replace"))

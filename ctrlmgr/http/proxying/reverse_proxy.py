@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from ctrlmgr.http.framing import LAST_CHUNK, Header, chunk
 from ctrlmgr.http.proxying.hop_headers import (
-    Outside,
+    ExternalAddress,
     forwarded_for,
     is_upgrade,
     with_location,
@@ -44,7 +44,7 @@ _SWITCHING: Final = 101
 _REDIRECTED: Final = "the backend attempted to redirect this request, which is not permitted"
 
 
-class Passing(NamedTuple):
+class ForwardedRequest(NamedTuple):
     """A request as another server receives it."""
 
     upstream: Upstream
@@ -56,7 +56,7 @@ class Passing(NamedTuple):
     """The query without the question mark; empty if there is none."""
     headers: Sequence[Header]
     """All headers of the client that may be passed on, and those of the proxy, such as credentials."""
-    outside: Outside = Outside()
+    outside: ExternalAddress = ExternalAddress()
     timeout: float | None = None
     """Seconds until the whole answer has been passed on; None for no limit."""
     refuses_redirects: bool = False
@@ -110,7 +110,7 @@ class Downstream(Losable, Protocol):
         """Grant the upgrade, and return the connection for raw bytes."""
 
 
-async def pass_on(pool: UpstreamPool, passing: Passing, client: Downstream) -> None:
+async def pass_on(pool: UpstreamPool, passing: ForwardedRequest, client: Downstream) -> None:
     """Pass a request on, and its answer back.
 
     Raises `UpstreamFailed` if no answer has begun, and `Disconnected` if the client is gone.
@@ -134,7 +134,7 @@ async def unless_lost(work: Coroutine[Any, Any, T], client: Losable) -> T:
         client.on_lost(None)
 
 
-async def _answered(pool: UpstreamPool, passing: Passing, client: Downstream) -> None:
+async def _answered(pool: UpstreamPool, passing: ForwardedRequest, client: Downstream) -> None:
     request = _Request(pool, passing, client)
     try:
         async with asyncio.timeout(passing.timeout):
@@ -150,7 +150,7 @@ async def _answered(pool: UpstreamPool, passing: Passing, client: Downstream) ->
 class _Request:
     """One request that is passed on."""
 
-    def __init__(self, pool: UpstreamPool, passing: Passing, client: Downstream) -> None:
+    def __init__(self, pool: UpstreamPool, passing: ForwardedRequest, client: Downstream) -> None:
         self.stream: Stream | None = None
         self._pool = pool
         self._passing = passing
@@ -246,7 +246,7 @@ async def _whole(client: Downstream, code: int, body: bytes) -> None:
     stream.end()
 
 
-async def _tunnelled(pool: UpstreamPool, passing: Passing, client: Downstream) -> None:
+async def _tunnelled(pool: UpstreamPool, passing: ForwardedRequest, client: Downstream) -> None:
     """Pass an upgrade on, or the answer that refuses it."""
     connection = await pool.connected(passing.upstream)
     try:
@@ -264,7 +264,7 @@ async def _tunnelled(pool: UpstreamPool, passing: Passing, client: Downstream) -
         connection.close()
 
 
-def _head(passing: Passing, client: Downstream) -> bytes:
+def _head(passing: ForwardedRequest, client: Downstream) -> bytes:
     """Return the head of the request to the other server."""
     headers = passing.outside.forwarded(without_hops(passing.headers), passing.path)
     if client.length is not None:
@@ -274,24 +274,24 @@ def _head(passing: Passing, client: Downstream) -> bytes:
     return _encoded(passing, client, headers)
 
 
-def _upgrading(passing: Passing, client: Downstream) -> bytes:
+def _upgrading(passing: ForwardedRequest, client: Downstream) -> bytes:
     """Return the head of an upgrade request, which keeps the headers about the connection."""
     return _encoded(passing, client, passing.headers)
 
 
-def _encoded(passing: Passing, client: Downstream, headers: Iterable[Header]) -> bytes:
+def _encoded(passing: ForwardedRequest, client: Downstream, headers: Iterable[Header]) -> bytes:
     lines = forwarded_for((header for header in headers if header[0] != b"host"), client.peer)
     begin = b"%b %b HTTP/1.1\r\nhost: %b\r\n" % (client.method.encode(), passing.target, passing.host.encode())
     return begin + b"".join([b"%b: %b\r\n" % line for line in lines]) + b"\r\n"
 
 
-def _passed_back(headers: Sequence[Header], passing: Passing) -> list[Header]:
+def _passed_back(headers: Sequence[Header], passing: ForwardedRequest) -> list[Header]:
     """Return the headers of an answer that the client receives."""
     kept = [header for header in without_cors(without_hops(headers)) if header[0] not in _OWN]
     return with_location(kept, passing.outside, _inside(passing), passing.host)
 
 
-def _inside(passing: Passing) -> str:
+def _inside(passing: ForwardedRequest) -> str:
     """Return the other server's host and port, as its own links name them."""
     host, port = passing.upstream.host, passing.upstream.port
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

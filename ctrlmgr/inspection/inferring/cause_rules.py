@@ -10,7 +10,7 @@ from typing import Final
 
 from ctrlmgr.inspection.inferring import cluster_causes, deletions, endpoint_causes, owner_causes
 from ctrlmgr.inspection.inferring.inference import Inference, Rule, is_cluster
-from ctrlmgr.inspection.inferring.object_history import Past, Step
+from ctrlmgr.inspection.inferring.object_history import PastSteps, Step
 from ctrlmgr.inspection.inferring.status_causes import COUNTINGS, infer_status
 
 RULES: Final[Mapping[str, Sequence[Rule]]] = {
@@ -41,7 +41,7 @@ _ANY: Final[Sequence[Rule]] = (
 )
 
 
-def infer(step: Step, past: Past) -> Inference | None:
+def infer(step: Step, past: PastSteps) -> Inference | None:
     """Return the inference for a change, None if no rule has a result."""
     if not is_cluster(step):
         return None

@@ -10,7 +10,7 @@ from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.deletions import binding, disruption, is_terminating, taint_reason
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.object_history import Past, Step, newest
+from ctrlmgr.inspection.inferring.object_history import PastSteps, Step, newest
 
 _TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _GIFTS: Final[Mapping[tuple[str, str], str]] = {
@@ -20,7 +20,7 @@ _GIFTS: Final[Mapping[tuple[str, str], str]] = {
 """The objects that every namespace contains, and the controllers that create these objects."""
 
 
-def infer_namespace(step: Step, past: Past) -> Inference | None:
+def infer_namespace(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a write to a terminating namespace."""
     if step.previous is None or not is_terminating(step.before) or not (step.changes("status") or step.changes("spec")):
         return None
@@ -29,7 +29,7 @@ def infer_namespace(step: Step, past: Past) -> Inference | None:
     return inferred("namespace-controller", "it is terminating", [(mark, "the namespace's deletion")])
 
 
-def infer_namespace_content(step: Step, past: Past) -> Inference | None:
+def infer_namespace_content(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of the creation of an object that every namespace contains."""
     giver = _GIFTS.get((str(step.resource), step.key.name))
     if giver is None or step.type is not EventType.ADDED:
@@ -45,7 +45,7 @@ def _is_new(step: Step) -> bool:
     return step.type is EventType.ADDED
 
 
-def infer_binding(step: Step, past: Past) -> Inference | None:
+def infer_binding(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a pod's binding to a node, which is the pod's creation unless the pod had to wait."""
     if step.previous is None or at(step.before, "spec", "nodeName") or not at(step.after, "spec", "nodeName"):
         return None
@@ -55,7 +55,7 @@ def infer_binding(step: Step, past: Past) -> Inference | None:
     return inferred("kube-scheduler", "a pod was bound to a node", [(came, "the pod was created")])
 
 
-def infer_pod_status(step: Step, past: Past) -> Inference | None:
+def infer_pod_status(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a write that a controller or kubelet made to a pod's status or finalizers."""
     if step.previous is None:
         return None
@@ -89,7 +89,7 @@ def _of_kubelet(step: Step) -> Inference | None:
     return inferred("kubelet", "its field manager is a kubelet", [(bound, "the pod was bound to its node")])
 
 
-def infer_node(step: Step, past: Past) -> Inference | None:
+def infer_node(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of node-lifecycle-controller's writes to nodes."""
     if step.previous is None or step.actor != "kube-controller-manager":
         return None

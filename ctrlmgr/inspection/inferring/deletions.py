@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import NAMESPACES, NODES, PODS, Key
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.object_history import Past, Step, newest
+from ctrlmgr.inspection.inferring.object_history import PastSteps, Step, newest
 from ctrlmgr.inspection.inferring.owner_causes import Owner, node_meant, owned_pods, owner_of
 from ctrlmgr.inspection.inferring.status_causes import is_active, is_ready
 
@@ -26,7 +26,7 @@ def is_terminating(fields: Mapping[str, Any]) -> bool:
     return at(fields, "metadata", "deletionTimestamp") is not None
 
 
-def infer_deletion(step: Step, past: Past) -> Inference | None:
+def infer_deletion(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of an object's deletion, or of its deletion request."""
     before = step.before if step.previous is not None else step.fields
     if step.type is EventType.DELETED and is_terminating(before):
@@ -53,7 +53,7 @@ def infer_deletion(step: Step, past: Past) -> Inference | None:
     return _infer_scale_down(step, owner, past) if step.resource == PODS else None
 
 
-def _infer_removal(step: Step, past: Past) -> Inference | None:
+def _infer_removal(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a terminating object's removal."""
     own = past.story(step.resource, step.key, until=step.revision)
     mark = newest(own, lambda each: is_terminating(each.after) and not is_terminating(each.before))
@@ -79,7 +79,7 @@ def _infer_removal(step: Step, past: Past) -> Inference | None:
     return inferred("kubelet", f"its containers had stopped on {node}", [(mark, "its deletion was requested")])
 
 
-def _namespace_deletion(step: Step, past: Past) -> Step | None:
+def _namespace_deletion(step: Step, past: PastSteps) -> Step | None:
     """Return the step that made an object's namespace terminating, None if it is not terminating."""
     if not step.key.namespace:
         return None
@@ -93,7 +93,7 @@ def _is_gone_or_terminating(owner: Owner) -> bool:
     return bool(owner.steps) and (owner.steps[-1].type is EventType.DELETED or is_terminating(owner.steps[-1].after))
 
 
-def _infer_disruption(step: Step, past: Past) -> Inference | None:
+def _infer_disruption(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a pod's deletion from its condition DisruptionTarget."""
     reason = disruption(step.fields)
     node = node_meant(step.fields)
@@ -114,7 +114,7 @@ def disruption(pod: Mapping[str, Any]) -> str:
     return next((str(each.get("reason", "")) for each in conditions if each.get("type") == "DisruptionTarget"), "")
 
 
-def taint_reason(pod: Step, past: Past) -> tuple[Step | None, str]:
+def taint_reason(pod: Step, past: PastSteps) -> tuple[Step | None, str]:
     """Return the step that made a node's taint affect a pod: the taint, or the pod's later binding."""
     name = node_meant(pod.fields)
     node = past.story(NODES, Key("", name), until=pod.revision)
@@ -125,7 +125,7 @@ def taint_reason(pod: Step, past: Past) -> tuple[Step | None, str]:
     return taint, f"{name}'s taint"
 
 
-def binding(pod: Step, past: Past) -> Step | None:
+def binding(pod: Step, past: PastSteps) -> Step | None:
     """Return the step that bound a pod to its node."""
     own = past.story(PODS, pod.key, until=pod.revision)
     return newest(own, lambda each: each.changes("spec", "nodeName") and each.type is not EventType.DELETED)
@@ -135,7 +135,7 @@ def _evicting(node: Mapping[str, Any]) -> set[str]:
     return {str(each.get("key")) for each in at(node, "spec", "taints") or () if each.get("effect") == "NoExecute"}
 
 
-def _infer_scale_down(step: Step, owner: Owner, past: Past) -> Inference | None:
+def _infer_scale_down(step: Step, owner: Owner, past: PastSteps) -> Inference | None:
     """Infer that an owner's controller deleted a pod, because of too many pods or the pod's outdated revision."""
     edit = owner.edit
     if edit is None or owner.controller not in _SCALED:

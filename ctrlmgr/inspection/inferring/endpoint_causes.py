@@ -16,7 +16,7 @@ from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES, Key
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.object_history import Past, Step, newest
+from ctrlmgr.inspection.inferring.object_history import PastSteps, Step, newest
 
 _TRIGGERED: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 _MIRROR: Final = "endpointslicemirroring-controller.k8s.io"
@@ -26,7 +26,7 @@ Meaning = tuple[bool, bool, bool]
 """The state of a pod's endpoint: ready, serving, terminating. Endpoints objects contain only `ready`."""
 
 
-def infer_endpoints(step: Step, past: Past) -> Inference | None:
+def infer_endpoints(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a change to an Endpoints object."""
     services = past.story(SERVICES, step.key, until=step.revision)
     service = newest(services)
@@ -42,7 +42,7 @@ def infer_endpoints(step: Step, past: Past) -> Inference | None:
     return inferred("endpoints-controller", said, [*found, *_triggering(step, found, services, past)])
 
 
-def infer_slices(step: Step, past: Past) -> Inference | None:
+def infer_slices(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a change to an EndpointSlice."""
     labels: Mapping[str, str] = at(step.fields, "metadata", "labels") or {}
     key = Key(step.key.namespace, labels.get(SERVICE_NAME, ""))
@@ -80,7 +80,7 @@ def _of_deleted(step: Step, service: Step | None, controller: str) -> Inference 
 
 
 def _flips(
-    step: Step, services: Sequence[Step], was: Mapping[str, Meaning], now: Mapping[str, Meaning], past: Past
+    step: Step, services: Sequence[Step], was: Mapping[str, Meaning], now: Mapping[str, Meaning], past: PastSteps
 ) -> Iterator[tuple[Step | None, str]]:
     """Yield the cause of each difference in the endpoint of a pod."""
     is_short = step.resource == ENDPOINTS
@@ -153,7 +153,7 @@ def _told_by_slice(fields: Mapping[str, Any]) -> dict[str, Meaning]:
     return found
 
 
-def _shown_elsewhere(step: Step, service: Key, past: Past) -> dict[str, Meaning]:
+def _shown_elsewhere(step: Step, service: Key, past: PastSteps) -> dict[str, Meaning]:
     """Return the endpoints in the other slices of a service just before a step."""
     last = {each.key: each for each in past.stories(ENDPOINT_SLICES, step.key.namespace, until=step.revision)}
     found: dict[str, Meaning] = {}
@@ -187,7 +187,7 @@ def _is_unanswered(changed: Step, own: Sequence[Step]) -> bool:
 
 
 def _triggering(
-    step: Step, found: Sequence[tuple[Step | None, str]], services: Sequence[Step], past: Past
+    step: Step, found: Sequence[tuple[Step | None, str]], services: Sequence[Step], past: PastSteps
 ) -> Iterator[tuple[Step | None, str]]:
     """Yield the pod whose timestamp the Endpoints object has as its trigger time, if no other cause was found."""
     moment = at(step.after, "metadata", "annotations", _TRIGGERED)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.resource import Revision
-from ctrlmgr.inspection.inferring.object_history import Past, Step
+from ctrlmgr.inspection.inferring.object_history import PastSteps, Step
 
 
 class Cause(NamedTuple):
@@ -35,7 +35,7 @@ class Inference(NamedTuple):
         return {**self._asdict(), "causes": [each._asdict() for each in self.causes]}
 
 
-Rule = Callable[[Step, Past], Inference | None]
+Rule = Callable[[Step, PastSteps], Inference | None]
 """Returns the inference for a change, None if the rule has no result."""
 
 _CONTROL_PLANE = frozenset({"", "recording", "kube-controller-manager", "kube-scheduler", "kubelet"})

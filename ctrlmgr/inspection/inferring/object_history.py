@@ -77,7 +77,7 @@ class Step:
         return bool(at(self.before, *path) != at(self.after, *path))
 
 
-class Past(Protocol):
+class PastSteps(Protocol):
     """The steps of objects before a moment."""
 
     def story(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:

@@ -12,7 +12,7 @@ from ctrlmgr.api.resource import NODES, PODS, Key, Resource
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.object_history import Past, Step, heard, newest
+from ctrlmgr.inspection.inferring.object_history import PastSteps, Step, heard, newest
 from ctrlmgr.inspection.inferring.status_causes import REPLICASETS, is_active, is_owned, is_ready
 
 DEPLOYMENTS: Final = Resource("apps", "deployments")
@@ -48,7 +48,7 @@ class Owner(NamedTuple):
         return newest(self.steps, lambda each: each.previous is None or each.changes("metadata", "generation"))
 
 
-def owner_of(step: Step, past: Past) -> Owner | None:
+def owner_of(step: Step, past: PastSteps) -> Owner | None:
     """Return the controlling owner of an object; None if the owner's kind is unknown."""
     for each in at(step.fields, "metadata", "ownerReferences") or ():
         group = str(each.get("apiVersion", "")).rpartition("/")[0]
@@ -61,7 +61,7 @@ def owner_of(step: Step, past: Past) -> Owner | None:
     return None
 
 
-def infer_creation(step: Step, past: Past) -> Inference | None:
+def infer_creation(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of the creation of an owned object."""
     if step.type is not EventType.ADDED:
         return None
@@ -79,7 +79,7 @@ def infer_creation(step: Step, past: Past) -> Inference | None:
     return inferred(owner.controller, said, [youngest])
 
 
-def _for_pod(step: Step, owner: Owner, past: Past) -> Iterator[_Told]:
+def _for_pod(step: Step, owner: Owner, past: PastSteps) -> Iterator[_Told]:
     """Yield further possible causes of a pod's creation."""
     pods = owned_pods(owner.uid, step, past)
     if owner.controller == "statefulset-controller":
@@ -107,7 +107,7 @@ def _for_pod(step: Step, owner: Owner, past: Past) -> Iterator[_Told]:
             yield lost, f"{lost.key.name} was deleted, terminated, or released"
 
 
-def owned_pods(uid: str, step: Step, past: Past) -> Sequence[Step]:
+def owned_pods(uid: str, step: Step, past: PastSteps) -> Sequence[Step]:
     """Return the steps of the pods that the owner with this uid controls, as far as they precede `step`."""
     steps = past.stories(PODS, step.key.namespace, until=step.revision)
     return [each for each in steps if each.mentions(uid) and is_owned(each.fields, uid)]
@@ -140,7 +140,7 @@ def _opens(node: Step) -> bool:
     return node.previous is None or any(node.changes(*path) for path in (("spec",), ("metadata", "labels")))
 
 
-def infer_replica_set(step: Step, past: Past) -> Inference | None:
+def infer_replica_set(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a Deployment's write to one of its ReplicaSets."""
     if step.type is not EventType.MODIFIED or step.changes("status"):
         return None
@@ -183,7 +183,7 @@ def _progress(replica_set: Step) -> str:
     return ", ".join(f"{name} {old}→{new}" for name, old, new in told if old != new)
 
 
-def infer_deployment(step: Step, past: Past) -> Inference | None:
+def infer_deployment(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of the revision annotation that the controller wrote to a Deployment."""
     if step.type is not EventType.MODIFIED or not step.changes("metadata", "annotations", _REVISION):
         return None

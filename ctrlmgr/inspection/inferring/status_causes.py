@@ -14,7 +14,7 @@ from ctrlmgr.api.resource import PODS, Key, Resource
 from ctrlmgr.api.unstructured import at
 from ctrlmgr.eventlog import EventType
 from ctrlmgr.inspection.inferring.inference import Inference, inferred
-from ctrlmgr.inspection.inferring.object_history import Past, Step, newest
+from ctrlmgr.inspection.inferring.object_history import PastSteps, Step, newest
 
 REPLICASETS: Final = Resource("apps", "replicasets")
 
@@ -90,7 +90,7 @@ COUNTINGS: Final[Mapping[str, Counting]] = {
 """The counts in the status of each kind."""
 
 
-def infer_status(step: Step, past: Past) -> Inference | None:
+def infer_status(step: Step, past: PastSteps) -> Inference | None:
     """Infer the causes of a status that counts other objects."""
     counting = COUNTINGS[str(step.resource)]
     if step.previous is None or not step.changes("status") or step.changes("spec"):
@@ -100,7 +100,7 @@ def infer_status(step: Step, past: Past) -> Inference | None:
     return inferred(counting.controller, f"it writes the status of {step.resource}", causes)
 
 
-def _observed(step: Step, past: Past) -> Iterator[tuple[Step | None, str]]:
+def _observed(step: Step, past: PastSteps) -> Iterator[tuple[Step | None, str]]:
     """Yield the edit that set the generation which the status has observed."""
     generation = at(step.after, "status", "observedGeneration")
     if generation is None or not step.changes("status", "observedGeneration"):
@@ -111,7 +111,7 @@ def _observed(step: Step, past: Past) -> Iterator[tuple[Step | None, str]]:
         yield edit, f"it observed generation {generation}, which was written then"
 
 
-def _counted(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step | None, str]]:
+def _counted(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple[Step | None, str]]:
     was, now = (_stated(each, counting) for each in (step.before, step.after))
     if was == now:
         return
@@ -120,7 +120,7 @@ def _counted(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step 
         yield each, f"{_difference(counting.fields, was, now)}: {_told(each)}"
 
 
-def _finished(step: Step, counting: Counting, past: Past) -> Iterator[tuple[Step | None, str]]:
+def _finished(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple[Step | None, str]]:
     """Yield the steps in which pods became ready or terminated since a Job's status was written.
 
     The job controller counts a pod in the reconcile that creates it, so creations are not causes.
@@ -160,7 +160,7 @@ def _counter(step: Step, counting: Counting) -> Callable[[Mapping[str, Any]], Co
     return adds
 
 
-def _subjects(step: Step, counting: Counting, past: Past) -> Sequence[Step]:
+def _subjects(step: Step, counting: Counting, past: PastSteps) -> Sequence[Step]:
     """Return the steps of all objects that may be counted now or were counted earlier."""
     steps = past.stories(counting.counted, step.key.namespace, until=step.revision)
     if counting.selects:

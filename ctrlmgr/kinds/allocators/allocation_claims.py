@@ -54,14 +54,14 @@ class Claim(msgspec.Struct, frozen=True):
         return self.spec.parent_ref
 
 
-class Holdings(NamedTuple):
+class ServiceClaims(NamedTuple):
     """The claims of one Service: addresses in canonical form, and node ports."""
 
     addresses: frozenset[str]
     ports: frozenset[int]
 
 
-NOTHING = Holdings(frozenset(), frozenset())
+NOTHING = ServiceClaims(frozenset(), frozenset())
 
 
 def service_parent(service: Unstructured) -> ParentReference:
@@ -80,7 +80,7 @@ def is_claimed(view: View, resource: Resource, name: str) -> bool:
     return view.get(resource, Key("", name)) is not None
 
 
-def exchange(ctx: Context, parent: ParentReference, before: Holdings, after: Holdings) -> None:
+def exchange(ctx: Context, parent: ParentReference, before: ServiceClaims, after: ServiceClaims) -> None:
     """Add proposals to the write's companions; they change the claims from `before` to `after`."""
     companions = ctx.companions
     for address in sorted(after.addresses - before.addresses):

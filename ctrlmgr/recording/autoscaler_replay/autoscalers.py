@@ -35,7 +35,7 @@ from ctrlmgr.recording.custom_names import is_custom_group
 from ctrlmgr.recording.divergence import Divergence, Verdict, differences
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.replay_stage import RECORDING
-from ctrlmgr.recording.report import Unjudged
+from ctrlmgr.recording.report import UncomparedCounts
 
 _SECOND: Final = 1_000_000
 _PERIOD: Final = int(Options.horizontal_pod_autoscaler_sync_period * _SECOND)
@@ -60,7 +60,7 @@ class _Before:
 
 
 @dataclass
-class _Known:
+class _AutoscalerState:
     """The known state of one autoscaler."""
 
     object: Object
@@ -81,8 +81,8 @@ class JudgedAutoscalers:
         self._kinds = kinds
         self._pods = pods
         self._selectors = Selectors()
-        self._known: dict[Key, _Known] = {}
-        self._ended: list[tuple[Key, _Known]] = []
+        self._known: dict[Key, _AutoscalerState] = {}
+        self._ended: list[tuple[Key, _AutoscalerState]] = []
         self._targets: dict[tuple[Resource, Key], Object] = {}
 
     def observe(self, change: Change) -> Divergence | None:
@@ -101,15 +101,15 @@ class JudgedAutoscalers:
         """The number of compared decisions."""
         return sum(each.judged for _, each in self._all())
 
-    def unjudged(self) -> Iterator[Unjudged]:
+    def unjudged(self) -> Iterator[UncomparedCounts]:
         """Yield the numbers of decisions that could not be compared, by autoscaler and reason."""
         counted: Counter[tuple[Key, str]] = Counter()
         for key, known in self._all():
             counted.update({(key, reason): count for reason, count in known.reasons.items()})
         for (key, reason), count in sorted(counted.items()):
-            yield Unjudged(str(AUTOSCALERS), key.namespace, key.name, reason, count)
+            yield UncomparedCounts(str(AUTOSCALERS), key.namespace, key.name, reason, count)
 
-    def _all(self) -> list[tuple[Key, _Known]]:
+    def _all(self) -> list[tuple[Key, _AutoscalerState]]:
         return [*self._ended, *self._known.items()]
 
     def _observe_target(self, change: Change) -> None:
@@ -149,7 +149,7 @@ class JudgedAutoscalers:
         if known is None:
             is_new = bool(change.recorded_at) and not new.view(Autoscaler).status.conditions
             until = 0 if is_new else change.recorded_at + _longest(new)
-            self._known[new.key] = _Known(new, until)
+            self._known[new.key] = _AutoscalerState(new, until)
             return None
         old, known.object = known.object, new
         if not _is_decision(old, change):
@@ -158,7 +158,7 @@ class JudgedAutoscalers:
         known.before = None
         return found
 
-    def _judge(self, known: _Known, old: Object, change: Change) -> Divergence | None:
+    def _judge(self, known: _AutoscalerState, old: Object, change: Change) -> Divergence | None:
         now = change.made.decided_at or change.recorded_at
         recorded = outcome_of(change.object)
         try:
@@ -170,7 +170,7 @@ class JudgedAutoscalers:
         known.judged += 1
         return _compared(change, recorded, ours)
 
-    def _decide(self, known: _Known, old: Object, new: Object, now: int) -> Outcome:
+    def _decide(self, known: _AutoscalerState, old: Object, new: Object, now: int) -> Outcome:
         if not now:
             raise Unknown("when it was made is not in the recording")
         if new.to_dict()["apiVersion"] != _VERSION:
@@ -187,7 +187,7 @@ class JudgedAutoscalers:
         return decide(recorded, known.memory, self._selectors, self._kinds)
 
     def _surroundings(
-        self, known: _Known, old: Object, kind: Kind, replicas: int
+        self, known: _AutoscalerState, old: Object, kind: Kind, replicas: int
     ) -> tuple[Object | None, list[Object]]:
         """Return the target and its pods at the time when the autoscaler read `replicas`."""
         place = (kind.storage, Key(old.namespace, old.view(Autoscaler).spec.scale_target_ref.name))

@@ -1,9 +1,9 @@
 """Reconstructs the metrics that an autoscaler must have read from its recorded status.
 
 A status has averages and totals, not the usage of each pod. That is sufficient for the decision if it is known which
-pods had metrics; see `Guess`. Guarantees: pods get amounts that result in the exact average and percentage in the
-status; otherwise `Impossible` is raised. `NotTold` is raised for a metric that the status does not contain. Only
-`currentMetrics` is read from a status.
+pods had metrics; see `AssumedValues`. Guarantees: pods get amounts that result in the exact average and percentage in
+the status; otherwise `Impossible` is raised. `MetricMissing` is raised for a metric that the status does not contain.
+Only `currentMetrics` is read from a status.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod, requests_of
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsError, PodMetric, PodMetrics, milli
-from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import Readiness, Situation, group
+from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import MetricInput, Readiness, group
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 
 _RUNNING: Final = "Running"
 
 
-class NotTold(Exception):
+class MetricMissing(Exception):
     """A status does not contain a metric."""
 
 
@@ -27,7 +27,7 @@ class Impossible(Exception):
     """A guess does not fit a status."""
 
 
-class Guess(NamedTuple):
+class AssumedValues(NamedTuple):
     """Values that a status does not contain: pods without metrics, and pods measured only before they were ready."""
 
     missing: frozenset[str] = frozenset()
@@ -47,12 +47,12 @@ class ReconstructedMetrics:
         *,
         readiness: Readiness,
         replicas: int,
-        guess: Guess,
+        guess: AssumedValues,
     ) -> None:
         """Return metrics from `currentMetrics`, for `pods` at `now`; the target's status has `replicas`."""
         self._statuses = statuses
         self._pods = [pod for pod in pods if pod.phase == _RUNNING and pod.name not in guess.missing]
-        self._situation = Situation(0, pods, now, readiness=readiness)
+        self._situation = MetricInput(0, pods, now, readiness=readiness)
         self._replicas = replicas
         self._guess = guess
 
@@ -97,7 +97,7 @@ class ReconstructedMetrics:
             if found and is_it and all(found.get(field) == name for field, name in names.items()):
                 current: Mapping[str, Any] = found.get("current") or {}
                 return current
-        raise NotTold
+        raise MetricMissing
 
     def _shared(self, current: Mapping[str, Any]) -> PodMetrics:
         """Return the average as the value of every pod with metrics."""
@@ -114,7 +114,7 @@ class ReconstructedMetrics:
 
 def _average(current: Mapping[str, Any]) -> int:
     if "averageValue" not in current:
-        raise NotTold
+        raise MetricMissing
     return milli(current["averageValue"])
 
 

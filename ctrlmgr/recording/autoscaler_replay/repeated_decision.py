@@ -30,7 +30,12 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.view import Autoscaler
 from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.subresources.scale_subresource import scale_of
 from ctrlmgr.errors import NotFound
-from ctrlmgr.recording.autoscaler_replay.reconstructed_metrics import Guess, Impossible, NotTold, ReconstructedMetrics
+from ctrlmgr.recording.autoscaler_replay.reconstructed_metrics import (
+    AssumedValues,
+    Impossible,
+    MetricMissing,
+    ReconstructedMetrics,
+)
 
 _SECOND: Final = 1_000_000
 _OPTIONS: Final = Options()
@@ -116,7 +121,11 @@ def decide(
 
 
 def _run_pass(
-    recorded: RecordedDecision, memory: Memory, guess: Guess, selectors: Selectors, kinds: Callable[[], Iterable[Kind]]
+    recorded: RecordedDecision,
+    memory: Memory,
+    guess: AssumedValues,
+    selectors: Selectors,
+    kinds: Callable[[], Iterable[Kind]],
 ) -> Outcome:
     around = PassDependencies(_Pods(recorded.pods), kinds, selectors, SILENT, _OPTIONS)
     writer = _Writer(recorded)
@@ -129,7 +138,7 @@ def _run_pass(
         one_pass.autoscale()
     except Problem:
         pass  # its conditions contain the problem
-    except NotTold as error:
+    except MetricMissing as error:
         raise Unknown(UNMEASURED) from error
     one_pass.write_status()
     return outcome_of(writer.written or recorded.autoscaler)
@@ -171,10 +180,10 @@ class _Writer:
         return obj
 
 
-def _guesses(recorded: RecordedDecision) -> list[Guess]:
+def _guesses(recorded: RecordedDecision) -> list[AssumedValues]:
     """Return the possible measurements: of all pods, without young ones, or of these before they were ready."""
     young = frozenset(each.name for each in recorded.pods if _is_young(MeasuredPod(each), recorded.now))
-    guesses = [Guess(), *([Guess(missing=young), Guess(starting=young)] if young else ())]
+    guesses = [AssumedValues(), *([AssumedValues(missing=young), AssumedValues(starting=young)] if young else ())]
     if any("averageValue" in _total_of(each) for each in recorded.told):
         guesses += [each._replace(takes_most=False) for each in guesses]
     return guesses

@@ -22,11 +22,11 @@ from ctrlmgr.api.resource import DEFINITIONS, Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError, NotFound, SettingsError
 from ctrlmgr.recording.capture.cluster_client import Cluster, Served
-from ctrlmgr.recording.capture.custom_kind_capture import Begun, CustomKinds, Ended, Moved, Step
-from ctrlmgr.recording.capture.recording_continuation import Ending
+from ctrlmgr.recording.capture.custom_kind_capture import CustomKinds, KindDeleted, KindMoved, KindServed, Step
+from ctrlmgr.recording.capture.recording_continuation import RecordingEnd
 from ctrlmgr.recording.capture.redaction import Redaction
 from ctrlmgr.recording.capture.rotation import Files
-from ctrlmgr.recording.capture.streams import Changed, Failed, Listed, Message, Missing, Progressed, Stream
+from ctrlmgr.recording.capture.streams import Changed, Failed, Listed, Message, Missing, Progress, Stream
 from ctrlmgr.recording.capture.watch_merge import Merger
 
 log = structlog.get_logger(__name__)
@@ -63,7 +63,7 @@ class Recorder:
         namespace: str = "",
         redaction: Redaction | None = None,
         follows: bool = False,
-        ending: Ending | None = None,
+        ending: RecordingEnd | None = None,
     ) -> None:
         """Record `served`, of one namespace or ("") all, into `files`; `ending` is the end of a continued recording.
 
@@ -145,7 +145,7 @@ class Recorder:
                 self._merger.listed(resource, revision, objects, at)
                 if self._kinds is not None and resource == DEFINITIONS:
                     self._follow(self._kinds.listed(self._merger.objects(resource), revision))
-            case Progressed(resource, revision):
+            case Progress(resource, revision):
                 self._merger.progressed(resource, revision)
             case Missing(resource):
                 self._end(resource, self._ended.get(resource, 0))
@@ -154,14 +154,14 @@ class Recorder:
         """Start and stop the watches of custom kinds."""
         for step in steps:
             match step:
-                case Begun(served, revision) if served.resource not in self._streams:
+                case KindServed(served, revision) if served.resource not in self._streams:
                     self._merger.begin(served.resource, revision)
                     stream = self._streams[served.resource] = self._stream(served, revision)
                     threads.start(f"record {served.resource}", partial(stream.run, self._leave))
-                case Begun(served, _) | Moved(served):  # a stopped kind continues with its watch
+                case KindServed(served, _) | KindMoved(served):  # a stopped kind continues with its watch
                     self._ended.pop(served.resource, None)
                     self._streams[served.resource].served = served
-                case Ended(resource, revision):
+                case KindDeleted(resource, revision):
                     self._ended[resource] = revision
                     if not self._merger.objects(resource):
                         self._end(resource, revision)

@@ -16,27 +16,27 @@ from ctrlmgr.extensions.definition import Definition
 from ctrlmgr.recording.capture.cluster_client import Served
 
 
-class Begun(NamedTuple):
+class KindServed(NamedTuple):
     """A kind is served from a revision on; 0: it may have existed earlier, so it must be listed."""
 
     served: Served
     revision: Revision
 
 
-class Moved(NamedTuple):
+class KindMoved(NamedTuple):
     """The recorded version of a kind is no longer served, but another one is."""
 
     served: Served
 
 
-class Ended(NamedTuple):
+class KindDeleted(NamedTuple):
     """A definition was deleted, and with it all objects of its kind."""
 
     resource: Resource
     revision: Revision
 
 
-Step: TypeAlias = Begun | Moved | Ended
+Step: TypeAlias = KindServed | KindMoved | KindDeleted
 
 
 class CustomKinds:
@@ -72,7 +72,7 @@ class CustomKinds:
     def _gone(self, resource: Resource, revision: Revision) -> Iterator[Step]:
         self._defined.discard(resource)
         if self._served.pop(resource, None) is not None:
-            yield Ended(resource, revision)
+            yield KindDeleted(resource, revision)
 
     def _shown(self, definition: Definition, revision: Revision) -> Iterator[Step]:
         resource = Resource(definition.group, definition.names.plural)
@@ -85,7 +85,7 @@ class CustomKinds:
         before = self._served.get(resource)
         if before is None:
             self._served[resource] = Served(resource, paths[0], definition.namespaced)
-            yield Begun(self._served[resource], revision)
+            yield KindServed(self._served[resource], revision)
         elif before.path not in paths:
             self._served[resource] = before._replace(path=paths[0])
-            yield Moved(self._served[resource])
+            yield KindMoved(self._served[resource])

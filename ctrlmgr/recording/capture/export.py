@@ -12,7 +12,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import INTERNAL_GROUP, Resource, Revision
 from ctrlmgr.eventlog import EventLog, EventType
 from ctrlmgr.recording.capture.watch_merge import Recorded
-from ctrlmgr.recording.format import Made
+from ctrlmgr.recording.format import ChangeOrigin
 
 _PAGE = 1000
 
@@ -39,7 +39,7 @@ def history(
         for event in events:
             if event.revision <= head and wanted(event.object):
                 began, seen = reconcile(event.reconcile) if event.reconcile else (0, 0)
-                yield Recorded(event.type, event.object, event.recorded_at, Made(event.actor, began, seen))
+                yield Recorded(event.type, event.object, event.recorded_at, ChangeOrigin(event.actor, began, seen))
         revision = events[-1].revision
 
 

@@ -20,7 +20,7 @@ from ctrlmgr.recording.format import Change, RecordingReader
 _SHOWN: Final = 3
 
 
-class Ending(NamedTuple):
+class RecordingEnd(NamedTuple):
     """The last revision of a recording, and the objects that exist there."""
 
     path: Path
@@ -28,7 +28,7 @@ class Ending(NamedTuple):
     objects: Mapping[Resource, Mapping[Key, Object]]
 
 
-def read_ending(path: Path) -> Ending:
+def read_ending(path: Path) -> RecordingEnd:
     """Read a recording to its end; raises `RecordingError`."""
     objects: dict[Resource, dict[Key, Object]] = {}
     reader = RecordingReader(path)
@@ -39,10 +39,10 @@ def read_ending(path: Path) -> Ending:
                 found.pop(entry.object.key, None)
             else:
                 found[entry.object.key] = entry.object
-    return Ending(path, reader.revision, {resource: found for resource, found in objects.items() if found})
+    return RecordingEnd(path, reader.revision, {resource: found for resource, found in objects.items() if found})
 
 
-def check_chosen(ending: Ending, chosen: Collection[Resource], namespace: str) -> None:
+def check_chosen(ending: RecordingEnd, chosen: Collection[Resource], namespace: str) -> None:
     """Raise `SettingsError` if the file has objects whose further changes would not be recorded."""
     others = sorted(str(resource) for resource in ending.objects if resource not in chosen)
     if others:
@@ -57,7 +57,7 @@ def check_chosen(ending: Ending, chosen: Collection[Resource], namespace: str) -
             )
 
 
-def check_log(ending: Ending, log: EventLog, wanted: Callable[[Object], bool]) -> None:
+def check_log(ending: RecordingEnd, log: EventLog, wanted: Callable[[Object], bool]) -> None:
     """Raise `SettingsError` unless the file's end equals the log's wanted objects; `Expired` if that is compacted."""
     head = log.head().revision
     if ending.revision > head:

@@ -14,7 +14,7 @@ from types import TracebackType
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.clock import Clock
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.capture.recording_continuation import Ending
+from ctrlmgr.recording.capture.recording_continuation import RecordingEnd
 from ctrlmgr.recording.capture.watch_merge import Recorded
 from ctrlmgr.recording.format import RecordingWriter
 
@@ -25,7 +25,7 @@ _FLUSH = 1.0
 class Files:
     """Writes changes into `path`, and after a size limit into `name.2.jsonl.gz` and so on; a context manager."""
 
-    def __init__(self, path: Path, clock: Clock, *, limit: int = 0, ending: Ending | None = None) -> None:
+    def __init__(self, path: Path, clock: Clock, *, limit: int = 0, ending: RecordingEnd | None = None) -> None:
         """Create the first file, or append to it after `ending`; raises OSError.
 
         `limit` is in stored bytes, 0 for a single file of any size.

@@ -51,7 +51,7 @@ class Changed(NamedTuple):
     at: int
 
 
-class Progressed(NamedTuple):
+class Progress(NamedTuple):
     """All changes up to this revision were delivered."""
 
     resource: Resource
@@ -71,7 +71,7 @@ class Failed(NamedTuple):
     error: CtrlmgrError
 
 
-Message: TypeAlias = Listed | Changed | Progressed | Missing | Failed
+Message: TypeAlias = Listed | Changed | Progress | Missing | Failed
 
 
 class _Status(msgspec.Struct):
@@ -158,7 +158,7 @@ class Stream:
             line = decode_line(data)
             if line.type == "BOOKMARK":
                 self._revision = int(decode_bookmark(line.object).metadata.resource_version)
-                self._put(Progressed(resource, self._revision))
+                self._put(Progress(resource, self._revision))
                 return
             if line.type == "ERROR":
                 status = bytes(line.object)

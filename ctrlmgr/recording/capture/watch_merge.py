@@ -20,8 +20,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, Key, Resource, Revision
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.capture.recording_continuation import Ending
-from ctrlmgr.recording.format import Made
+from ctrlmgr.recording.capture.recording_continuation import RecordingEnd
+from ctrlmgr.recording.format import ChangeOrigin
 
 
 class Recorded(NamedTuple):
@@ -31,11 +31,11 @@ class Recorded(NamedTuple):
     object: Object
     recorded_at: int
     """Microseconds since 1970."""
-    made: Made | None = None
+    made: ChangeOrigin | None = None
     """The author and reconcile; None for a watch, which does not contain them."""
 
 
-class _Waiting(NamedTuple):
+class _PendingChange(NamedTuple):
     """A change with its order; `sure` is False for a deletion whose revision is only the latest possible one."""
 
     revision: Revision
@@ -56,13 +56,13 @@ class Merger:
     def __init__(self, resources: Sequence[Resource]) -> None:
         """Expect a list of each of `resources`, and then its changes."""
         self._streams = {resource: _Stream() for resource in resources}
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_PendingChange] = []
         self._number = 0
         self._told: Revision = 0  # everything up to here was output
         self._ended: Revision = 0  # of the watch that ended last
-        self._earlier: Ending | None = None
+        self._earlier: RecordingEnd | None = None
 
-    def resume(self, ending: Ending) -> None:
+    def resume(self, ending: RecordingEnd) -> None:
         """Continue an earlier recording of the same cluster; call it before any input."""
         self._earlier, self._told = ending, ending.revision
         for resource, stream in self._streams.items():
@@ -138,7 +138,7 @@ class Merger:
         """Yield the changes that can be output now, in order."""
         bound = self.complete
         self._told = max(self._told, bound)
-        batch: list[_Waiting] = []
+        batch: list[_PendingChange] = []
         while self._waiting and self._waiting[0].revision <= bound:
             batch.append(heappop(self._waiting))
         yield from self._placed(batch)
@@ -148,7 +148,7 @@ class Merger:
         """The number of changes that wait for slower watches."""
         return len(self._waiting)
 
-    def _placed(self, batch: Sequence[_Waiting]) -> Iterator[Recorded]:
+    def _placed(self, batch: Sequence[_PendingChange]) -> Iterator[Recorded]:
         """Assign unused revisions to deletions without one, and yield all changes in order.
 
         There are always enough, because each deletion had a revision that no recorded change has.
@@ -171,10 +171,10 @@ class Merger:
 
     def _expect(self, change: Recorded, revision: Revision, *, sure: bool = True) -> None:
         self._number += 1
-        heappush(self._waiting, _Waiting(revision, sure, self._number, change))
+        heappush(self._waiting, _PendingChange(revision, sure, self._number, change))
 
 
-def _check_continues(ending: Ending, resource: Resource, revision: Revision, now: Mapping[Key, Object]) -> None:
+def _check_continues(ending: RecordingEnd, resource: Resource, revision: Revision, now: Mapping[Key, Object]) -> None:
     """Raise `SettingsError` if a list is not of the recorded cluster, as far as this can be detected."""
     if revision < ending.revision:
         raise SettingsError(

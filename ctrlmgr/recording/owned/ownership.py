@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.recording.divergence import Divergence, Verdict, differences
 from ctrlmgr.recording.format import Change, Checkpoint
-from ctrlmgr.recording.report import Unjudged
+from ctrlmgr.recording.report import UncomparedCounts
 from ctrlmgr.recording.write_comparison import WriteTracker
 
 
-class Owned(Protocol):
+class KindOwnership(Protocol):
     """One owned kind; for the replay's thread."""
 
     resource: Resource
@@ -68,11 +68,11 @@ class Owned(Protocol):
     def act_on(self, subject: Key) -> None:
         """Let those controllers act on a subject, if they are triggered."""
 
-    def unjudged(self) -> Iterable[Unjudged]:
+    def unjudged(self) -> Iterable[UncomparedCounts]:
         """Return what could not be compared so far."""
 
 
-def divergence_at(checkpoint: Checkpoint, owned: Owned, subject: Key) -> Divergence | None:
+def divergence_at(checkpoint: Checkpoint, owned: KindOwnership, subject: Key) -> Divergence | None:
     """Compare one subject; return None if both sides are equal."""
     recorded, ours = owned.compare(subject)
     found = tuple(differences(recorded, ours))

@@ -28,9 +28,9 @@ from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.expectation import Expectation, Ownership
 from ctrlmgr.recording.format import Change
-from ctrlmgr.recording.replay_stage import Stage
-from ctrlmgr.recording.report import Unjudged
-from ctrlmgr.recording.write_comparison import WriteTracker, Written, whole
+from ctrlmgr.recording.replay_stage import ReplayStage
+from ctrlmgr.recording.report import UncomparedCounts
+from ctrlmgr.recording.write_comparison import WriteState, WriteTracker, whole
 
 
 class OwnedEndpoints:
@@ -39,7 +39,7 @@ class OwnedEndpoints:
     is_shared = False
     expects_others = False
 
-    def __init__(self, stage: Stage, ownership: Ownership) -> None:
+    def __init__(self, stage: ReplayStage, ownership: Ownership) -> None:
         """Follow our controller's writes on `stage`; call it before the stage starts."""
         informer = stage.informer(ownership.resource)
         self.resource = ownership.resource
@@ -119,7 +119,7 @@ class OwnedEndpoints:
         if self._tracker is not None:
             obj = change.object
             state = None if change.type is EventType.DELETED else comparable(obj)
-            self._tracker.recorded((self.resource, obj.key), Written(obj.revision, change.line, state))
+            self._tracker.recorded((self.resource, obj.key), WriteState(obj.revision, change.line, state))
 
     def prepare(self) -> None:
         """Do nothing: checkpoints need no preparation."""
@@ -130,7 +130,7 @@ class OwnedEndpoints:
         self._behind.clear()
         self._expectation.checkpoint(revision)
 
-    def unjudged(self) -> Iterable[Unjudged]:
+    def unjudged(self) -> Iterable[UncomparedCounts]:
         """Return nothing: everything can be compared."""
         return ()
 

@@ -36,8 +36,8 @@ from ctrlmgr.kinds.allocators.allocation_claims import Claim
 from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES
 from ctrlmgr.recording.divergence import comparable
 from ctrlmgr.recording.format import Change
-from ctrlmgr.recording.replay_stage import Stage
-from ctrlmgr.recording.report import Unjudged
+from ctrlmgr.recording.replay_stage import ReplayStage
+from ctrlmgr.recording.report import UncomparedCounts
 from ctrlmgr.recording.write_comparison import WriteTracker
 
 _LEFT = re.compile(r"(\S+) has (\d+) resource instances")
@@ -55,7 +55,7 @@ class OwnedNamespaces:
     is_shared = False
     expects_others = True
 
-    def __init__(self, stage: Stage, kinds: Kinds) -> None:
+    def __init__(self, stage: ReplayStage, kinds: Kinds) -> None:
         """Follow our controller's writes on `stage`; call it before the stage starts."""
         informer = stage.informer(NAMESPACES)
         informer.add_handler(self._on_change)
@@ -212,10 +212,10 @@ class OwnedNamespaces:
     def act_on(self, subject: Key) -> None:
         """Do nothing: no single write is tracked."""
 
-    def unjudged(self) -> Iterable[Unjudged]:
+    def unjudged(self) -> Iterable[UncomparedCounts]:
         """Return at how many checkpoints the remaining content of a namespace could not be compared."""
         for name, count in sorted(self._uncompared.items()):
-            yield Unjudged(str(NAMESPACES), "", name, _UNJUDGED, count)
+            yield UncomparedCounts(str(NAMESPACES), "", name, _UNJUDGED, count)
 
     def _begin(self, obj: Object) -> None:
         """Append a namespace; one of the same name that is terminating in our log must be deleted first."""

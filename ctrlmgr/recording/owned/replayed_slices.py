@@ -34,9 +34,9 @@ from ctrlmgr.controllers.endpointslice_mirroring.controller import MANAGER as MI
 from ctrlmgr.eventlog import Event, EventType
 from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.recording.format import Change
-from ctrlmgr.recording.replay_stage import Stage
-from ctrlmgr.recording.report import Unjudged
-from ctrlmgr.recording.write_comparison import WriteTracker, Written
+from ctrlmgr.recording.replay_stage import ReplayStage
+from ctrlmgr.recording.report import UncomparedCounts
+from ctrlmgr.recording.write_comparison import WriteState, WriteTracker
 
 MANAGERS: Mapping[str, str] = {SLICE_CONTROLLER: KEEPER, MIRRORING_CONTROLLER: MIRROR}
 """The label value of each controller's slices, by the controller's name."""
@@ -51,7 +51,7 @@ class OwnedSlices:
     is_shared = False
     expects_others = False
 
-    def __init__(self, stage: Stage, controllers: Collection[str]) -> None:
+    def __init__(self, stage: ReplayStage, controllers: Collection[str]) -> None:
         """Expect the recorded writes of `controllers`, some of `MANAGERS`; call it before `stage` starts."""
         informer = stage.informer(ENDPOINT_SLICES)
         self._stage = stage
@@ -150,7 +150,7 @@ class OwnedSlices:
         if self._tracker is not None:
             self._learn_nodes([service_of(obj)])
             for key, state in told:
-                self._tracker.recorded((ENDPOINT_SLICES, key), Written(obj.revision, change.line, state))
+                self._tracker.recorded((ENDPOINT_SLICES, key), WriteState(obj.revision, change.line, state))
         return True
 
     def take_past(self, change: Change) -> bool:
@@ -171,7 +171,7 @@ class OwnedSlices:
             self._changed.clear()
         self._behind.clear()
 
-    def unjudged(self) -> Iterable[Unjudged]:
+    def unjudged(self) -> Iterable[UncomparedCounts]:
         """Return nothing: everything can be compared."""
         return ()
 

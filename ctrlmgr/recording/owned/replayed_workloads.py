@@ -34,10 +34,10 @@ from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.owned.client_changes import carried_over
 from ctrlmgr.recording.owned.expected_creations import ExpectedCreations
 from ctrlmgr.recording.owned.quota_usage_changes import QUOTAS, Usage
-from ctrlmgr.recording.replay_stage import RECORDING, Stage
+from ctrlmgr.recording.replay_stage import RECORDING, ReplayStage
 from ctrlmgr.recording.replayed_controllers import user_of
-from ctrlmgr.recording.report import Unjudged
-from ctrlmgr.recording.write_comparison import WriteTracker, Written, whole
+from ctrlmgr.recording.report import UncomparedCounts
+from ctrlmgr.recording.write_comparison import WriteState, WriteTracker, whole
 
 SHARED: Final[Mapping[str, Sequence[Resource]]] = {
     each.name: each.shared_kinds for each in registry.ALL if each.replays and each.shared_kinds
@@ -74,7 +74,7 @@ _VERSION = "resourceVersion"
 class SharedKinds:
     """The recorded and our objects of the kinds that some controllers share."""
 
-    def __init__(self, stage: Stage, shared: Mapping[str, Sequence[Resource]]) -> None:
+    def __init__(self, stage: ReplayStage, shared: Mapping[str, Sequence[Resource]]) -> None:
         """Expect the recorded writes of controllers to their `shared` kinds; call it before `stage` starts."""
         names = [*shared]
         self._stage = stage
@@ -244,12 +244,12 @@ class SharedKinds:
 
 
 class SharedKind:
-    """One of the shared kinds; an `Owned`."""
+    """One of the shared kinds; a `KindOwnership`."""
 
     is_shared = True
     expects_others = False
 
-    def __init__(self, shared: SharedKinds, stage: Stage, resource: Resource) -> None:
+    def __init__(self, shared: SharedKinds, stage: ReplayStage, resource: Resource) -> None:
         """Follow our controllers' writes on `stage`."""
         informer = stage.informer(resource)
         informer.add_handler(lambda change: self._note_change(change.object.key))
@@ -343,9 +343,9 @@ class SharedKind:
         if self._tracker is not None:
             obj = change.object
             state = None if change.type is EventType.DELETED else _comparable(obj)
-            self._tracker.recorded((self.resource, obj.key), Written(obj.revision, change.line, state, is_late=True))
+            self._tracker.recorded((self.resource, obj.key), WriteState(obj.revision, change.line, state, is_late=True))
 
-    def unjudged(self) -> Iterable[Unjudged]:
+    def unjudged(self) -> Iterable[UncomparedCounts]:
         """Return nothing: everything can be compared."""
         return ()
 

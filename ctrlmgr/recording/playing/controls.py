@@ -13,7 +13,7 @@ import msgspec
 from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, SettingsError
 from ctrlmgr.recording.capture.cluster_client import Cluster
 from ctrlmgr.recording.playing.playback import State
-from ctrlmgr.recording.playing.pretending import Write
+from ctrlmgr.recording.playing.pretended_writes import PretendedWrite
 from ctrlmgr.settings import Settings
 from ctrlmgr.settings.kubeconfig import Access
 
@@ -30,8 +30,8 @@ def kubeconfig(settings: Settings) -> Path:
     return settings.data_path / FOLDER / "kubeconfig"
 
 
-class _Told(msgspec.Struct):
-    writes: list[Write]
+class _WriteList(msgspec.Struct):
+    writes: list[PretendedWrite]
 
 
 class Controls:
@@ -52,10 +52,10 @@ class Controls:
         """
         return self._asked("POST", f"{_PATH}/{name}", parameters, State)
 
-    def writes(self) -> list[Write]:
+    def writes(self) -> list[PretendedWrite]:
         """Return all stored writes in order."""
-        found: list[Write] = []
-        while told := self._asked("GET", f"{_PATH}/writes", {"after": str(_last(found))}, _Told).writes:
+        found: list[PretendedWrite] = []
+        while told := self._asked("GET", f"{_PATH}/writes", {"after": str(_last(found))}, _WriteList).writes:
             found += told
         return found
 
@@ -68,5 +68,5 @@ class Controls:
             raise ServiceUnavailable(f"{self._cluster.server} did not answer as expected: {error}") from error
 
 
-def _last(writes: list[Write]) -> int:
+def _last(writes: list[PretendedWrite]) -> int:
     return writes[-1].number if writes else 0

@@ -26,10 +26,10 @@ from ctrlmgr.errors import BadRequest, CtrlmgrError, Expired, LogClosed
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Author, Cause, Event, Failure, Fence, Head, Outcome, Proposal, Reconcile, Snapshot
 from ctrlmgr.eventlog.hash_chain import GENESIS
-from ctrlmgr.eventlog.imports import Imported, Stretch
+from ctrlmgr.eventlog.imports import Imported, ImportedRange
 from ctrlmgr.eventlog.memory_log import state_at
-from ctrlmgr.recording.playing.pretending import Writes
-from ctrlmgr.recording.playing.tape import Tape
+from ctrlmgr.recording.playing.loaded_recording import LoadedRecording
+from ctrlmgr.recording.playing.pretended_writes import Writes
 
 _revision = attrgetter("revision")
 
@@ -37,8 +37,8 @@ _revision = attrgetter("revision")
 class PlayedLog:
     """An `EventLog` over a tape; any thread may read it, only the player calls `show`."""
 
-    def __init__(self, tape: Tape, position: int, writes: Writes, *, clock: Clock, random: Random) -> None:
-        """Show the first `position` events of `tape`; `random` generates the log's UUID."""
+    def __init__(self, tape: LoadedRecording, position: int, writes: Writes, *, clock: Clock, random: Random) -> None:
+        """Show the first `position` events of `loaded_recording`; `random` generates the log's UUID."""
         self.feed = PlayedFeed(self)
         """The feed for its watch cache."""
         self._tape = tape
@@ -103,9 +103,9 @@ class PlayedLog:
         """Raise `BadRequest`: a recording cannot be changed."""
         raise BadRequest("nothing can be imported into a recording that is being played")
 
-    def imports(self) -> Sequence[Stretch]:
+    def imports(self) -> Sequence[ImportedRange]:
         """Return one stretch: there may be gaps anywhere."""
-        return [Stretch(0, self.revision)]
+        return [ImportedRange(0, self.revision)]
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
         """Ignore the outcome: no reconcile is recorded."""

@@ -53,7 +53,7 @@ class Claim:
 
 
 @dataclass
-class Taken:
+class UsedDevices:
     """The devices that are allocated to other claims."""
 
     devices: dict[DeviceID, int] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenDevice:
     """A device that was chosen for a request."""
 
     request: str
@@ -129,7 +129,7 @@ class _Request:
 class Solution:
     """The chosen devices of each claim, and the device class of each request of the claim, by the request's name."""
 
-    chosen: list[list[Chosen]]
+    chosen: list[list[ChosenDevice]]
     classes: list[dict[str, Fields]]
 
 
@@ -145,7 +145,7 @@ def tolerates(toleration: Fields, taint: Fields) -> bool:
 
 
 def allocate(
-    pools: Sequence[Pool], claims: Sequence[Claim], classes: Callable[[str], Fields | None], taken: Taken
+    pools: Sequence[Pool], claims: Sequence[Claim], classes: Callable[[str], Fields | None], taken: UsedDevices
 ) -> Solution | None:
     """Return devices from `pools` for claims, None if there is no solution; raises `AllocationError`.
 
@@ -167,7 +167,11 @@ class _Search:
     """One search. Its methods return whether the remaining claims can be allocated, and if so, store the choices."""
 
     def __init__(
-        self, pools: Sequence[Pool], claims: Sequence[Claim], classes: Callable[[str], Fields | None], taken: Taken
+        self,
+        pools: Sequence[Pool],
+        claims: Sequence[Claim],
+        classes: Callable[[str], Fields | None],
+        taken: UsedDevices,
     ) -> None:
         self._pools = pools
         self._usable = [
@@ -176,7 +180,7 @@ class _Search:
         self._claims, self._classes, self._taken = claims, classes, taken
         self._requests = [[*self._alternatives(claim)] for claim in claims]
         self._constraints = [[Constraint(each) for each in claim.devices.get("constraints") or ()] for claim in claims]
-        self._chosen: list[list[Chosen]] = [[] for _ in claims]
+        self._chosen: list[list[ChosenDevice]] = [[] for _ in claims]
         self._selected: list[dict[int, _Request]] = [{} for _ in claims]
         # For each device: the number of claims to which this search allocates it, and the portions that they consume.
         self._claimed: dict[DeviceID, list[int]] = {}
@@ -312,7 +316,7 @@ class _Search:
             self._count(device, -1 if needs_counters else 0)
             return None
         self._chosen[number].append(
-            Chosen(request.name, request.fields, device, portions if device.is_shared else None)
+            ChosenDevice(request.name, request.fields, device, portions if device.is_shared else None)
         )
         if device.is_shared:
             self._portions.setdefault(device.id, []).append(portions)
@@ -386,7 +390,7 @@ def _capacities(device: Device) -> Mapping[str, Any]:
     return found
 
 
-def _available(pool: Pool, taken: Taken) -> dict[str, dict[str, int]]:
+def _available(pool: Pool, taken: UsedDevices) -> dict[str, dict[str, int]]:
     """Return the counters of a pool, reduced by what allocated devices consume."""
     left = {name: dict(counters) for name, counters in pool.counters.items()}
     for device in pool.all_devices:

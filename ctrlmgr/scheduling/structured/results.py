@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ctrlmgr.api.quantity import WHOLE, parse, plus
-from ctrlmgr.scheduling.structured.allocator import Chosen, Claim, Solution
+from ctrlmgr.scheduling.structured.allocator import ChosenDevice, Claim, Solution
 from ctrlmgr.scheduling.structured.pools import Fields
 
 
@@ -22,7 +22,7 @@ def allocations(
 
 
 def _allocation(
-    claim: Claim, chosen: Sequence[Chosen], classes: Mapping[str, Fields], node: str, new_id: Callable[[], str]
+    claim: Claim, chosen: Sequence[ChosenDevice], classes: Mapping[str, Fields], node: str, new_id: Callable[[], str]
 ) -> dict[str, Any]:
     devices: dict[str, Any] = {"results": [_result(each, new_id) for each in chosen]}
     configurations = [*_of_classes(classes), *_of_claim(claim, classes)]
@@ -32,7 +32,7 @@ def _allocation(
     return {"devices": devices, **({} if selector is None else {"nodeSelector": selector})}
 
 
-def _result(chosen: Chosen, new_id: Callable[[], str]) -> dict[str, Any]:
+def _result(chosen: ChosenDevice, new_id: Callable[[], str]) -> dict[str, Any]:
     driver, pool, name = chosen.device.id
     result: dict[str, Any] = {"request": chosen.request, "driver": driver, "pool": pool, "device": name}
     if chosen.fields.get("adminAccess"):
@@ -93,7 +93,7 @@ def _of_claim(claim: Claim, classes: Mapping[str, Fields]) -> Iterator[dict[str,
                 yield {"source": "FromClaim", **each}
 
 
-def node_selector(chosen: Sequence[Chosen], node: str) -> dict[str, Any] | None:
+def node_selector(chosen: Sequence[ChosenDevice], node: str) -> dict[str, Any] | None:
     """Return the nodes that can reach all devices; None stands for every node."""
     term: dict[str, list[Any]] = {}
     for each in chosen:

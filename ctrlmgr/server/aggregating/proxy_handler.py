@@ -22,8 +22,8 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.engine.calls.endpoint import Unresolved
 from ctrlmgr.engine.calls.remote_services import RemoteService
 from ctrlmgr.errors import RequestTimeout, StatusDetails
-from ctrlmgr.http.proxying.hop_headers import Outside, escaped, is_upgrade
-from ctrlmgr.http.proxying.reverse_proxy import Passing, pass_on
+from ctrlmgr.http.proxying.hop_headers import ExternalAddress, escaped, is_upgrade
+from ctrlmgr.http.proxying.reverse_proxy import ForwardedRequest, pass_on
 from ctrlmgr.http.proxying.upstream_address import (
     Upstream,
     UpstreamFailed,
@@ -125,17 +125,17 @@ class Aggregator:
         finally:
             task.cancel()
 
-    def _passing(self, request: Request, upstream: Upstream, attributes: Attributes) -> Passing:
+    def _passing(self, request: Request, upstream: Upstream, attributes: Attributes) -> ForwardedRequest:
         where = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
         host = f"{where}:{upstream.port}"
         headers = [header for header in passed_headers(request.raw_headers, request.user) if header[0] != b"audit-id"]
-        return Passing(
+        return ForwardedRequest(
             upstream,
             host,
             escaped(request.location.path),
             urlencode([(name, value) for name in sorted(request.query) for value in request.query[name]]),
             (*headers, (b"audit-id", request.id)),
-            Outside("https", host),
+            ExternalAddress("https", host),
             _timeout(request.location, attributes, upgrades=is_upgrade(request.raw_headers)),
             self._refuses_redirects,
         )
@@ -149,7 +149,7 @@ def _timeout(location: Location, attributes: Attributes, *, upgrades: bool) -> f
     return None if is_long else REQUEST_TIMEOUT
 
 
-def _failed(error: UpstreamFailed, passing: Passing) -> Response:
+def _failed(error: UpstreamFailed, passing: ForwardedRequest) -> Response:
     """Return the answer to a request whose server failed before it answered."""
     words = failure_words(error, passing.upstream.host, passing.upstream.port)
     if not is_upgrade(passing.headers):

@@ -11,7 +11,7 @@ import structlog
 
 from ctrlmgr.audit.batches import Batches, Batching
 from ctrlmgr.audit.log_file import LogFile
-from ctrlmgr.audit.request_events import WHOLE, Form, Telling, lines, together
+from ctrlmgr.audit.request_events import WHOLE, Form, StageEvent, lines, together
 from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.audited_requests import Row, Store
 from ctrlmgr.metrics import AUDIT_ERRORS
@@ -35,7 +35,7 @@ class ToFile:
         self._fails = False
         self.is_strict = is_strict
 
-    def tell(self, events: Sequence[Telling]) -> bool:
+    def tell(self, events: Sequence[StageEvent]) -> bool:
         """Append a line for each event; return whether all were written."""
         said, count = together(events, self._form)
         if count:
@@ -78,7 +78,7 @@ class ToFileInBatches:
     def _write(self, said: Sequence[bytes]) -> None:
         self._file.write(b"".join(said), len(said))
 
-    def tell(self, events: Sequence[Telling]) -> bool:
+    def tell(self, events: Sequence[StageEvent]) -> bool:
         """Queue the events for writing; return whether none exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)
@@ -102,7 +102,7 @@ class ToStore:
         self._store = store
         self._batches: Batches[Row] = Batches(_TO_STORE, self._write, name="audit store", clock=clock, dropped=_dropped)
 
-    def note(self, events: Sequence[Telling]) -> None:
+    def note(self, events: Sequence[StageEvent]) -> None:
         """Queue the outcomes of requests; `events` are their last events."""
         self._batches.add([_row(event) for event in events])
 
@@ -120,7 +120,7 @@ class ToStore:
         self._store.close()
 
 
-def _row(event: Telling) -> Row:
+def _row(event: StageEvent) -> Row:
     record = event.record
     verb, _, group, _, resource, part, namespace, _, _, _, is_resource = record.attributes
     head, status = record.head, record.status

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from ctrlmgr.audit.audit_metrics import COUNTS
-from ctrlmgr.audit.policy import NOT_AUDITED, Handling, Level, Policy, Stage
-from ctrlmgr.audit.request_events import Telling
+from ctrlmgr.audit.policy import NOT_AUDITED, AuditDecision, Level, Policy, Stage
+from ctrlmgr.audit.request_events import StageEvent
 from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
@@ -40,7 +40,7 @@ class Backend(Protocol):
     def is_strict(self) -> bool:
         """Return whether a request is refused if its first event is not kept."""
 
-    def tell(self, events: Sequence[Telling]) -> bool:
+    def tell(self, events: Sequence[StageEvent]) -> bool:
         """Keep events; return whether all are kept, as far as the backend knows."""
 
 
@@ -51,23 +51,23 @@ class SlowBackend(Protocol):
     def is_strict(self) -> bool:
         """Return whether a request is refused if its first event is not kept."""
 
-    async def store(self, event: Telling) -> bool:
+    async def store(self, event: StageEvent) -> bool:
         """Keep an event; return whether it is kept."""
 
 
 class Register(Protocol):
     """Stores the outcome of requests for later queries."""
 
-    def note(self, events: Sequence[Telling]) -> None:
+    def note(self, events: Sequence[StageEvent]) -> None:
         """Store the outcomes of answered requests; `events` are their last events."""
 
 
-class _Asked(NamedTuple):
+class _PolicyLookup(NamedTuple):
     """The last lookup in the policy, cached because consecutive requests often have the same attributes and user."""
 
     attributes: Attributes | None
     user: User | None
-    handling: Handling
+    handling: AuditDecision
     lasts: bool
     """Whether the request is long-running."""
 
@@ -96,9 +96,9 @@ class Auditing:
         self.backends = backends
         self._registers = registers
         self._clock = clock
-        self._asked = _Asked(None, None, NOT_AUDITED, lasts=False)
+        self._asked = _PolicyLookup(None, None, NOT_AUDITED, lasts=False)
         self._in_round = False
-        self._ended: list[Telling] = []  # the last events of requests in this round
+        self._ended: list[StageEvent] = []  # the last events of requests in this round
 
     def begin(self, request: Request, attributes: Attributes, user: User | None) -> bool:
         """Begin the audit record of a request, if the policy asks for one; `user` is None if authentication failed.
@@ -119,17 +119,17 @@ class Auditing:
             record.started = self._started
         if _RECEIVED in handling.omitted:
             return True
-        return self._tell([Telling(record, _RECEIVED, now)])
+        return self._tell([StageEvent(record, _RECEIVED, now)])
 
-    def _look_up(self, user: User | None, attributes: Attributes) -> _Asked:
+    def _look_up(self, user: User | None, attributes: Attributes) -> _PolicyLookup:
         lasts = attributes.verb in _LASTING_VERBS or attributes.subresource in _LASTING_PARTS
-        return _Asked(attributes, user, self._policy.handling(user, attributes), lasts)
+        return _PolicyLookup(attributes, user, self._policy.handling(user, attributes), lasts)
 
     async def stored(self, record: Record, stage: Stage) -> bool:
         """Send an event to the slow backends and wait for them; return whether the request may continue."""
         if stage in record.handling.omitted:
             return True
-        event = Telling(record, stage, self._clock.now())
+        event = StageEvent(record, stage, self._clock.now())
         kept = [(await backend.store(event)) or not backend.is_strict for backend in self._slow]
         return all(kept)
 
@@ -140,7 +140,7 @@ class Auditing:
         handling = record.handling
         COUNTS.levels[handling.level] += 1
         if stage not in handling.omitted:
-            self._ended.append(Telling(record, stage, self._clock.now()))
+            self._ended.append(StageEvent(record, stage, self._clock.now()))
             if not self._in_round:
                 self._tell_ended()
         return stage
@@ -163,13 +163,13 @@ class Auditing:
 
     def _started(self, record: Record) -> None:
         if _STARTED not in record.handling.omitted:
-            self._tell([Telling(record, _STARTED, self._clock.now())])
+            self._tell([StageEvent(record, _STARTED, self._clock.now())])
         if self._slow:  # the head of the answer is not delayed, even if storing fails
             task = asyncio.get_running_loop().create_task(self.stored(record, _STARTED))
             self._storing.add(task)
             task.add_done_callback(self._storing.discard)
 
-    def _tell(self, events: Sequence[Telling]) -> bool:
+    def _tell(self, events: Sequence[StageEvent]) -> bool:
         """Send events to the backends; return whether all strict backends kept them."""
         COUNTS.events += len(events)
         may = True

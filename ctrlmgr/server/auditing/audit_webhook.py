@@ -19,7 +19,7 @@ import structlog
 import urllib3
 
 from ctrlmgr.audit.batches import Batches, Batching
-from ctrlmgr.audit.request_events import WHOLE, Form, Telling, lines, portions
+from ctrlmgr.audit.request_events import WHOLE, Form, StageEvent, lines, portions
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUDIT_ERRORS
 from ctrlmgr.server.workers import Workers
@@ -77,13 +77,13 @@ class ToWebhook:
         options = self._access.pool_options()
         self._pool = urllib3.PoolManager(maxsize=_AT_A_TIME, timeout=_PATIENCE, retries=False, **options)
 
-    def tell(self, events: Sequence[Telling]) -> bool:
+    def tell(self, events: Sequence[StageEvent]) -> bool:
         """Queue the events for sending; return whether none exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)
         return len(said) == len(events)
 
-    def send(self, event: Telling) -> bool:
+    def send(self, event: StageEvent) -> bool:
         """Send an event now; return whether the other server accepted it. Any thread may call this."""
         line = self._form(event)
         if line is None:
@@ -150,7 +150,7 @@ class Blocking:
         self._workers = Workers(_AT_A_TIME)
         self.is_strict = is_strict
 
-    async def store(self, event: Telling) -> bool:
+    async def store(self, event: StageEvent) -> bool:
         """Send an event; return whether the other server accepted it."""
         return await self._workers.run(lambda: self._webhook.send(event))
 

@@ -43,7 +43,7 @@ def review_errors(review: Unstructured, *, names_user: bool, namespace: str | No
     return errors if namespace is None else errors + _local_errors(spec, namespace)
 
 
-class Asked(NamedTuple):
+class RequestedAccess(NamedTuple):
     """The question of an access review."""
 
     attributes: Attributes
@@ -51,17 +51,19 @@ class Asked(NamedTuple):
     """Kubernetes' error texts for the selectors that could not be parsed."""
 
 
-def asked_in(spec: Mapping[str, Any]) -> Asked:
+def asked_in(spec: Mapping[str, Any]) -> RequestedAccess:
     """Return the question in a valid spec."""
     asked = spec.get("resourceAttributes")
     if asked is None:
         path = spec.get("nonResourceAttributes") or {}
-        return Asked(path_attributes(path.get("verb") or "", path.get("path") or ""))
+        return RequestedAccess(path_attributes(path.get("verb") or "", path.get("path") or ""))
     place: dict[str, Any] = {field: asked.get(field) or "" for field in _FIELDS}
     place["version"] = place["version"] or "*"
     fields, labels = _fields(asked.get("fieldSelector") or {}), _labels(asked.get("labelSelector") or {})
     problems = (*fields.problem("fieldSelector"), *labels.problem("labelSelector"))
-    return Asked(Attributes(asked.get("verb") or "", fields=fields.terms, labels=labels.terms, **place), problems)
+    return RequestedAccess(
+        Attributes(asked.get("verb") or "", fields=fields.terms, labels=labels.terms, **place), problems
+    )
 
 
 def _spec_errors(spec: Mapping[str, Any], *, names_user: bool) -> list[FieldError]:

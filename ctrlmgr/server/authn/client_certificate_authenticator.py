@@ -42,7 +42,7 @@ class Authorities(Protocol):
         """Their certificates. A change replaces this object."""
 
 
-class _Judged(NamedTuple):
+class _ChainVerdict(NamedTuple):
     """The verdict on a chain, and the period for which it is valid (seconds since 1970)."""
 
     user: User | None
@@ -51,7 +51,7 @@ class _Judged(NamedTuple):
     """Why the chain was refused; empty if it was not."""
 
 
-class Vouching:
+class CertificateVerifier:
     """Verifies certificate chains and determines their users.
 
     A chain is verified once while the authorities stay the same.
@@ -65,7 +65,9 @@ class Vouching:
         self._judge = judge
         self._clock = clock
         self._seen: Sequence[x509.Certificate] = ()
-        self._known: BoundedCache[bytes, _Judged] = BoundedCache("client-certificates", entries=_ENTRIES, size=_SIZE)
+        self._known: BoundedCache[bytes, _ChainVerdict] = BoundedCache(
+            "client-certificates", entries=_ENTRIES, size=_SIZE
+        )
 
     def user(self, presented: Sequence[bytes]) -> User | None:
         """Return the user of a client that presented these certificates; raises `CredentialsRefused`."""
@@ -82,12 +84,12 @@ class Vouching:
             raise CredentialsRefused(*found.refused)
         return found.user
 
-    def _look(self, presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> _Judged:
+    def _look(self, presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> _ChainVerdict:
         try:
             leaf, validity = vouch(presented, authorities, now)
-            return _Judged(self._judge(leaf), validity)
+            return _ChainVerdict(self._judge(leaf), validity)
         except CredentialsRefused as refusal:
-            return _Judged(None, Validity(now, now + _REFUSED_FOR), refusal.reasons)
+            return _ChainVerdict(None, Validity(now, now + _REFUSED_FOR), refusal.reasons)
 
 
 def _digest(presented: Sequence[bytes]) -> bytes:
@@ -100,7 +102,7 @@ class ClientCertificates:
 
     def __init__(self, authorities: Authorities, *, clock: Clock) -> None:
         """Trust certificates of `authorities`."""
-        self._vouching = Vouching(authorities, certificate_user, clock=clock)
+        self._vouching = CertificateVerifier(authorities, certificate_user, clock=clock)
 
     async def authenticate(self, parts: RequestParts) -> User | None:
         """Return the user of the client's certificate; None without a certificate, or if it names no user."""
@@ -114,7 +116,7 @@ class FrontProxies:
         self, authorities: Authorities, names: Sequence[str], headers: RequestHeaders, *, clock: Clock
     ) -> None:
         """Trust `headers` of clients whose certificate `authorities` signed under one of `names` (empty: any name)."""
-        self._vouching = Vouching(authorities, lambda leaf: check_name(leaf, names), clock=clock)
+        self._vouching = CertificateVerifier(authorities, lambda leaf: check_name(leaf, names), clock=clock)
         self._headers = headers
 
     async def authenticate(self, parts: RequestParts) -> User | None:

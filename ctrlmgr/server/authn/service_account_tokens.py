@@ -25,7 +25,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.authentication import jwt
 from ctrlmgr.authentication.legacy_claims import ISSUER as LEGACY_ISSUER
 from ctrlmgr.authentication.legacy_claims import LegacyClaims, judge_claims, judge_legacy
-from ctrlmgr.authentication.service_account_claims import Bound, Claims, Find, Judged, bound_claims, judge
+from ctrlmgr.authentication.service_account_claims import Bound, Claims, Find, ValidatedToken, bound_claims, judge
 from ctrlmgr.authentication.token_keys import VerificationKeys, key_id
 from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRefused, common_audiences
 from ctrlmgr.caches import BoundedCache
@@ -47,7 +47,7 @@ _UNVERIFIED = "go-jose/go-jose: error in cryptographic primitive"
 _AnyClaims: TypeAlias = Claims | LegacyClaims
 
 
-class Issued(NamedTuple):
+class IssuedToken(NamedTuple):
     """A new token and its id."""
 
     token: str
@@ -63,7 +63,7 @@ class TokenIssuer(Protocol):
 
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
-    ) -> Issued:
+    ) -> IssuedToken:
         """Return a new token for a service account; see `bound_claims`."""
 
 
@@ -113,12 +113,12 @@ class ServiceAccountTokens:
 
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
-    ) -> Issued:
+    ) -> IssuedToken:
         """Return a new token for a service account; see `bound_claims`."""
         token_id = new_uid(self._random)
         claims = bound_claims(account, audiences, seconds, warn_after, bound, now=now, token_id=token_id)
         claims.iss = self._issuers[0]
-        return Issued(jwt.sign(msgspec.json.encode(claims), self._signing, self._signing_id), token_id)
+        return IssuedToken(jwt.sign(msgspec.json.encode(claims), self._signing, self._signing_id), token_id)
 
     async def authenticate_token(
         self, token: str, audiences: Audiences, told: AuthenticationNotes
@@ -142,7 +142,7 @@ class ServiceAccountTokens:
             self._on_use(judged.used)
         return Authenticated(judged.user, common)
 
-    def _judge(self, claims: _AnyClaims, token: str) -> Judged:
+    def _judge(self, claims: _AnyClaims, token: str) -> ValidatedToken:
         if isinstance(claims, Claims):
             return judge(claims, self._find, self._clock.now())
         return judge_legacy(claims, token, self._find) if self._lookup else judge_claims(claims)

@@ -29,7 +29,7 @@ _SECRETS = Resource("", "secrets")
 _WRITER = Requester(API_SERVER.name, API_SERVER.groups, "kube-apiserver")
 
 
-class LastUsed:
+class LastUsedWriter:
     """Writes the label of last use. Used on the event loop only."""
 
     def __init__(self, engine: Engine, driver: Driver, *, clock: Clock) -> None:

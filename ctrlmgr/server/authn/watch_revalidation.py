@@ -32,7 +32,7 @@ _UNKNOWN: Final = User("")
 """Marks credentials that cannot be checked now."""
 
 
-class Lasting(Protocol):
+class LongRunningRequest(Protocol):
     """A long-running request."""
 
     def cut_off(self) -> None:
@@ -46,7 +46,7 @@ class Rights(Protocol):
         """Return whether the sender may make a request with these headers; also True if that cannot be determined."""
 
 
-class _Begun(NamedTuple):
+class _TrackedRequest(NamedTuple):
     """A long-running request with its parts and attributes."""
 
     parts: RequestParts
@@ -69,15 +69,17 @@ class WatchRevalidation:
         """Authenticate with `authenticator`, and authorize with `rights` if given."""
         self._authenticator = authenticator
         self._rights = rights
-        self._held: dict[_Credentials, dict[Lasting, _Begun]] = {}
+        self._held: dict[_Credentials, dict[LongRunningRequest, _TrackedRequest]] = {}
 
     @contextmanager
-    def holding(self, request: Lasting, parts: RequestParts, user: User, attributes: Attributes) -> Iterator[None]:
+    def holding(
+        self, request: LongRunningRequest, parts: RequestParts, user: User, attributes: Attributes
+    ) -> Iterator[None]:
         """Check a request in each round while the context is open; `user` is the user of `parts` at its start."""
         token = next((value for name, value in parts.headers if name == b"authorization"), b"")
         credentials = _Credentials(token, tuple(parts.certificates), user.name, user.uid)
         held = self._held.setdefault(credentials, {})
-        held[request] = _Begun(parts, attributes)
+        held[request] = _TrackedRequest(parts, attributes)
         try:
             yield
         finally:
@@ -122,7 +124,7 @@ class _Answers:
         self._rights = rights
         self._known: dict[tuple[Attributes, tuple[HeaderLine, ...]], bool] = {}
 
-    async def still(self, begun: _Begun) -> bool:
+    async def still(self, begun: _TrackedRequest) -> bool:
         if self._user is None or self._rights is None or self._user is _UNKNOWN:
             return True
         headers = tuple(line for line in begun.parts.headers if line[0].startswith(IMPERSONATION))

@@ -21,7 +21,7 @@ from ctrlmgr.authentication.user import Audiences, Authenticated, CredentialsRef
 from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
-from ctrlmgr.server.review_client import NoAnswer, ReviewServer
+from ctrlmgr.server.review_client import ReviewFailed, ReviewServer
 
 log = structlog.get_logger(__name__)
 
@@ -96,7 +96,7 @@ class WebhookTokens:
         review = {"kind": "TokenReview", "apiVersion": self._api_version, "metadata": {}, "spec": spec}
         try:
             answer = await self._server.ask(msgspec.json.encode(review))
-        except NoAnswer as error:
+        except ReviewFailed as error:
             log.warning("the token webhook does not answer", server=self._server.url, error=str(error))
             raise CredentialsRefused(f"the token webhook does not answer: {error}") from error
         try:

@@ -26,7 +26,7 @@ from ctrlmgr.caches import TTLCache
 from ctrlmgr.clock import Clock
 from ctrlmgr.metrics import AUTHORIZATION_WEBHOOK
 from ctrlmgr.server.authz.match_condition_checks import Matching
-from ctrlmgr.server.review_client import NoAnswer, ReviewServer
+from ctrlmgr.server.review_client import ReviewFailed, ReviewServer
 
 log = structlog.get_logger(__name__)
 
@@ -79,7 +79,7 @@ class WebhookAuthorizer:
         question, webhook = self._question(user, attributes), self._webhook
         try:
             status = _read(await self._server.ask(question)).status
-        except (NoAnswer, ValueError, msgspec.MsgspecError) as error:
+        except (ReviewFailed, ValueError, msgspec.MsgspecError) as error:
             AUTHORIZATION_WEBHOOK.labels(webhook.name, "error").inc()
             log.error("the authorization webhook does not answer", server=self._server.url, error=str(error))
             return webhook.unasked(str(error))

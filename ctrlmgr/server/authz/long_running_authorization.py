@@ -15,7 +15,7 @@ from ctrlmgr.authorization.impersonation import impersonate, wanted_user
 from ctrlmgr.errors import ApiError, Forbidden
 
 
-class LastingRights:
+class RepeatedAuthorization:
     """Repeats the authorization of a request, including impersonation."""
 
     def __init__(self, authorizer: Authorizer) -> None:

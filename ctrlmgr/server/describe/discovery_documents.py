@@ -55,7 +55,7 @@ class RemoteVersions(Protocol):
         """Resources, and whether they are current, by group and version."""
 
 
-class _Made:
+class _CachedDocuments:
     """The documents made of one state of the registry."""
 
     def __init__(self, kinds: Kinds, remote: RemoteVersions | None) -> None:
@@ -80,7 +80,7 @@ class Discovery:
         self._kinds = kinds
         self._remote = remote
         self._server_address = server_address
-        self._made = _Made(kinds, remote)
+        self._made = _CachedDocuments(kinds, remote)
         self._pieces: dict[tuple[str, str], _Piece] = {}
         self._making = threading.Lock()
 
@@ -94,7 +94,7 @@ class Discovery:
         key = parts, form = _key(path, accept)
         with self._making:
             if self._made.epoch != _epoch(self._kinds, self._remote):
-                self._made = _Made(self._kinds, self._remote)
+                self._made = _CachedDocuments(self._kinds, self._remote)
                 self._pieces = {version: each for version, each in self._pieces.items() if version in self._made.kinds}
             made = self._made.documents.get(key)
             if made is None:

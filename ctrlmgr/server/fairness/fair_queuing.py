@@ -32,10 +32,10 @@ from ctrlmgr.server.fairness.queue_settings import (
     SCALE,
     SEAT_WORK,
     SERVICE,
-    Demanded,
-    Measured,
+    DemandIntegrals,
     QueuedFlow,
     Queuing,
+    SeatDemand,
     Width,
 )
 from ctrlmgr.server.fairness.seat_counts import SECONDS
@@ -136,7 +136,7 @@ class QueueSet:
         self._occupied: set[Queue] = set()  # the queues in which requests wait
         self._robin = 0
         self._enqueued = 0
-        self._demand = Demanded()
+        self._demand = DemandIntegrals()
         self.configure(queuing, limit)
 
     def configure(self, queuing: Queuing, limit: int) -> None:
@@ -240,7 +240,7 @@ class QueueSet:
         self._drop(queue)
         self._dispatch_all()
 
-    def measure(self) -> Measured:
+    def measure(self) -> SeatDemand:
         """Return the seats in demand since the last call."""
         self._advance()
         return self._demand.measured(self.seats_in_use + self.seats_waiting)

@@ -29,7 +29,7 @@ class Queuing(NamedTuple):
     """The number of requests that may wait in a queue while all seats are in use."""
 
 
-class Measured(NamedTuple):
+class SeatDemand(NamedTuple):
     """The seats in demand, in use or waited for, over a time."""
 
     seconds: float
@@ -75,7 +75,7 @@ NARROW: Final = Width()
 """The width of most requests."""
 
 
-class Demanded:
+class DemandIntegrals:
     """The integrals of the seats in demand, and of their square, over the time since the last measurement."""
 
     __slots__ = ("elapsed", "peak", "squares", "total")
@@ -85,11 +85,11 @@ class Demanded:
         self.elapsed = self.total = self.squares = 0.0
         self.peak = 0
 
-    def measured(self, peak: int) -> Measured:
+    def measured(self, peak: int) -> SeatDemand:
         """Return the measurement, and start the next one, whose maximum is at least `peak`."""
         elapsed, had = self.elapsed, self.peak
         average = self.total / elapsed if elapsed > 0 else 0.0
         variance = self.squares / elapsed - average * average if elapsed > 0 else 0.0
         self.elapsed = self.total = self.squares = 0.0
         self.peak = peak
-        return Measured(elapsed, average, math.sqrt(max(variance, 0.0)), had)
+        return SeatDemand(elapsed, average, math.sqrt(max(variance, 0.0)), had)

@@ -20,7 +20,7 @@ from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, Forbidden
 from ctrlmgr.http.tunnel import Side
 from ctrlmgr.http.websocket import WebSocketSide, accepting, offered_protocols
-from ctrlmgr.server.connect_subresources import Execution, Output, Reading, Runtime
+from ctrlmgr.server.connect_subresources import ContainerLogReader, Execution, Output, Runtime
 from ctrlmgr.server.kubelets.channels import (
     SPDY_PROTOCOLS,
     STATUS,
@@ -124,7 +124,7 @@ class SimulatedCommand:
         self._channels.open(self)
         self._take(execution.receive(b"", 0.0) if has_input else execution.end(0.0))
 
-    def follow(self, reading: Reading, pod: Object, node: Object) -> None:
+    def follow(self, reading: ContainerLogReader, pod: Object, node: Object) -> None:
         """Write a container's log from now on."""
         self._channels.open(self)
         self._read(reading, pod, node)
@@ -186,7 +186,7 @@ class SimulatedCommand:
     def _later(self, at: float) -> None:
         self._timer = self._loop.call_later((at - self._now) / self._speed, self._write)
 
-    def _read(self, reading: Reading, pod: Object, node: Object) -> None:
+    def _read(self, reading: ContainerLogReader, pod: Object, node: Object) -> None:
         piece = reading.more(pod, node)
         if piece.data:
             self._channels.write(STDOUT, piece.data)

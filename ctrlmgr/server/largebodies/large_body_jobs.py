@@ -16,7 +16,7 @@ from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.operations import Command
 from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
-from ctrlmgr.largebodies.messages import Ask, Job, dumped
+from ctrlmgr.largebodies.messages import Job, WorkerMessage, dumped
 from ctrlmgr.server.largebodies.pool import DEADLINE, Pool
 from ctrlmgr.server.largebodies.worker_process import Process, start
 from ctrlmgr.server.workers import Workers
@@ -82,7 +82,7 @@ class LargeBodyJobs:
         job = Job(self._kinds.epoch, self._random.getrandbits(64), self._clock.now(), work)
         return await self.pool.run(user, job, partial(self._answer, obey, listener))
 
-    async def _answer(self, obey: Obey, listener: Listener | None, ask: Ask) -> Any:
+    async def _answer(self, obey: Obey, listener: Listener | None, ask: WorkerMessage) -> Any:
         """Return the answer to a question of a process."""
         match ask.what:
             case "command":

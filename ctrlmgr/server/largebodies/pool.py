@@ -21,8 +21,8 @@ import structlog
 
 from ctrlmgr.clock import Clock
 from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, RequestTimeout, StatusDetails, TooManyRequests
-from ctrlmgr.largebodies.messages import Answer, Ask, Done, Job
-from ctrlmgr.server.largebodies.worker_process import Ended, Process
+from ctrlmgr.largebodies.messages import Answer, Job, JobResult, WorkerMessage
+from ctrlmgr.server.largebodies.worker_process import Process, WorkerExited
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ IDLE: Final = 120.0
 """Seconds without a job after which the processes end."""
 
 Start = Callable[[], Awaitable[Process]]
-Answering = Callable[[Ask], Awaitable[Any]]
+Answering = Callable[[WorkerMessage], Awaitable[Any]]
 
 
 class _Waiting(NamedTuple):
@@ -125,7 +125,7 @@ class Pool:
         """Start a process."""
         try:
             self._free.append(await self._start())
-        except Ended:
+        except WorkerExited:
             self._alive -= 1
             log.exception("a process for large bodies could not be started")
             if not self._alive:
@@ -146,8 +146,8 @@ class Pool:
         outcome = waiting.outcome
         try:
             if not outcome.done():
-                await _Doing(process, self._clock, self._deadline).do(waiting)
-        except Ended:
+                await _RunningJob(process, self._clock, self._deadline).do(waiting)
+        except WorkerExited:
             self._alive -= 1
             await process.ended()
         except BaseException:
@@ -175,7 +175,7 @@ class Pool:
         self._free.clear()
 
 
-class _Doing:
+class _RunningJob:
     """Runs one job in one process."""
 
     def __init__(self, process: Process, clock: Clock, deadline: float) -> None:
@@ -185,10 +185,10 @@ class _Doing:
         self._is_overdue = False
 
     async def do(self, waiting: _Waiting) -> None:
-        """Run the job and set its outcome; raises `Ended` if the process has ended or must end."""
+        """Run the job and set its outcome; raises `WorkerExited` if the process has ended or must end."""
         try:
             done = await self._done(waiting)
-        except Ended:
+        except WorkerExited:
             self._tell(waiting.outcome, await self._reason())
             raise
         if done.failure:
@@ -196,14 +196,14 @@ class _Doing:
         failure = RuntimeError("a large body could not be processed") if done.failure else None
         self._tell(waiting.outcome, done.error or failure, done.value)
         if done.out_of_memory:
-            raise Ended
+            raise WorkerExited
 
-    async def _done(self, waiting: _Waiting) -> Done:
+    async def _done(self, waiting: _Waiting) -> JobResult:
         process = self._process
         await process.send(waiting.job)
         while True:
             message = await self._received()
-            if isinstance(message, Done):
+            if isinstance(message, JobResult):
                 return message
             try:
                 answer = Answer(await waiting.answer(message))

@@ -23,7 +23,7 @@ _READ: Final = 1 << 20
 """Size of the read buffer, in bytes."""
 
 
-class Ended(Exception):
+class WorkerExited(Exception):
     """The process has ended or was killed."""
 
 
@@ -52,20 +52,20 @@ class Process:
         return self._program.pid
 
     async def send(self, value: Any) -> None:
-        """Send a message; raises `Ended`."""
+        """Send a message; raises `WorkerExited`."""
         try:
             self._writer.write(framed(value))
             await self._writer.drain()
         except OSError as error:
-            raise Ended from error
+            raise WorkerExited from error
 
     async def receive(self) -> Any:
-        """Return the next message; raises `Ended`."""
+        """Return the next message; raises `WorkerExited`."""
         try:
             (length,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
             return loaded(await self._reader.readexactly(length), self._kind_of)
         except (OSError, asyncio.IncompleteReadError) as error:
-            raise Ended from error
+            raise WorkerExited from error
 
     def kill(self) -> None:
         """Kill the process. Further calls do nothing."""
@@ -82,14 +82,14 @@ class Process:
 
 
 async def start(blueprint: Blueprint, kind_of: KindOf, workers: Workers) -> Process:
-    """Start a process and wait until it is ready; raises `Ended` if that fails."""
+    """Start a process and wait until it is ready; raises `WorkerExited` if that fails."""
     ours, theirs = socket.socketpair()
     try:
         with theirs:
             program = await workers.run(lambda: _started(theirs))
     except OSError as error:
         ours.close()
-        raise Ended from error
+        raise WorkerExited from error
     reader, writer = await asyncio.open_connection(sock=ours, limit=_READ)
     process = Process(program, reader, writer, kind_of, workers)
     try:

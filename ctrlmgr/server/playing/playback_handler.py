@@ -23,7 +23,7 @@ import msgspec
 
 from ctrlmgr.errors import BadRequest, MethodNotAllowed, StatusDetails
 from ctrlmgr.recording.playing.playback import Playback, State
-from ctrlmgr.recording.playing.pretending import Pretending, Write
+from ctrlmgr.recording.playing.pretended_writes import PretendedWrite, PretendedWrites
 from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import Request
@@ -41,10 +41,10 @@ class ReportedWrites(msgspec.Struct, frozen=True, rename="camel"):
 
     count: int
     """The number of all pretended writes, including forgotten ones."""
-    writes: list[Write]
+    writes: list[PretendedWrite]
 
 
-def play_pages(playback: Playback, pretending: Pretending | None) -> dict[str, Page]:
+def play_pages(playback: Playback, pretending: PretendedWrites | None) -> dict[str, Page]:
     """Return the pages by path; without `pretending` there are no writes to return."""
 
     async def show(request: Request) -> Response:

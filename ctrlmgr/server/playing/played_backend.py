@@ -17,9 +17,9 @@ from contextlib import asynccontextmanager
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.server.backend import Backend
-from ctrlmgr.server.event_loop_driver import Round
+from ctrlmgr.server.event_loop_driver import BatchListener
 from ctrlmgr.server.resource_handler import Call
-from ctrlmgr.server.watch.watcher import LeaveReason
+from ctrlmgr.server.watch.watcher import DisconnectReason
 from ctrlmgr.server.workers import Workers
 
 
@@ -30,8 +30,8 @@ class PlayedBackend:
         """Begin with the backend `first`."""
         self.workers = Workers()
         """Workers that are independent of the position."""
-        self._now = _Era(first)
-        self._apart = {resource: _Era(backend) for resource, backend in apart.items()}
+        self._now = _BackendLifetime(first)
+        self._apart = {resource: _BackendLifetime(backend) for resource, backend in apart.items()}
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
@@ -56,10 +56,10 @@ class PlayedBackend:
 
     def replace(self, backend: Backend) -> None:
         """Switch to another backend, and end the watches of the current one."""
-        before, self._now = self._now, _Era(backend)
+        before, self._now = self._now, _BackendLifetime(backend)
         if self._tasks is not None:
             self._tasks.create_task(self._now.run(), name="recording")
-        before.end(LeaveReason.REWOUND)
+        before.end(DisconnectReason.REWOUND)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -80,19 +80,19 @@ class PlayedBackend:
             self.workers.stop()
 
     @property
-    def _eras(self) -> list[_Era]:
+    def _eras(self) -> list[_BackendLifetime]:
         return [self._now, *self._apart.values()]
 
-    def tell_of_rounds(self, around: Round) -> None:
+    def tell_of_rounds(self, around: BatchListener) -> None:
         """Do nothing: only writes are answered in rounds, and a recording has none."""
 
     def end_watches(self) -> None:
         """End all watches. Watches that start later end immediately."""
         for era in self._eras:
-            era.end(LeaveReason.CLOSING, stops=False)
+            era.end(DisconnectReason.CLOSING, stops=False)
 
 
-class _Era:
+class _BackendLifetime:
     """A backend, from its start until it is no longer needed."""
 
     def __init__(self, backend: Backend) -> None:
@@ -113,7 +113,7 @@ class _Era:
             self._requests -= 1
             self._stop_when_idle()
 
-    def end(self, parting: LeaveReason, *, stops: bool = True) -> None:
+    def end(self, parting: DisconnectReason, *, stops: bool = True) -> None:
         """End the watches and, if `stops`, stop after the last request."""
         self.backend.end_watches(parting)
         self._is_over = stops

@@ -24,8 +24,8 @@ from ctrlmgr.api.resource import NODES, PODS
 from ctrlmgr.engine.operations import Target
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.errors import BadRequest, ServiceUnavailable, UnknownError
-from ctrlmgr.http.proxying.hop_headers import Outside, escaped, is_upgrade
-from ctrlmgr.http.proxying.reverse_proxy import Passing, pass_on
+from ctrlmgr.http.proxying.hop_headers import ExternalAddress, escaped, is_upgrade
+from ctrlmgr.http.proxying.reverse_proxy import ForwardedRequest, pass_on
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, UpstreamUnreachable
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.http.response_stream import Disconnected
@@ -211,18 +211,18 @@ async def _redirected(request: Request, path: str) -> bool:
     return True
 
 
-def _passing(request: Request, upstream: Upstream, path: str) -> Passing:
+def _passing(request: Request, upstream: Upstream, path: str) -> ForwardedRequest:
     """Return the request as the other server receives it."""
     whole = request.location.path
     where = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
     asked = request.header(b"host").decode("latin-1") or f"{where}:{upstream.port}"
-    return Passing(
+    return ForwardedRequest(
         upstream,
         asked,
         escaped(path) or "/",
         request.exchange.query.decode("latin-1"),
         tuple(without_credentials(request.raw_headers)),
-        Outside(prefix=whole.removesuffix(path)),
+        ExternalAddress(prefix=whole.removesuffix(path)),
     )
 
 

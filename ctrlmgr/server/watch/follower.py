@@ -35,14 +35,14 @@ It takes milliseconds unless the database hangs.
 """
 
 
-class Followed(Feed, Protocol):
+class LogFeed(Feed, Protocol):
     """The feed's methods that the follower uses."""
 
     def catch_up(self) -> Revision:
         """Read the events after the feed's head from the log; return the new head."""
 
 
-class Stepping(Protocol):
+class FeedReader(Protocol):
     """The cacher's methods that the follower uses."""
 
     @property
@@ -66,7 +66,7 @@ class Stepping(Protocol):
 class Follower:
     """Keeps the cache up to date with the log."""
 
-    def __init__(self, event_log: EventLog, feed: Followed, cacher: Stepping, workers: Workers) -> None:
+    def __init__(self, event_log: EventLog, feed: LogFeed, cacher: FeedReader, workers: Workers) -> None:
         """Follow `event_log` with `cacher`, which reads `feed`."""
         self._log = event_log
         self._feed = feed

@@ -30,7 +30,7 @@ from ctrlmgr.http.framing import chunk
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.metrics import WatchMetrics
 from ctrlmgr.server.watch.resource_watchers import Group, ResourceWatchers
-from ctrlmgr.server.watch.watcher import LeaveReason, Watcher
+from ctrlmgr.server.watch.watcher import DisconnectReason, Watcher
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +78,7 @@ class Hub:
         self._due_at = _NEVER  # when the timer fires
         self._timer: asyncio.TimerHandle | None = None
         self._rewinds = rewinds
-        self._closing: LeaveReason | None = None  # the reason for which watchers leave from now on
+        self._closing: DisconnectReason | None = None  # the reason for which watchers leave from now on
 
     def advance(self) -> None:
         """Schedule a check whether the cache has advanced."""
@@ -94,7 +94,7 @@ class Hub:
                 await self._round()
                 self._look()
 
-    def close(self, parting: LeaveReason = LeaveReason.CLOSING) -> None:
+    def close(self, parting: DisconnectReason = DisconnectReason.CLOSING) -> None:
         """End all watches. Watches that start later end immediately."""
         self._closing = self._closing or parting
         for group, watcher in self._members():
@@ -103,7 +103,7 @@ class Hub:
             watcher.part(self._closing, watcher.cursor)
         self._work.set()
 
-    async def stay(self, watcher: Watcher) -> LeaveReason:
+    async def stay(self, watcher: Watcher) -> DisconnectReason:
         """Keep a watcher in the hub until it must leave; return the reason. It must have caught up, or be past its end.
 
         Events that need conversion by a webhook are not sent here: the watcher leaves when the hub advances. A watcher
@@ -112,11 +112,11 @@ class Hub:
         if self._closing:
             return self._closing
         if self._rewinds and watcher.cursor > self._cacher.revision:
-            return LeaveReason.REWOUND
+            return DisconnectReason.REWOUND
         if watcher.cursor < self.revision:
-            return LeaveReason.ENDED  # the watch ended before it caught up
+            return DisconnectReason.ENDED  # the watch ended before it caught up
         watcher.parting = asyncio.get_running_loop().create_future()
-        watcher.stream.on_lost(lambda: watcher.part(LeaveReason.GONE, self.revision))
+        watcher.stream.on_lost(lambda: watcher.part(DisconnectReason.GONE, self.revision))
         with self._admitted(watcher):
             self._ring_by(watcher.due_at)
             return await watcher.parting
@@ -182,7 +182,7 @@ class Hub:
         for board, changes in found:
             if changes is None:
                 for group, watcher in board.members():
-                    watcher.part(LeaveReason.BEHIND, group.reached(watcher, before))
+                    watcher.part(DisconnectReason.BEHIND, group.reached(watcher, before))
             elif changes:
                 board.note([change for change in changes if change.revision <= self.revision])
 
@@ -196,13 +196,13 @@ class Hub:
         except Exception:
             log.exception("a change cannot be encoded for watchers", kind=group.selection.kind.name)
             for each in group.watchers:
-                each.part(LeaveReason.FAILED, group.reached(each, self.revision))
+                each.part(DisconnectReason.FAILED, group.reached(each, self.revision))
             group.watchers.clear()
             return
         stream = watcher.stream
         for piece in pieces:
             if stream.paused:
-                watcher.part(LeaveReason.BEHIND, watcher.cursor)
+                watcher.part(DisconnectReason.BEHIND, watcher.cursor)
                 del group.watchers[watcher]
                 return
             stream.write(piece.chunk)
@@ -221,7 +221,7 @@ class Hub:
         """Let watchers leave that waited for a revision that the hub has reached."""
         for watcher in self._ahead:
             if watcher.awaits <= self.revision:
-                watcher.part(LeaveReason.REACHED, watcher.cursor)
+                watcher.part(DisconnectReason.REACHED, watcher.cursor)
 
     def _attend(self) -> None:
         """Send bookmarks and end watches that are due, and set the timer for the next."""
@@ -232,7 +232,7 @@ class Hub:
             if watcher.selection.kind.calls_out and watcher.cursor == self.revision:
                 self._attend_to(watcher, now, watcher.cursor)
             elif watcher.ends_at <= now:
-                watcher.part(LeaveReason.ENDED, watcher.cursor)
+                watcher.part(DisconnectReason.ENDED, watcher.cursor)
         for group, watcher in [each for each in self._members() if each[1].due_at <= now]:
             self._attend_to(watcher, now, group.reached(watcher, self.revision))
         self._due_at = _NEVER
@@ -245,7 +245,7 @@ class Hub:
             watcher.stream.write(chunk(watcher.presentation.bookmark(reached)))
             _move_on(watcher, reached)
         if watcher.ends_at <= now:
-            watcher.part(LeaveReason.ENDED, reached)
+            watcher.part(DisconnectReason.ENDED, reached)
 
     def _ring_by(self, when: float) -> None:
         """Set the timer to fire no later than `when`, but after `_TICK` seconds at the earliest."""
@@ -272,4 +272,4 @@ def _move_on(watcher: Watcher, revision: Revision) -> None:
     following = watcher.presentation.following
     if following is not watcher.presentation:
         watcher.presentation = following
-        watcher.part(LeaveReason.REACHED, revision)
+        watcher.part(DisconnectReason.REACHED, revision)

@@ -33,7 +33,7 @@ _Place: TypeAlias = tuple[str | None, str | None]
 _Made: TypeAlias = BoundedCache[tuple[Presentation, Revision, str], bytes]
 
 
-class Piece(NamedTuple):
+class FrameChunk(NamedTuple):
     """Several frames in one HTTP chunk. A watcher that has received it has all events up to `revision`."""
 
     chunk: bytes
@@ -55,7 +55,7 @@ class Group:
         self.newest: Revision = 0
         """The revision of the last change that matches the selection."""
         self._events: list[tuple[Revision, str, Object]] = []  # events that are pending for some watchers
-        self._pieces: dict[Revision, list[Piece]] = {}  # the pending events as pieces, by the watcher's cursor
+        self._pieces: dict[Revision, list[FrameChunk]] = {}  # the pending events as pieces, by the watcher's cursor
 
     @property
     def place(self) -> _Place:
@@ -88,24 +88,24 @@ class Group:
         """Return the revision up to which a watcher has received all events, if the newest event has `revision`."""
         return watcher.cursor if watcher.cursor < self.newest else revision
 
-    def pieces(self, cursor: Revision, made: _Made) -> Sequence[Piece]:
+    def pieces(self, cursor: Revision, made: _Made) -> Sequence[FrameChunk]:
         """Return the pieces after `cursor`; `made` caches the frames of all groups."""
         pieces = self._pieces.get(cursor)
         if pieces is None:
             pieces = self._pieces[cursor] = list(self._chunks(cursor, made))
         return pieces
 
-    def _chunks(self, cursor: Revision, made: _Made) -> Iterator[Piece]:
+    def _chunks(self, cursor: Revision, made: _Made) -> Iterator[FrameChunk]:
         frames: list[bytes] = []
         size, revision = 0, 0
         for revision, frame in self._frames(cursor, made):
             frames.append(frame)
             size += len(frame)
             if size >= _PIECE:
-                yield Piece(chunk(b"".join(frames)), revision, len(frames))
+                yield FrameChunk(chunk(b"".join(frames)), revision, len(frames))
                 frames, size = [], 0
         if frames:
-            yield Piece(chunk(b"".join(frames)), revision, len(frames))
+            yield FrameChunk(chunk(b"".join(frames)), revision, len(frames))
 
     def _frames(self, cursor: Revision, made: _Made) -> Iterator[tuple[Revision, bytes]]:
         presentation = self.presentation

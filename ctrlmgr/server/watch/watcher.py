@@ -21,7 +21,7 @@ The client's next watch then starts at a recent revision.
 """
 
 
-class LeaveReason(Enum):
+class DisconnectReason(Enum):
     """Why a watcher leaves the hub."""
 
     BEHIND = "the watcher did not read its events, or the cache no longer has the next ones"
@@ -70,7 +70,7 @@ class Watcher:
         """The revision at which a watcher that waits for a later one leaves the hub."""
         self.ends_at = ends_at
         self.metrics = metrics
-        self.parting: asyncio.Future[LeaveReason] | None = None
+        self.parting: asyncio.Future[DisconnectReason] | None = None
         """The reason for leaving the hub, set when the watcher must leave."""
         self._bookmark_at = float("inf")
         if bookmarks_from is not None:
@@ -92,7 +92,7 @@ class Watcher:
         before_end = self.ends_at - BOOKMARK_BEFORE_END
         self._bookmark_at = now + BOOKMARK_EVERY if before_end <= now else min(now + BOOKMARK_EVERY, before_end)
 
-    def part(self, reason: LeaveReason, cursor: Revision) -> None:
+    def part(self, reason: DisconnectReason, cursor: Revision) -> None:
         """Let the watcher leave the hub at `cursor`. Only the first call has an effect."""
         if self.parting is not None and not self.parting.done():
             self.cursor = cursor

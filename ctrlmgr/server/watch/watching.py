@@ -38,7 +38,7 @@ from ctrlmgr.server.event_loop_driver import Driver
 from ctrlmgr.server.presenting import encoding
 from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.hub import Hub
-from ctrlmgr.server.watch.watcher import LeaveReason, Watcher
+from ctrlmgr.server.watch.watcher import DisconnectReason, Watcher
 from ctrlmgr.server.workers import Workers
 
 log = structlog.get_logger(__name__)
@@ -147,17 +147,17 @@ class Watches:
                 watcher.stream.write(chunk(_error_frame(error)))
                 return
             match await self._hub.stay(watcher):
-                case LeaveReason.BEHIND:
+                case DisconnectReason.BEHIND:
                     await watcher.stream.drain(READ_PATIENCE)
-                case LeaveReason.GONE:
+                case DisconnectReason.GONE:
                     raise Disconnected
-                case LeaveReason.REWOUND:
+                case DisconnectReason.REWOUND:
                     watcher.stream.write(chunk(_error_frame(Expired(watcher.cursor, self._cacher.revision))))
                     return
-                case LeaveReason.FAILED:
+                case DisconnectReason.FAILED:
                     watcher.stream.write(chunk(_error_frame(InternalError("the event cannot be encoded"))))
                     return
-                case LeaveReason.ENDED | LeaveReason.CLOSING:
+                case DisconnectReason.ENDED | DisconnectReason.CLOSING:
                     return
 
     async def _overtake(self, watcher: Watcher) -> None:
@@ -176,16 +176,16 @@ class Watches:
             return await self._driver.run(converted_transitions(selection, changes, self._around))
         return (event for change in changes if (event := transition(change)))
 
-    def _cached(self, watcher: Watcher, goal: Revision) -> _Stretch | None:
+    def _cached(self, watcher: Watcher, goal: Revision) -> _ChangeBatch | None:
         """Return the next changes up to `goal` from the cache, None if it no longer has them."""
         changes = self._cacher.changes_after(watcher.cursor, watcher.selection.kind.storage, _BATCH)
         if changes is None:
             return None
         if len(changes) == _BATCH and changes[-1].revision < goal:
-            return _Stretch(changes, changes[-1].revision)
-        return _Stretch([change for change in changes if change.revision <= goal], goal)
+            return _ChangeBatch(changes, changes[-1].revision)
+        return _ChangeBatch([change for change in changes if change.revision <= goal], goal)
 
-    async def _read(self, watcher: Watcher) -> _Stretch:
+    async def _read(self, watcher: Watcher) -> _ChangeBatch:
         """Return the next changes from the log."""
         known = self._cacher.revision  # the log has at least this revision
         resource, cursor = watcher.selection.kind.storage, watcher.cursor
@@ -194,7 +194,7 @@ class Watches:
         except CtrlmgrError as error:
             raise status_responses.api_error(error) from error
         last = history.changes[-1].revision if history.changes else cursor
-        return _Stretch(history.changes, max(last, known) if history.whole else last)
+        return _ChangeBatch(history.changes, max(last, known) if history.whole else last)
 
     async def _show(self, watcher: Watcher, events: Iterable[tuple[str, Object]]) -> None:
         """Write events as fast as the client reads."""
@@ -212,7 +212,7 @@ class Watches:
             await _write(watcher, frames)
 
 
-class _Stretch(NamedTuple):
+class _ChangeBatch(NamedTuple):
     """Some changes. A watcher that has received them is at `reached`."""
 
     changes: Sequence[Change]

@@ -48,7 +48,7 @@ class Sets:
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedFlag:
     """A flag for which ctrlmgr has only one behaviour.
 
     The flag has no effect if its value is one of `values`; another value is refused.
@@ -88,7 +88,7 @@ class NoEffect:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedFlag:
     """A flag for a feature that ctrlmgr does not have, or that is configured in another way; the flag is refused."""
 
     instead: str
@@ -103,4 +103,4 @@ class Refused:
         return f"Refused: {self.instead}."
 
 
-Meaning = Sets | Fixed | NoEffect | Refused
+Meaning = Sets | FixedFlag | NoEffect | RefusedFlag

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ctrlmgr.settings.kubernetes_flags.meanings import Fixed, Meaning, NoEffect, Refused, Sets
+from ctrlmgr.settings.kubernetes_flags.meanings import FixedFlag, Meaning, NoEffect, RefusedFlag, Sets
 
 _NO_ETCD: Final = NoEffect("there is no etcd; the event log is the store, and --database names it")
 _NO_RECYCLER: Final = NoEffect("ctrlmgr runs no recycler pods, so it does not scrub volumes with the policy Recycle")
-_NO_CLOUD: Final = Refused("ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
-_NO_METRIC_FILTER: Final = Refused("drop series or labels by relabelling in the scrape configuration")
+_NO_CLOUD: Final = RefusedFlag("ctrlmgr has no cloud controllers; run the cloud's cloud-controller-manager")
+_NO_METRIC_FILTER: Final = RefusedFlag("drop series or labels by relabelling in the scrape configuration")
 _LOGS_AT_ONCE: Final = NoEffect("ctrlmgr writes each log line to standard error immediately")
 _ONE_PROCESS: Final = NoEffect("the server that runs the controllers authenticates and authorizes its own callers")
-_NO_PEERS: Final = Refused("all servers of an event log serve the same kinds, so no server forwards requests")
+_NO_PEERS: Final = RefusedFlag("all servers of an event log serve the same kinds, so no server forwards requests")
 _NO_CANDIDATES: Final = NoEffect("ctrlmgr has no coordinated leader election; the gate only enables its API fields")
 _CLOUD_ONLY: Final = NoEffect("only cloud controllers use it, and ctrlmgr has none")
 _EVENT_DRIVEN: Final = NoEffect("controllers react to events of the log and do not poll")
-_THIS_VERSION: Final = Fixed(("1.36", "kube=1.36"), "ctrlmgr behaves as Kubernetes 1.36")
+_THIS_VERSION: Final = FixedFlag(("1.36", "kube=1.36"), "ctrlmgr behaves as Kubernetes 1.36")
 _IS_TRUE: Final = ("true", "")
 
 
@@ -43,10 +43,14 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--allow-metric-labels": _NO_METRIC_FILTER,
     "--allow-metric-labels-manifest": _NO_METRIC_FILTER,
     "--cert-dir": NoEffect("ctrlmgr stores certificates in the directory pki of --data-dir, or in --identity-dir"),
-    "--contention-profiling": Fixed(("false",), "lock contention is not profiled; /debug/profile samples all threads"),
+    "--contention-profiling": FixedFlag(
+        ("false",), "lock contention is not profiled; /debug/profile samples all threads"
+    ),
     "--disabled-metrics": _NO_METRIC_FILTER,
     "--emulated-version": _THIS_VERSION,
-    "--enable-garbage-collector": Fixed(_IS_TRUE, "to disable it, use --controllers '*,-garbage-collector-controller'"),
+    "--enable-garbage-collector": FixedFlag(
+        _IS_TRUE, "to disable it, use --controllers '*,-garbage-collector-controller'"
+    ),
     "--log-flush-frequency": _LOGS_AT_ONCE,
     "--log-json-info-buffer-size": _LOGS_AT_ONCE,
     "--log-json-split-stream": _LOGS_AT_ONCE,
@@ -54,30 +58,32 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--log-text-split-stream": _LOGS_AT_ONCE,
     "--logging-format": Sets("log.format", _log_format),
     "--min-compatibility-version": _THIS_VERSION,
-    "--permit-address-sharing": Fixed(
+    "--permit-address-sharing": FixedFlag(
         ("false",), "only one process can listen on an address; use --listen with another port"
     ),
-    "--permit-port-sharing": Fixed(("false",), "only one process can listen on a port; use --listen with another port"),
+    "--permit-port-sharing": FixedFlag(
+        ("false",), "only one process can listen on a port; use --listen with another port"
+    ),
     "--show-hidden-metrics-for-version": NoEffect("ctrlmgr hides no metrics"),
-    "--tls-curve-preferences": Refused("OpenSSL chooses the curves of TLS connections"),
+    "--tls-curve-preferences": RefusedFlag("OpenSSL chooses the curves of TLS connections"),
     "--v": Sets("log.level", _verbosity),
-    "--vmodule": Refused("use --log-level debug, and filter the log lines by the field logger"),
+    "--vmodule": RefusedFlag("use --log-level debug, and filter the log lines by the field logger"),
     # kube-apiserver
-    "--admission-control": Refused("use --enable-admission-plugins and --disable-admission-plugins"),
-    "--authorization-policy-file": Refused("ctrlmgr does not support ABAC; use Roles and bindings, or a webhook"),
+    "--admission-control": RefusedFlag("use --enable-admission-plugins and --disable-admission-plugins"),
+    "--authorization-policy-file": RefusedFlag("ctrlmgr does not support ABAC; use Roles and bindings, or a webhook"),
     "--coordinated-leadership-lease-duration": _NO_CANDIDATES,
     "--coordinated-leadership-renew-deadline": _NO_CANDIDATES,
     "--coordinated-leadership-retry-period": _NO_CANDIDATES,
-    "--cors-allowed-origins": Refused("add the CORS headers in a proxy in front of the server"),
-    "--debug-socket-path": Refused("use the paths /debug/profile and /debug/threads of the server"),
+    "--cors-allowed-origins": RefusedFlag("add the CORS headers in a proxy in front of the server"),
+    "--debug-socket-path": RefusedFlag("use the paths /debug/profile and /debug/threads of the server"),
     "--delete-collection-workers": NoEffect("the objects of a collection are deleted one after another"),
-    "--egress-selector-config-file": Refused(
+    "--egress-selector-config-file": RefusedFlag(
         "the server connects directly; configure routes in the network of the host"
     ),
-    "--emulation-forward-compatible": Fixed(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
-    "--enable-logs-handler": Fixed(("false",), "/logs is not served; read the output of the process"),
-    "--encryption-provider-config": Refused("ctrlmgr stores values unencrypted; encrypt the disk or the database"),
-    "--encryption-provider-config-automatic-reload": Fixed(
+    "--emulation-forward-compatible": FixedFlag(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
+    "--enable-logs-handler": FixedFlag(("false",), "/logs is not served; read the output of the process"),
+    "--encryption-provider-config": RefusedFlag("ctrlmgr stores values unencrypted; encrypt the disk or the database"),
+    "--encryption-provider-config-automatic-reload": FixedFlag(
         ("false",), "ctrlmgr does not support --encryption-provider-config"
     ),
     "--etcd-cafile": _NO_ETCD,
@@ -90,62 +96,66 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--etcd-readycheck-timeout": _NO_ETCD,
     "--etcd-servers": _NO_ETCD,
     "--etcd-servers-overrides": _NO_ETCD,
-    "--external-hostname": Refused("use --public-url https://HOST:PORT"),
-    "--goaway-chance": Fixed(("0",), "the server does not ask clients to reconnect; balance connections in a proxy"),
-    "--livez-grace-period": Fixed(("0", "0s"), "/livez succeeds from the start, without a grace period"),
+    "--external-hostname": RefusedFlag("use --public-url https://HOST:PORT"),
+    "--goaway-chance": FixedFlag(
+        ("0",), "the server does not ask clients to reconnect; balance connections in a proxy"
+    ),
+    "--livez-grace-period": FixedFlag(("0", "0s"), "/livez succeeds from the start, without a grace period"),
     "--lease-reuse-duration-seconds": _NO_ETCD,
-    "--max-connection-bytes-per-sec": Refused("limit data rates in a proxy in front of the server"),
-    "--min-request-timeout": Fixed(("1800",), "a watch without timeoutSeconds lasts 30 to 60 minutes"),
+    "--max-connection-bytes-per-sec": RefusedFlag("limit data rates in a proxy in front of the server"),
+    "--min-request-timeout": FixedFlag(("1800",), "a watch without timeoutSeconds lasts 30 to 60 minutes"),
     "--peer-advertise-ip": _NO_PEERS,
     "--peer-advertise-port": _NO_PEERS,
     "--peer-ca-file": _NO_PEERS,
-    "--request-timeout": Fixed(("1m0s", "1m", "60s"), "the server waits at most a minute for the body of a request"),
-    "--runtime-config": Fixed(("", "api/all=true"), "all versions of all groups are served"),
-    "--send-retry-after-while-not-ready-once": Fixed(("false",), "requests are served as soon as the port is open"),
-    "--shutdown-send-retry-after": Fixed(("false",), "a stopping server finishes requests and refuses connections"),
-    "--shutdown-watch-termination-grace-period": Fixed(
+    "--request-timeout": FixedFlag(
+        ("1m0s", "1m", "60s"), "the server waits at most a minute for the body of a request"
+    ),
+    "--runtime-config": FixedFlag(("", "api/all=true"), "all versions of all groups are served"),
+    "--send-retry-after-while-not-ready-once": FixedFlag(("false",), "requests are served as soon as the port is open"),
+    "--shutdown-send-retry-after": FixedFlag(("false",), "a stopping server finishes requests and refuses connections"),
+    "--shutdown-watch-termination-grace-period": FixedFlag(
         ("0", "0s"), "watches end as soon as the server begins to drain"
     ),
-    "--strict-transport-security-directives": Refused("add the header in a proxy in front of the server"),
-    "--runtime-config-emulation-forward-compatible": Fixed(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
-    "--service-account-signing-endpoint": Refused("use --service-account-signing-key-file"),
-    "--storage-backend": Fixed(("", "etcd3"), "the event log is the store, and --database names it"),
+    "--strict-transport-security-directives": RefusedFlag("add the header in a proxy in front of the server"),
+    "--runtime-config-emulation-forward-compatible": FixedFlag(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
+    "--service-account-signing-endpoint": RefusedFlag("use --service-account-signing-key-file"),
+    "--storage-backend": FixedFlag(("", "etcd3"), "the event log is the store, and --database names it"),
     "--storage-initialization-timeout": _NO_ETCD,
     "--storage-media-type": NoEffect("the event log stores objects as JSON"),
-    "--tracing-config-file": Refused("ctrlmgr exports no traces; use the audit log, `ctrlmgr why` and the metrics"),
-    "--watch-cache": Fixed(_IS_TRUE, "all reads and watches use the watch cache"),
+    "--tracing-config-file": RefusedFlag("ctrlmgr exports no traces; use the audit log, `ctrlmgr why` and the metrics"),
+    "--watch-cache": FixedFlag(_IS_TRUE, "all reads and watches use the watch cache"),
     "--watch-cache-sizes": NoEffect("one cache serves all resources; the setting watch_cache.capacity is its size"),
     # kube-controller-manager
     "--authentication-kubeconfig": _ONE_PROCESS,
     "--authentication-skip-lookup": _ONE_PROCESS,
     "--authentication-tolerate-lookup-failure": _ONE_PROCESS,
-    "--authorization-always-allow-paths": Fixed(
+    "--authorization-always-allow-paths": FixedFlag(
         ("/healthz,/readyz,/livez", "/healthz", "/healthz,/livez,/readyz"), "write a ClusterRole with nonResourceURLs"
     ),
     "--authorization-kubeconfig": _ONE_PROCESS,
     "--cloud-config": _NO_CLOUD,
-    "--cloud-provider": Fixed(("", "external"), "ctrlmgr has no cloud controllers; use external"),
+    "--cloud-provider": FixedFlag(("", "external"), "ctrlmgr has no cloud controllers; use external"),
     "--cluster-name": _CLOUD_ONLY,
     "--concurrent-device-taint-eviction-syncs": NoEffect(
         "no controller of ctrlmgr evicts pods because of device taints"
     ),
     "--concurrent-service-syncs": _CLOUD_ONLY,
     "--configure-cloud-routes": _CLOUD_ONLY,
-    "--enable-leader-migration": Fixed(("false",), "all controllers share one Lease"),
-    "--enable-dynamic-provisioning": Fixed(
+    "--enable-leader-migration": FixedFlag(("false",), "all controllers share one Lease"),
+    "--enable-dynamic-provisioning": FixedFlag(
         _IS_TRUE, "claims always wait for the external provisioner of their StorageClass"
     ),
     "--external-cloud-volume-plugin": _NO_CLOUD,
     "--flex-volume-plugin-dir": NoEffect("ctrlmgr runs no FlexVolume plugins"),
     "--kube-api-content-type": NoEffect("controllers call the API engine in their own process, without encoded bodies"),
-    "--leader-elect-resource-lock": Fixed(("leases",), "leader election always uses a Lease"),
-    "--leader-migration-config": Refused("all controllers share one Lease"),
+    "--leader-elect-resource-lock": FixedFlag(("leases",), "leader election always uses a Lease"),
+    "--leader-migration-config": RefusedFlag("all controllers share one Lease"),
     "--controller-shutdown-timeout": NoEffect("when the server stops, controllers finish their current work"),
-    "--max-endpoints-per-slice": Fixed(("100",), "a slice holds at most 100 endpoints"),
-    "--mirroring-endpointslice-updates-batch-period": Fixed(
+    "--max-endpoints-per-slice": FixedFlag(("100",), "a slice holds at most 100 endpoints"),
+    "--mirroring-endpointslice-updates-batch-period": FixedFlag(
         ("0", "0s"), "changes of Endpoints are mirrored immediately"
     ),
-    "--mirroring-max-endpoints-per-subset": Fixed(("1000",), "at most 1000 addresses of a subset are mirrored"),
+    "--mirroring-max-endpoints-per-subset": FixedFlag(("1000",), "at most 1000 addresses of a subset are mirrored"),
     "--min-resync-period": _EVENT_DRIVEN,
     "--namespace-sync-period": _EVENT_DRIVEN,
     "--pv-recycler-increment-timeout-nfs": _NO_RECYCLER,
@@ -155,12 +165,12 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--pv-recycler-pod-template-filepath-nfs": _NO_RECYCLER,
     "--pv-recycler-timeout-increment-hostpath": _NO_RECYCLER,
     "--route-reconciliation-period": _CLOUD_ONLY,
-    "--use-service-account-credentials": Fixed(_IS_TRUE, "each controller writes as its own service account"),
-    "--unsupported-kube-api-over-localhost": Refused("ctrlmgr calls the API server at the address in --kubeconfig"),
+    "--use-service-account-credentials": FixedFlag(_IS_TRUE, "each controller writes as its own service account"),
+    "--unsupported-kube-api-over-localhost": RefusedFlag("ctrlmgr calls the API server at the address in --kubeconfig"),
     # flags that Kubernetes has removed
     "--address": NoEffect("Kubernetes removed this flag; use --listen"),
-    "--port": Fixed(("0",), "plain HTTP is not served; use --listen"),
-    "--insecure-port": Fixed(("0",), "plain HTTP is not served; use --listen"),
+    "--port": FixedFlag(("0",), "plain HTTP is not served; use --listen"),
+    "--insecure-port": FixedFlag(("0",), "plain HTTP is not served; use --listen"),
     "--insecure-bind-address": NoEffect("Kubernetes removed this flag; plain HTTP is not served"),
     "--logtostderr": NoEffect("Kubernetes removed this flag; logs go to standard error"),
     "--alsologtostderr": NoEffect("Kubernetes removed this flag; logs go to standard error"),
@@ -175,7 +185,7 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         "Kubernetes removed this flag; the controller taint-eviction-controller evicts pods"
     ),
     "--experimental-cluster-signing-duration": NoEffect("Kubernetes removed this flag; use --cluster-signing-duration"),
-    "--enable-hostpath-provisioner": Fixed(("false",), "ctrlmgr provisions no volumes on the host's disk"),
+    "--enable-hostpath-provisioner": FixedFlag(("false",), "ctrlmgr provisions no volumes on the host's disk"),
     "--target-ram-mb": NoEffect(
         "Kubernetes removed this flag; the setting watch_cache.capacity is the size of the watch cache"
     ),

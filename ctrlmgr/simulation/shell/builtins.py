@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.simulation.shell.script_result import Exit, ForEver, Leave
+from ctrlmgr.simulation.shell.script_result import ControlFlow, Exit, RunsForever
 from ctrlmgr.simulation.shell.state import State
 
 ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
@@ -23,15 +23,15 @@ def _exit(shell: State, arguments: Sequence[str]) -> int:
 
 
 def _return(shell: State, arguments: Sequence[str]) -> int:
-    raise Leave("return", _code(arguments, shell.variables["?"]))
+    raise ControlFlow("return", _code(arguments, shell.variables["?"]))
 
 
 def _break(shell: State, arguments: Sequence[str]) -> int:
-    raise Leave("break", levels=max(_code(arguments, "1"), 1))
+    raise ControlFlow("break", levels=max(_code(arguments, "1"), 1))
 
 
 def _continue(shell: State, arguments: Sequence[str]) -> int:
-    raise Leave("continue", levels=max(_code(arguments, "1"), 1))
+    raise ControlFlow("continue", levels=max(_code(arguments, "1"), 1))
 
 
 def _eval(shell: State, arguments: Sequence[str]) -> int:
@@ -62,7 +62,7 @@ def _timeout(shell: State, arguments: Sequence[str]) -> int:
     began = shell.now
     try:
         code = shell.command(words[1:])
-    except ForEver:
+    except RunsForever:
         code, shell.now = 124, began
         shell.passes(most)
     if shell.now - began > most:
@@ -74,14 +74,14 @@ def _timeout(shell: State, arguments: Sequence[str]) -> int:
 def _sleep(shell: State, arguments: Sequence[str]) -> int:
     seconds = _seconds(arguments)
     if seconds is None:
-        raise ForEver
+        raise RunsForever
     shell.passes(seconds)
     return 0
 
 
 def _wait(shell: State, arguments: Sequence[str]) -> int:
     if None in shell.background:
-        raise ForEver
+        raise RunsForever
     last = max((each for each in shell.background if each is not None), default=shell.now)
     shell.passes(max(last - shell.now, 0.0))
     shell.background.clear()

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ctrlmgr.simulation.behaviour import Ending
+from ctrlmgr.simulation.behaviour import ContainerExit
 from ctrlmgr.simulation.shell.archive_tools import decoded, encoded
 from ctrlmgr.simulation.shell.script_result import Run
 from ctrlmgr.simulation.shell.shell_interpreter import SHELLS, Shell, script_of
@@ -28,7 +28,7 @@ _RETRIED: Final = 64 * 1024
 """The size of the input, in bytes, up to which a command is computed again for each piece. A longer input is computed
 once, at its end.
 """
-_NOT_FOUND: Final = Ending(127)
+_NOT_FOUND: Final = ContainerExit(127)
 _KEYS: Final = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|[\x00-\x1f\x7f]|[^\x00-\x1f\x7f]+")
 """A key with an escape sequence, a control character, or a run of other characters."""
 

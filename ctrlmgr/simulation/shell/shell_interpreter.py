@@ -13,7 +13,7 @@ from functools import partial
 from math import inf
 from typing import Any, Final
 
-from ctrlmgr.simulation.behaviour import Ending
+from ctrlmgr.simulation.behaviour import ContainerExit
 from ctrlmgr.simulation.shell import script_syntax
 from ctrlmgr.simulation.shell.archive_tools import ARCHIVE
 from ctrlmgr.simulation.shell.builtins import ASSIGNMENT, BUILTINS
@@ -21,7 +21,7 @@ from ctrlmgr.simulation.shell.file_tools import FILE
 from ctrlmgr.simulation.shell.network_tools import NETWORK
 from ctrlmgr.simulation.shell.plain_tools import PLAIN
 from ctrlmgr.simulation.shell.redirections import redirect
-from ctrlmgr.simulation.shell.script_result import Exit, ForEver, Leave, Run
+from ctrlmgr.simulation.shell.script_result import ControlFlow, Exit, Run, RunsForever
 from ctrlmgr.simulation.shell.script_syntax import Node, Redirection, parse
 from ctrlmgr.simulation.shell.shell_lexer import SyntaxProblem
 from ctrlmgr.simulation.shell.state import Input, State
@@ -45,7 +45,11 @@ _DAEMONS: Final = frozenset(
 
 
 def run(
-    script: str, files: Files, variables: Mapping[str, str], unknown: Ending | None = None, network: Network = OPEN
+    script: str,
+    files: Files,
+    variables: Mapping[str, str],
+    unknown: ContainerExit | None = None,
+    network: Network = OPEN,
 ) -> Run:
     """Compute a script and its changes of `files`; unknown commands end as `unknown` says."""
     return Shell(files, variables, unknown, network).run_script(script, ())
@@ -55,7 +59,7 @@ def run_command(
     command: Sequence[str],
     files: Files,
     variables: Mapping[str, str],
-    unknown: Ending | None = None,
+    unknown: ContainerExit | None = None,
     network: Network = OPEN,
 ) -> Run:
     """Compute one command, given as words; for a shell with `-c`, compute its script."""
@@ -81,7 +85,9 @@ def script_of(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
 class Shell(State):
     """A shell with its functions and variables."""
 
-    def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None, network: Network) -> None:
+    def __init__(
+        self, files: Files, variables: Mapping[str, str], unknown: ContainerExit | None, network: Network
+    ) -> None:
         """Start with these files and variables; unknown commands end as `unknown` says."""
         super().__init__(files, variables, unknown, network)
         self._functions: dict[str, Node] = {}
@@ -106,9 +112,9 @@ class Shell(State):
         except Exit as end:
             self.has_exited = True
             self.run.ends_at, self.run.code = self.now, end.code
-        except Leave as end:
+        except ControlFlow as end:
             self.run.ends_at, self.run.code = self.now, end.code
-        except ForEver as endless:
+        except RunsForever as endless:
             self.run.unknown = self.run.unknown or endless.unknown
         except RecursionError:
             self.run.unknown = self.run.unknown or "sh"
@@ -125,7 +131,7 @@ class Shell(State):
     def _step(self) -> None:
         self._steps += 1
         if self._steps > _LONGEST:
-            raise ForEver
+            raise RunsForever
 
     # Lists of commands.
 
@@ -145,7 +151,7 @@ class Shell(State):
             self.background.append(self.now)
         except Exit:
             self.background.append(self.now)
-        except ForEver as endless:
+        except RunsForever as endless:
             self.background.append(None)
             self.run.unknown = self.run.unknown or endless.unknown
         self.passes(began - self.now)
@@ -235,15 +241,15 @@ class Shell(State):
     def _looped(self, work: Callable[[], int]) -> int:
         try:
             return work()
-        except Leave as leave:
+        except ControlFlow as leave:
             if leave.what == "return" or leave.levels > 1:
-                raise Leave(leave.what, leave.code, leave.levels - 1) from None
+                raise ControlFlow(leave.what, leave.code, leave.levels - 1) from None
             return 0
 
     def _body(self, body: script_syntax.Block) -> int:
         try:
             return self._block(body)
-        except Leave as leave:
+        except ControlFlow as leave:
             if leave.what != "continue" or leave.levels > 1:
                 raise
             return 0
@@ -274,7 +280,7 @@ class Shell(State):
             return
         change = self._next_change(self.files.start + began)
         if change is None or ended == began:
-            raise ForEver
+            raise RunsForever
         rounds = int((change - self.files.start - ended) / (ended - began))
         self.passes(max(rounds, 0) * (ended - began))
 
@@ -375,18 +381,18 @@ class Shell(State):
         if err:
             self.streams.err(err)
         if takes == inf:
-            raise ForEver
+            raise RunsForever
         self.passes(takes)
         return code
 
     def _call(self, name: str, arguments: Sequence[str]) -> int:
         if self._depth >= _DEEPEST:
-            raise ForEver
+            raise RunsForever
         before, self.expander.arguments = self.expander.arguments, arguments
         self._depth += 1
         try:
             return self._node(self._functions[name])
-        except Leave as leave:
+        except ControlFlow as leave:
             if leave.what != "return":
                 raise
             return leave.code
@@ -404,9 +410,9 @@ class Shell(State):
 
     def _do_unknown(self, name: str) -> int:
         if name in _DAEMONS:
-            raise ForEver
+            raise RunsForever
         if self.unknown is None:
-            raise ForEver(name)
+            raise RunsForever(name)
         self.run.unknown = self.run.unknown or name
         self.passes(self.unknown.after)
         return self.unknown.code

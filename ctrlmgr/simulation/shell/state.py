@@ -13,7 +13,7 @@ from posixpath import normpath
 from random import Random
 from typing import Any, NamedTuple
 
-from ctrlmgr.simulation.behaviour import Ending
+from ctrlmgr.simulation.behaviour import ContainerExit
 from ctrlmgr.simulation.shell.expansion import Expander
 from ctrlmgr.simulation.shell.script_result import Line, Run
 from ctrlmgr.simulation.simulated_files import Files
@@ -55,7 +55,9 @@ class Streams(NamedTuple):
 class State(ABC):
     """The state of a shell."""
 
-    def __init__(self, files: Files, variables: Mapping[str, str], unknown: Ending | None, network: Network) -> None:
+    def __init__(
+        self, files: Files, variables: Mapping[str, str], unknown: ContainerExit | None, network: Network
+    ) -> None:
         """Start with these files and variables; unknown commands end as `unknown` says."""
         self.files = files
         self.network = network

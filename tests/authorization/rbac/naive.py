@@ -27,7 +27,7 @@ URLS = ("/metrics", "/logs/*", "*", "/healthz", "/lo*")
 
 
 @dataclass
-class World:
+class RbacObjects:
     """Roles and bindings by kind, namespace and name."""
 
     objects: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ def _some(random: Random, values: tuple[str, ...]) -> list[str]:
     return random.sample(values, random.randint(1, 3))
 
 
-def put(world: World, fields: dict[str, Any]) -> Object:
+def put(world: RbacObjects, fields: dict[str, Any]) -> Object:
     """Store an object, which replaces one of its name, and return the stored object."""
     metadata = fields["metadata"]
     world.objects[fields["kind"], metadata.get("namespace", ""), metadata["name"]] = fields

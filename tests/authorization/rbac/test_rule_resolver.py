@@ -12,12 +12,12 @@ from ctrlmgr.authorization.attributes import Attributes, Requirement
 from ctrlmgr.authorization.authorizer import Decision
 from ctrlmgr.authorization.rbac.rbac_authorizer import RbacAuthorizer
 from ctrlmgr.authorization.rbac.rule_resolver import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, RbacIndex
-from tests.authorization.rbac.naive import World, put, some_object, some_question
+from tests.authorization.rbac.naive import RbacObjects, put, some_object, some_question
 
 QUESTIONS = 10_000
 
 
-def fresh(world: World) -> RbacIndex:
+def fresh(world: RbacObjects) -> RbacIndex:
     index = RbacIndex()
     objects = [Object.from_dict(fields) for fields in world.objects.values()]
     for resource in index.resources:
@@ -25,7 +25,7 @@ def fresh(world: World) -> RbacIndex:
     return index
 
 
-def changed(world: World, index: RbacIndex, random: Random) -> None:
+def changed(world: RbacObjects, index: RbacIndex, random: Random) -> None:
     """Change or remove something, and tell the index."""
     fields = some_object(random)
     obj = put(world, fields)
@@ -37,7 +37,7 @@ def changed(world: World, index: RbacIndex, random: Random) -> None:
 
 
 def test_ten_thousand_answers_are_those_of_a_naive_evaluator() -> None:
-    random, world, index, allowed = Random(1), World(), RbacIndex(), 0
+    random, world, index, allowed = Random(1), RbacObjects(), RbacIndex(), 0
     authorizer = RbacAuthorizer(index)
     for number in range(QUESTIONS):
         if number < 60 or number % 25 == 0:
@@ -51,7 +51,7 @@ def test_ten_thousand_answers_are_those_of_a_naive_evaluator() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_follows_changes_equals_what_is_built_afresh(seed: int) -> None:
-    random, world, index = Random(seed), World(), RbacIndex()
+    random, world, index = Random(seed), RbacObjects(), RbacIndex()
     for _ in range(40):
         for _ in range(5):
             changed(world, index, random)

@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.controllers.apiservices.controller import new_api_service_controller
 from ctrlmgr.controllers.apiservices.decide import Step, next_step
-from ctrlmgr.controllers.apiservices.desired_api_services import Mode, Wanted, builtin, custom
+from ctrlmgr.controllers.apiservices.desired_api_services import DesiredAPIService, Mode, builtin, custom
 from ctrlmgr.engine.aggregated_groups import AUTOMANAGED as LABEL
 from ctrlmgr.engine.kind_registry import Group
 from ctrlmgr.kinds.builtin import builtin_kinds
@@ -32,7 +32,7 @@ def current(label: str | None, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"labels": {} if label is None else {LABEL: label}}, "spec": {"group": "g", **spec}}
 
 
-ON_START, ALWAYS = Wanted({"group": "g"}, Mode.ON_START), Wanted({"group": "g"}, Mode.ALWAYS)
+ON_START, ALWAYS = DesiredAPIService({"group": "g"}, Mode.ON_START), DesiredAPIService({"group": "g"}, Mode.ALWAYS)
 OTHER = {"versionPriority": 7}
 
 
@@ -63,7 +63,7 @@ OTHER = {"versionPriority": 7}
     ],
 )
 def test_what_is_done_is_what_the_aggregator_does(
-    now: dict[str, Any] | None, wanted: Wanted | None, done: bool, at_start: bool, step: Step
+    now: dict[str, Any] | None, wanted: DesiredAPIService | None, done: bool, at_start: bool, step: Step
 ) -> None:
     assert next_step(now, wanted, done=done, at_start=at_start) == step
 

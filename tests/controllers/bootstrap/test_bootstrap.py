@@ -10,7 +10,7 @@ import pytest
 
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICES, Key
 from ctrlmgr.controllers.repair.address_findings import address_claim
-from ctrlmgr.controllers.repair.repair_findings import Use
+from ctrlmgr.controllers.repair.repair_findings import ServiceValue
 from ctrlmgr.errors import InternalError, LogUnavailable, ServiceUnavailable, SettingsError
 from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES
 from ctrlmgr.manager import Phase
@@ -158,7 +158,7 @@ def test_both_repairs_go_a_round_first() -> None:
 
 def test_the_round_at_the_start_counts_as_one() -> None:
     process = Process()
-    leak = address_claim(Use("10.96.0.77", a_service("gone"))).with_metadata(uid="leak")
+    leak = address_claim(ServiceValue("10.96.0.77", a_service("gone"))).with_metadata(uid="leak")
     process.internal.create(leak)
     process.start()
     process.do("repair cluster-ips")

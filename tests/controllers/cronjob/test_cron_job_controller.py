@@ -14,8 +14,8 @@ from ctrlmgr.controllers.cronjob.controller import build
 from ctrlmgr.controllers.cronjob.decide import surplus
 from ctrlmgr.controllers.cronjob.view import JOBS, CronJobSpec
 from ctrlmgr.manager import Controller
+from tests.controllers.recorded_events import RecordedEvents
 from tests.controllers.stage_context import StageContext
-from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
 CRON_JOBS = Resource("batch", "cronjobs")
@@ -29,7 +29,7 @@ class Clockwork(WorkedStage):
     """A cluster with the CronJob controller; its clock starts at midnight on 2026-01-01."""
 
     def __init__(self) -> None:
-        self.told = Told()
+        self.told = RecordedEvents()
         super().__init__(self._controller)
         self.namespace("a")
 

@@ -24,7 +24,7 @@ from tests.controllers.stage_context import StageContext
 WIDGET = Resource(GROUP, "widgets")
 
 
-class Told(Follower):
+class InstanceChanges(Follower):
     """Hears of every change of instances."""
 
     def __init__(self, informers: Informers) -> None:
@@ -42,10 +42,10 @@ class Told(Follower):
         self.gone.append(resource)
 
 
-def heard(stage: DefinedStage) -> Told:
+def heard(stage: DefinedStage) -> InstanceChanges:
     """Return the events that a new watch receives."""
     informers = Informers(stage.log, stage.feed, clock=stage.clock)
-    told = Told(informers)
+    told = InstanceChanges(informers)
     informers.sync()
     return told
 
@@ -53,7 +53,7 @@ def heard(stage: DefinedStage) -> Told:
 def test_an_informer_that_was_there_all_along_agrees_with_one_that_starts_late() -> None:
     stage = DefinedStage()
     early_informers = Informers(stage.log, stage.feed, clock=stage.clock)
-    early = Told(early_informers)
+    early = InstanceChanges(early_informers)
     early_informers.sync()
     stage.define()
     for name in ("a", "b"):

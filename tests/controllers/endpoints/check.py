@@ -8,6 +8,7 @@ from typing import Any
 
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from ctrlmgr.controllers import endpoints
+from tests.controllers.endpoints.endpoints_stage import EndpointsStage
 from tests.controllers.endpoints.oracle import (
     Fields,
     Says,
@@ -18,7 +19,6 @@ from tests.controllers.endpoints.oracle import (
     said_by_slice,
     selects,
 )
-from tests.controllers.endpoints.world import World
 
 Place = tuple[str, str]
 
@@ -32,7 +32,7 @@ HEADLESS = "service.kubernetes.io/headless"
 class State:
     """Everything that is there, as JSON."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: EndpointsStage) -> None:
         self.pods = [obj.to_dict() for obj in world.all(PODS)]
         self.nodes = [obj.to_dict() for obj in world.all(NODES)]
         self.services = {_place(each): each for each in map(_fields, world.all(SERVICES))}
@@ -99,7 +99,7 @@ class State:
             assert _labels(wanted).items() <= _labels(each).items(), f"{place}: labels of mirrors"
 
 
-def check_end(world: World, slice_size: int) -> None:
+def check_end(world: EndpointsStage, slice_size: int) -> None:
     """Check the state, and that neither the process nor a new one has work left."""
     state = State(world)
     state.check(slice_size)

@@ -39,8 +39,8 @@ from ctrlmgr.testing.builders import (
     service_port,
 )
 from tests.controllers.endpoints.check import State, check_end
+from tests.controllers.endpoints.endpoints_stage import CONTENT, EndpointsStage, Killed
 from tests.controllers.endpoints.oracle import selects
-from tests.controllers.endpoints.world import CONTENT, Killed, World
 
 Step = tuple[Any, ...]
 
@@ -161,7 +161,7 @@ kills = st.one_of(st.just(0), st.integers(1, 12))
 class History:
     """A cluster and its random events; each step is possible at any time and may do nothing."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: EndpointsStage) -> None:
         self.world = world
 
     def take(self, step: Step) -> None:
@@ -338,9 +338,9 @@ def small_slices() -> Iterator[None]:
         endpoint_slice_packing.MAX_ENDPOINTS = before
 
 
-def check_history(steps: Sequence[Step], kill_after: int = 0) -> World:
+def check_history(steps: Sequence[Step], kill_after: int = 0) -> EndpointsStage:
     """Take the steps, beginning a new process where one is killed, and check how it ends."""
-    history = History(World(kill_after))
+    history = History(EndpointsStage(kill_after))
     with small_slices():
         for step in steps:
             _survive(history, partial(history.take, step))

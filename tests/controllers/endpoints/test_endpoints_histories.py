@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import ENDPOINT_SLICES, ENDPOINTS, Key
 from tests.controllers.endpoints.check import KEPT, MIRRORED, Place, State
+from tests.controllers.endpoints.endpoints_stage import EndpointsStage
 from tests.controllers.endpoints.histories import DATABASE, SLICE_SIZE, WEB, Step, check_history, histories, kills
 from tests.controllers.endpoints.oracle import Says, said_by_endpoints, said_by_slice
-from tests.controllers.endpoints.world import World
 
 DAY: list[Step] = [
     ("serve", "default", "web", 0),
@@ -64,7 +64,7 @@ def test_wherever_a_process_is_killed_the_end_is_the_same() -> None:
     assert {kill_after for kill_after, end in ends.items() if end != end_of(undisturbed)} == set()
 
 
-def end_of(world: World) -> list[tuple[str, Place, str]]:
+def end_of(world: EndpointsStage) -> list[tuple[str, Place, str]]:
     """Return what is said at the end; uids of pods depend on how many there were."""
     state = State(world)
     said: list[tuple[str, Place, Says]] = []
@@ -76,7 +76,7 @@ def end_of(world: World) -> list[tuple[str, Place, str]]:
     return sorted((kind, place, str(each._replace(target=(*each.target[:2], "")))) for kind, place, each in said)
 
 
-def a_quiet_world() -> World:
+def a_quiet_world() -> EndpointsStage:
     """Return a world with a service that has pods, and one that somebody keeps by hand."""
     return check_history(
         [
@@ -88,7 +88,7 @@ def a_quiet_world() -> World:
     )
 
 
-def without(world: World, manager: str) -> None:
+def without(world: EndpointsStage, manager: str) -> None:
     slice_ = State(world).slices_of(("default", "web" if manager == KEPT else "db"), manager)[0]
     metadata = slice_["metadata"]
     found = world.get(ENDPOINT_SLICES, metadata["namespace"], metadata["name"])
@@ -96,7 +96,7 @@ def without(world: World, manager: str) -> None:
     world.delete(found)
 
 
-def changed_endpoints(world: World, **fields: object) -> None:
+def changed_endpoints(world: EndpointsStage, **fields: object) -> None:
     found = world.log.get(ENDPOINTS, Key("default", "web"))
     assert found is not None
     world.put(Object.from_dict({**found.to_dict(), **fields}))
@@ -111,7 +111,7 @@ def changed_endpoints(world: World, **fields: object) -> None:
         pytest.param(lambda world: world.put(repeated(world)), id="two slices say the same"),
     ],
 )
-def test_the_check_sees_what_is_wrong(spoil: Callable[[World], None]) -> None:
+def test_the_check_sees_what_is_wrong(spoil: Callable[[EndpointsStage], None]) -> None:
     world = a_quiet_world()
     State(world).check(SLICE_SIZE)
     spoil(world)
@@ -119,7 +119,7 @@ def test_the_check_sees_what_is_wrong(spoil: Callable[[World], None]) -> None:
         State(world).check(SLICE_SIZE)
 
 
-def repeated(world: World) -> Object:
+def repeated(world: EndpointsStage) -> Object:
     metadata = State(world).slices_of(("default", "web"), KEPT)[0]["metadata"]
     found = world.get(ENDPOINT_SLICES, metadata["namespace"], metadata["name"])
     assert found is not None

@@ -28,7 +28,7 @@ from tests.controllers.stage_context import HandContext
 MANY = MAX_ADDRESSES + 7
 
 
-class Told(Silent):
+class RecorderStub(Silent):
     """A recorder that remembers."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ def told(teller: str, *there: Object, error: Exception | None = None) -> list[tu
     client = made(log, author=Author("controller"), clock=clock, new_uid=lambda: "uid")
     if isinstance(client, Refusing) and error is not None:
         client.error = error
-    recorder = Told()
+    recorder = RecorderStub()
     controller = built(TELLING[teller], informers, log, client, recorder, clock)
     informers.sync()
     controller.start()

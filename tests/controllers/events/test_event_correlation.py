@@ -7,9 +7,9 @@ from ctrlmgr.controllers.events.event_correlation import (
     REFILL,
     REMEMBERED,
     SIMILAR,
+    CorrelatedEvent,
     Correlator,
     Occurrence,
-    Sighting,
 )
 
 MANY = 1e9
@@ -23,7 +23,7 @@ def an_occurrence(message: str = "it failed", at: int = 0, **changes: str) -> Oc
     return Occurrence(subject, type_, reason, message, component, action, at, f"web.{at:x}")
 
 
-def told(correlator: Correlator, occurrence: Occurrence, now: float = 0.0) -> Sighting:
+def told(correlator: Correlator, occurrence: Occurrence, now: float = 0.0) -> CorrelatedEvent:
     sighting = correlator.correlate(occurrence, now)
     assert sighting is not None
     return sighting
@@ -32,7 +32,7 @@ def told(correlator: Correlator, occurrence: Occurrence, now: float = 0.0) -> Si
 def test_the_same_again_is_the_same_event_counted_once_more() -> None:
     correlator = Correlator()
     told(correlator, an_occurrence(at=1))
-    assert told(correlator, an_occurrence(at=5, version="2")) == Sighting(
+    assert told(correlator, an_occurrence(at=5, version="2")) == CorrelatedEvent(
         an_occurrence(at=5, version="2"), name="web.1", first=1, times=2
     )
 
@@ -65,7 +65,7 @@ def test_a_message_that_was_told_before_is_no_other_one() -> None:
     correlator = Correlator()
     for number in range(SIMILAR - 1):
         told(correlator, an_occurrence(f"failure {number}", at=number))
-    assert told(correlator, an_occurrence("failure 0", at=50)) == Sighting(
+    assert told(correlator, an_occurrence("failure 0", at=50)) == CorrelatedEvent(
         an_occurrence("failure 0", at=50), name="web.0", first=0, times=2
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.controllers.flow_control.ensurer import FLOW_SCHEMA, LEVEL, desired_upkeep
+from ctrlmgr.controllers.flow_control.ensurer import FLOW_SCHEMA, LEVEL, ensured_objects
 from ctrlmgr.controllers.flow_control.producer import ConfigurationProducer, new_configuration_producer
 from ctrlmgr.kinds.flowcontrol.flow_resources import FLOW_SCHEMAS, LEVELS
 from ctrlmgr.kinds.flowcontrol.suggested_configuration import (
@@ -129,4 +129,4 @@ def test_obsolete_ones_are_deleted_and_those_of_users_kept(stage: Stage) -> None
 def test_nothing_is_decided_about_right_ones(stage: Stage) -> None:
     for kind, resource in ((FLOW_SCHEMA, FLOW_SCHEMAS), (LEVEL, LEVELS)):
         objects = {name: stage.stored(resource, name) for name in stage.names(resource)}
-        assert desired_upkeep(kind, {name: obj for name, obj in objects.items() if obj is not None}) == ([], [], [])
+        assert ensured_objects(kind, {name: obj for name, obj in objects.items() if obj is not None}) == ([], [], [])

@@ -19,8 +19,8 @@ from ctrlmgr.eventlog.event import Cause, Fence
 from ctrlmgr.informer import Informers
 from ctrlmgr.manager import Controller
 from tests.authorization.bootstrap.controllers import rights_of
+from tests.controllers.recorded_events import RecordedEvents
 from tests.controllers.stage_context import HandContext
-from tests.controllers.told import Told
 from tests.engine.stage import Stage
 
 CONFIG_MAPS = Resource("", "configmaps")
@@ -50,7 +50,7 @@ class Cluster:
         self.informers.sync()
 
     def _controller(self) -> Controller:
-        self.told = Told()
+        self.told = RecordedEvents()
         client = EngineClient(self.stage.engine, self._run, Requester(COLLECTOR.name), rights=rights_of(COLLECTOR))
         context = HandContext(
             informers=self.informers,

@@ -8,12 +8,12 @@ from typing import Any
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.controllers.horizontal_pod_autoscaler import Options
 from ctrlmgr.controllers.horizontal_pod_autoscaler.controller import build
-from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import Absent, PodMetric, PodMetrics
+from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import NoMetricsClient, PodMetric, PodMetrics
 from ctrlmgr.engine.selectors.label_selector_parser import LabelSelector
 from ctrlmgr.manager import Controller
 from tests.controllers.horizontal_pod_autoscaler.measured import pod_body
+from tests.controllers.recorded_events import RecordedEvents
 from tests.controllers.stage_context import StageContext
-from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
 AUTOSCALERS = Resource("autoscaling", "horizontalpodautoscalers")
@@ -23,7 +23,7 @@ PERIOD = 15.0
 CPU = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]
 
 
-class Measures(Absent):
+class Measures(NoMetricsClient):
     """Metrics as a test sets them; what it does not set is absent."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Scaled(WorkedStage):
     """A cluster with a Deployment `web`, its pods and the autoscaler's controller."""
 
     def __init__(self) -> None:
-        self.told = Told()
+        self.told = RecordedEvents()
         self.measures = Measures()
         super().__init__(self._controller)
         self.namespace("a")

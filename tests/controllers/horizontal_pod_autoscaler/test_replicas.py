@@ -13,8 +13,8 @@ import pytest
 from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import MeasuredPod, requests_of
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import MetricsError
 from ctrlmgr.controllers.horizontal_pod_autoscaler.replicas import (
+    MetricInput,
     Proposal,
-    Situation,
     Tolerances,
     by_average,
     by_total,
@@ -29,8 +29,8 @@ def running(count: int) -> list[MeasuredPod]:
     return [pod(f"p{place}") for place in range(count)]
 
 
-def situation(pods: list[MeasuredPod], current: int | None = None, tolerances: Tolerances | None = None) -> Situation:
-    return Situation(len(pods) if current is None else current, pods, NOW, tolerances or Tolerances())
+def situation(pods: list[MeasuredPod], current: int | None = None, tolerances: Tolerances | None = None) -> MetricInput:
+    return MetricInput(len(pods) if current is None else current, pods, NOW, tolerances or Tolerances())
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from ctrlmgr.controllers.job.controller import JOBS, build
 from ctrlmgr.controllers.job.indexes import INDEX
 from ctrlmgr.controllers.job.view import TRACKING
 from ctrlmgr.manager import Controller
+from tests.controllers.recorded_events import RecordedEvents
 from tests.controllers.stage_context import StageContext
-from tests.controllers.told import Told
 from tests.controllers.worked_stage import WorkedStage
 
 COLLECTION = "/apis/batch/v1/namespaces/a/jobs"
@@ -24,7 +24,7 @@ class JobStage(WorkedStage):
     """`pods` are those of the cluster; a pod is selected by its object or its index."""
 
     def __init__(self) -> None:
-        self.told = Told()
+        self.told = RecordedEvents()
         super().__init__(self._controller)
         self.namespace("a")
 

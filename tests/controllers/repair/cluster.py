@@ -11,7 +11,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import EVENTS, NAMESPACES, SERVICES, Key, Resource
 from ctrlmgr.client import EngineClient, LogClient
 from ctrlmgr.controllers.events.recorder import EventBroadcaster
-from ctrlmgr.controllers.repair.controller import Handled, Repair, cluster_ip_repair, node_port_repair
+from ctrlmgr.controllers.repair.controller import HandledFinding, Repair, cluster_ip_repair, node_port_repair
 from ctrlmgr.engine.blocking_driver import Driver
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.engine.request_options import Requester
@@ -100,10 +100,10 @@ class RepairCluster(Stage):
         self.broadcasters.append(EventBroadcaster(clock=self.clock, random=Random(2)))
         return cluster_ip_repair(self.log, DEFAULT, self.broadcasters[-1], self.client)
 
-    def repair_addresses(self) -> list[Handled]:
+    def repair_addresses(self) -> list[HandledFinding]:
         return self.addresses.run(self.client)
 
-    def repair_ports(self) -> list[Handled]:
+    def repair_ports(self) -> list[HandledFinding]:
         return self.ports.run(self.internal)
 
     def stored_events(self) -> list[Object]:
@@ -118,10 +118,10 @@ class RepairCluster(Stage):
         return [each.name for each in self.log.snapshot(NAMESPACES).objects]
 
 
-def summary(handled: list[Handled]) -> list[tuple[str, str, str]]:
+def summary(handled: list[HandledFinding]) -> list[tuple[str, str, str]]:
     """Return reason, value and outcome of each finding."""
     return [(each.finding.reason, each.finding.value, each.outcome.value) for each in handled]
 
 
-def rounds(run: Callable[[], list[Handled]], number: int) -> list[list[tuple[str, str, str]]]:
+def rounds(run: Callable[[], list[HandledFinding]], number: int) -> list[list[tuple[str, str, str]]]:
     return [summary(run()) for _ in range(number)]

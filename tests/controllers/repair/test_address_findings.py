@@ -7,7 +7,7 @@ import pytest
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Resource
 from ctrlmgr.controllers.repair.address_findings import address_claim, find_address_findings
-from ctrlmgr.controllers.repair.repair_findings import Action, Finding, Use
+from ctrlmgr.controllers.repair.repair_findings import Action, Finding, ServiceValue
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 from ctrlmgr.errors import AlreadyExists, Forbidden
@@ -23,7 +23,7 @@ RANGES = Ranges.parse("10.96.0.0/28,fd00:10:96::/112", "30000-32767")
 def claim(address: str, holder: str = "default/web", **labels: str) -> Object:
     """Return an IPAddress as the allocator makes it; `labels` replace its own."""
     namespace, _, name = holder.partition("/")
-    fields = address_claim(Use(address, a_service(name, namespace=namespace))).to_dict()
+    fields = address_claim(ServiceValue(address, a_service(name, namespace=namespace))).to_dict()
     fields["metadata"] |= {"uid": f"uid-of-{address}"} | ({"labels": labels} if labels else {})
     return Object.from_dict(fields)
 

@@ -7,7 +7,7 @@ import pytest
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.controllers.repair.port_findings import collect_ports, find_port_findings, port_claim
-from ctrlmgr.controllers.repair.repair_findings import Finding, Use
+from ctrlmgr.controllers.repair.repair_findings import Finding, ServiceValue
 from ctrlmgr.kinds.allocators.service_ranges import NODE_PORTS, PortRange
 from ctrlmgr.testing.builders import a_service
 from tests.controllers.repair.cluster import RepairCluster, rounds
@@ -24,7 +24,7 @@ def with_ports(name: str, *ports: int | tuple[int, str], health: int = 0) -> Obj
 
 
 def claim(port: int, holder: str = "web") -> Object:
-    fields = port_claim(Use(str(port), a_service(holder))).to_dict()
+    fields = port_claim(ServiceValue(str(port), a_service(holder))).to_dict()
     fields["metadata"]["uid"] = f"uid-of-{port}"
     return Object.from_dict(fields)
 
@@ -147,7 +147,7 @@ def test_a_missing_claim_is_made_and_a_wrong_one_corrected() -> None:
 
 def test_a_leak_goes_in_the_third_round_without_an_event() -> None:
     cluster = RepairCluster()
-    gone = Use("30005", a_service("gone"))
+    gone = ServiceValue("30005", a_service("gone"))
     cluster.add(port_claim(gone).with_metadata(uid="leaked"))
     assert rounds(cluster.repair_ports, 4) == [
         [("PortLeaked", "30005", "flagged")],

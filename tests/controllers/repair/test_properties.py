@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ctrlmgr.api.resource import SERVICES
 from ctrlmgr.controllers.repair.address_findings import address_claim
 from ctrlmgr.controllers.repair.port_findings import collect_ports, port_claim
-from ctrlmgr.controllers.repair.repair_findings import Action, Use
+from ctrlmgr.controllers.repair.repair_findings import Action, ServiceValue
 from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS
 from ctrlmgr.testing.builders import a_service
 from tests.controllers.repair.cluster import RepairCluster, rounds
@@ -57,7 +57,7 @@ def commit(cluster: RepairCluster, what: str, where: Any, index: int) -> None:
     if what == "leak":
         if claim is None:
             make = address_claim if where == IP_ADDRESSES else port_claim
-            cluster.add(make(Use(name, a_service("gone"))).with_metadata(uid=f"leaked-{name}"))
+            cluster.add(make(ServiceValue(name, a_service("gone"))).with_metadata(uid=f"leaked-{name}"))
     elif claim is not None and what == "lose":
         cluster.remove(claim)
     elif claim is not None:

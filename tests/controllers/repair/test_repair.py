@@ -16,7 +16,7 @@ from ctrlmgr.controllers.repair.controller import (
     new_repair_controller,
     read_listings,
 )
-from ctrlmgr.controllers.repair.repair_findings import Use
+from ctrlmgr.controllers.repair.repair_findings import ServiceValue
 from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.errors import Conflict, InternalError, LogUnavailable
 from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES
@@ -46,7 +46,7 @@ class Interfering(EngineClient):
 
 
 def leak(address: str = "10.96.0.77", uid: str = "leaked") -> Object:
-    return address_claim(Use(address, a_service("gone"))).with_metadata(uid=uid)
+    return address_claim(ServiceValue(address, a_service("gone"))).with_metadata(uid=uid)
 
 
 def unclaimed(cluster: RepairCluster) -> Object:
@@ -130,7 +130,7 @@ def test_what_was_repaired_before_losing_is_in_the_result() -> None:
     unclaimed(cluster)
     cluster.service("db", clusterIP="10.96.0.6")
     cluster.remove(cluster.get(IP_ADDRESSES, "10.96.0.6"))
-    theirs = address_claim(Use("10.96.0.5", cluster.get(SERVICES, "web", "a"))).with_metadata(uid="theirs")
+    theirs = address_claim(ServiceValue("10.96.0.5", cluster.get(SERVICES, "web", "a"))).with_metadata(uid="theirs")
     # Services are listed by name, so that `web` comes second.
     handled = cluster.addresses.run(Interfering(cluster, lambda: None, lambda: cluster.add(theirs)))
     assert summary(handled) == [("ClusterIPNotAllocated", "10.96.0.6", "repaired")]

@@ -10,7 +10,7 @@ from ctrlmgr.api.resource import LEASES, NODES, PODS
 from ctrlmgr.controllers.simulated_load_balancer import Options as BalancerOptions
 from ctrlmgr.controllers.simulated_load_balancer.controller import build as build_balancer
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
-from ctrlmgr.controllers.simulated_nodes.runtime import Reading, SimulatedRuntime
+from ctrlmgr.controllers.simulated_nodes.runtime import ContainerLogReader, SimulatedRuntime
 from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, SettingsError, UnknownError
 from tests.controllers.simulated_nodes.scene import PLACE, Scene
@@ -235,7 +235,7 @@ def test_it_goes_on_after_a_restart() -> None:
     assert scene.status("p")["phase"] == "Succeeded"
 
 
-def reading(scene: Scene, **options: Any) -> Reading:
+def reading(scene: Scene, **options: Any) -> ContainerLogReader:
     runtime = SimulatedRuntime(Rules(), 1.0, clock=scene.stage.clock)
     pod, node = scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1")
     assert pod is not None
@@ -245,7 +245,7 @@ def reading(scene: Scene, **options: Any) -> Reading:
     return found
 
 
-def more(scene: Scene, read: Reading) -> tuple[bytes, float | None]:
+def more(scene: Scene, read: ContainerLogReader) -> tuple[bytes, float | None]:
     piece = read.more(scene.stage.stored(PODS, "p", "a"), scene.stage.stored(NODES, "node-1"))
     return piece.data, None if piece.wait is None else round(piece.wait, 1)
 

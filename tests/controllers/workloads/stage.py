@@ -40,7 +40,7 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-class Told:
+class EventList:
     """A recorder that keeps its Events."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class WorkloadStage(Stage):
     def __init__(self, *makers: Maker, killed_at_every_write: bool = False) -> None:
         super().__init__()
         self.random = Random(1)
-        self.told = Told()
+        self.told = EventList()
         self._makers = makers
         self._kill = killed_at_every_write
         self._nodes = 0

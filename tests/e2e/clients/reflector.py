@@ -21,7 +21,7 @@ WATCH = {"allowWatchBookmarks": "true", "timeoutSeconds": "599"}
 STATE_FIRST = {**WATCH, "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 
 
-class Told(NamedTuple):
+class ReflectedEvent(NamedTuple):
     """One event of a watch."""
 
     type: str
@@ -76,7 +76,7 @@ class Reflector:
         """The initial state."""
         self.started_at = 0
         """The revision at which that was the state."""
-        self.history: list[Told] = []
+        self.history: list[ReflectedEvent] = []
         self.connections = 0
         self._server = server
         self._streams = streams
@@ -137,7 +137,7 @@ class Reflector:
     def _remember(self, events: Iterator[Unstructured]) -> None:
         for type_, obj in self._shown(events):
             self._newest = int(obj["metadata"]["resourceVersion"])
-            self.history.append(Told(type_, self._newest, obj))
+            self.history.append(ReflectedEvent(type_, self._newest, obj))
             if self._is_done:
                 return
 

@@ -20,7 +20,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Event, EventType, open_log
 from tests.background import DEADLINE, background
 from tests.e2e.clients.client_go import Unstructured
-from tests.e2e.clients.reflector import METADATA_FORM, TABLE_FORM, TYPED_FORM, Form, Reflector, Told
+from tests.e2e.clients.reflector import METADATA_FORM, TABLE_FORM, TYPED_FORM, Form, ReflectedEvent, Reflector
 from tests.e2e.load import LABELS, LAST, Writer
 from tests.e2e.serving import Server, until
 
@@ -100,7 +100,7 @@ def run(server: Server) -> tuple[list[Writer], list[Reflector]]:
     return writers, reflectors
 
 
-def history(events: list[Event], informer: Informer) -> Iterator[Told]:
+def history(events: list[Event], informer: Informer) -> Iterator[ReflectedEvent]:
     """Give what a watch from the beginning must tell an informer."""
     selected: dict[object, Unstructured] = {}
     for event in events:
@@ -111,13 +111,13 @@ def history(events: list[Event], informer: Informer) -> Iterator[Told]:
         is_selected = not informer.selector or obj["metadata"].get("labels", {}).items() >= LABELS.items()
         if event.type is not EventType.DELETED and is_selected:
             selected[event.key] = obj
-            yield Told("MODIFIED" if old else "ADDED", event.revision, informer.form.shown(obj))
+            yield ReflectedEvent("MODIFIED" if old else "ADDED", event.revision, informer.form.shown(obj))
         elif old:
             metadata = {**old["metadata"], "resourceVersion": str(event.revision)}
-            yield Told("DELETED", event.revision, informer.form.shown({**old, "metadata": metadata}))
+            yield ReflectedEvent("DELETED", event.revision, informer.form.shown({**old, "metadata": metadata}))
 
 
-def state(told: list[Told]) -> dict[tuple[str, str], Unstructured]:
+def state(told: list[ReflectedEvent]) -> dict[tuple[str, str], Unstructured]:
     """Return what there is after these events."""
     objects: dict[tuple[str, str], Unstructured] = {}
     for type_, _, obj in told:

@@ -14,7 +14,7 @@ from tests.e2e.serving import Server, until
 from tests.e2e.workloads.test_rollouts import APP, images
 from tests.e2e.workloads.test_told import told
 from tests.ui.browser.chromium import launched
-from tests.ui.browser.looking import at, go
+from tests.ui.browser.page_helpers import at, go
 
 PATIENCE = 30_000
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.api.field import Found, invalid, required
+from ctrlmgr.api.field import FoundErrors, invalid, required
 from ctrlmgr.engine.request_options import Body
-from ctrlmgr.engine.writes.as_sent import as_sent
+from ctrlmgr.engine.writes.empty_error_values import restore_empty_values
 from tests.engine.stage import Stage
 
 SENT = b'{"spec":{"l":[],"m":{},"rows":[{"values":[]}],"by":{"a.b/c":[]},"none":null,"full":[1]}}'
@@ -26,15 +26,15 @@ SENT = b'{"spec":{"l":[],"m":{},"rows":[{"values":[]}],"by":{"a.b/c":[]},"none":
     ],
 )
 def test_what_is_empty_is_shown_as_it_was_sent(field: str, shown: str) -> None:
-    errors = Found([invalid(field, None, "null is wrong"), required(field)])
-    told = as_sent(errors, Body("application/json", SENT))
+    errors = FoundErrors([invalid(field, None, "null is wrong"), required(field)])
+    told = restore_empty_values(errors, Body("application/json", SENT))
     assert [each.body for each in told] == [f"Invalid value: {shown}: null is wrong", "Required value"]
-    assert isinstance(told, Found)
+    assert isinstance(told, FoundErrors)
 
 
 @pytest.mark.parametrize("body", [None, Body("application/yaml", b"spec: {l: []}"), Body("application/json", b"{")])
 def test_without_json_nothing_is_known(body: Body | None) -> None:
-    (error,) = as_sent([invalid("spec.l", None, "x")], body)
+    (error,) = restore_empty_values([invalid("spec.l", None, "x")], body)
     assert error.body == "Invalid value: null: x"
 
 

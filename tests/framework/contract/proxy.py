@@ -39,7 +39,7 @@ class Order(Enum):
     ANSWER_FIRST = 2
 
 
-class Asked(NamedTuple):
+class ClientRequest(NamedTuple):
     """A request."""
 
     method: str
@@ -75,7 +75,7 @@ class Asked(NamedTuple):
 class Fault(NamedTuple):
     """The fault of the first `times` requests for which `hits` is true."""
 
-    hits: Callable[[Asked], bool]
+    hits: Callable[[ClientRequest], bool]
     times: int = 1
     code: int = 0
     """Answered without asking the server; 0: the server is asked."""
@@ -108,7 +108,7 @@ class Proxy:
         self._in_flight: dict[str, set[int]] = defaultdict(set)
         self._writes = 0
         self._faults: list[list[Any]] = []
-        self.answered: list[tuple[Asked, int]] = []
+        self.answered: list[tuple[ClientRequest, int]] = []
         """Every request that the server was asked, and the code of its answer."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
@@ -137,7 +137,7 @@ class Proxy:
         with self._changed:
             return not self._faults
 
-    def _fault(self, asked: Asked) -> Fault | None:
+    def _fault(self, asked: ClientRequest) -> Fault | None:
         with self._changed:
             for each in self._faults:
                 if each[0].hits(asked):
@@ -149,7 +149,9 @@ class Proxy:
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer one request."""
         split = urlsplit(handler.path)
-        asked = Asked(handler.command, split.path, {name: each[0] for name, each in parse_qs(split.query).items()})
+        asked = ClientRequest(
+            handler.command, split.path, {name: each[0] for name, each in parse_qs(split.query).items()}
+        )
         body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
         fault = self._fault(asked)
         if fault is not None and fault.code and fault.lines is None:
@@ -161,7 +163,9 @@ class Proxy:
         else:
             self._pass_on(handler, asked, body, fault)
 
-    def _ask(self, handler: BaseHTTPRequestHandler, asked: Asked, body: bytes = b"") -> urllib3.BaseHTTPResponse:
+    def _ask(
+        self, handler: BaseHTTPRequestHandler, asked: ClientRequest, body: bytes = b""
+    ) -> urllib3.BaseHTTPResponse:
         passed = ("accept", "authorization", "content-type", "user-agent")
         headers = {name: value for name, value in handler.headers.items() if name.lower() in passed}
         url = f"{self._server.url}{asked.path}?{urlencode(asked.query)}"
@@ -169,7 +173,7 @@ class Proxy:
         self.answered.append((asked, answer.status))
         return answer
 
-    def _pass_on(self, handler: BaseHTTPRequestHandler, asked: Asked, body: bytes, fault: Fault | None) -> None:
+    def _pass_on(self, handler: BaseHTTPRequestHandler, asked: ClientRequest, body: bytes, fault: Fault | None) -> None:
         with self._written(asked):
             before = self._shown[asked.resource]
             answer = self._ask(handler, asked, body)
@@ -182,7 +186,7 @@ class Proxy:
                 _send(handler, answer.status, {"content-type": answer.headers["content-type"]}, data)
 
     @contextmanager
-    def _written(self, asked: Asked) -> Iterator[None]:
+    def _written(self, asked: ClientRequest) -> Iterator[None]:
         """Count a write as in flight within the block."""
         if not asked.is_write:
             yield
@@ -198,14 +202,14 @@ class Proxy:
                 self._in_flight[asked.resource].discard(number)
                 self._changed.notify_all()
 
-    def _await_event(self, asked: Asked, answer: dict[str, Any], before: int) -> None:
+    def _await_event(self, asked: ClientRequest, answer: dict[str, Any], before: int) -> None:
         revision = int((answer.get("metadata") or {}).get("resourceVersion") or before + 1)
         with self._changed:
             self._changed.wait_for(
                 lambda: not self._watches[asked.resource] or self._shown[asked.resource] >= revision, _PATIENCE
             )
 
-    def _pass_on_watch(self, handler: BaseHTTPRequestHandler, asked: Asked, fault: Fault | None) -> None:
+    def _pass_on_watch(self, handler: BaseHTTPRequestHandler, asked: ClientRequest, fault: Fault | None) -> None:
         answer = self._ask(handler, asked)
         if answer.status != 200:
             _send(handler, answer.status, {}, answer.data)
@@ -224,14 +228,18 @@ class Proxy:
             self._count_watch(asked, -counts)
             answer.close()
 
-    def _count_watch(self, asked: Asked, by: int) -> None:
+    def _count_watch(self, asked: ClientRequest, by: int) -> None:
         with self._changed:
             self._watches[asked.resource] += by
             self._shown[asked.resource] = max(self._shown[asked.resource], int(asked.query.get("resourceVersion", 0)))
             self._changed.notify_all()
 
     def _pass_on_lines(
-        self, handler: BaseHTTPRequestHandler, asked: Asked, answer: urllib3.BaseHTTPResponse, fault: Fault | None
+        self,
+        handler: BaseHTTPRequestHandler,
+        asked: ClientRequest,
+        answer: urllib3.BaseHTTPResponse,
+        fault: Fault | None,
     ) -> None:
         left = fault.lines if fault is not None else None
         for line in _lines(answer):
@@ -252,7 +260,7 @@ class Proxy:
         if fault is not None and fault.code:
             handler.wfile.write(b'{"type":"ERROR","object":' + fault.status + b"}\n")
 
-    def _await_answers(self, asked: Asked) -> None:
+    def _await_answers(self, asked: ClientRequest) -> None:
         with self._changed:
             before = set(self._in_flight[asked.resource])
             self._changed.wait_for(lambda: not before & self._in_flight[asked.resource], _PATIENCE)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ctrlmgr.testing.served import ServerProcess
-from tests.framework.contract.proxy import Asked, Fault, Proxy
+from tests.framework.contract.proxy import ClientRequest, Fault, Proxy
 from tests.framework.contract.running import FLAGS, RUNS, Workloads, access_to, running
 
 APPS = ("deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions")
@@ -70,7 +70,7 @@ def watches(resource: str) -> Fault:
     return Fault(lambda asked: asked.verb == "watch" and not asked.streams_list and asked.resource == resource)
 
 
-def writes(asked: Asked) -> bool:
+def writes(asked: ClientRequest) -> bool:
     return asked.is_write
 
 

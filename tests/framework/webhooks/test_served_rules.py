@@ -65,20 +65,20 @@ MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 
 
-class Asked(tuple[int, Any, "list[str]"]):
+class Answer(tuple[int, Any, "list[str]"]):
     """The code, the body and the warnings of a response."""
 
 
-def ask(server: ServerProcess, method: str, path: str, body: Any = None, query: str = "") -> Asked:
+def ask(server: ServerProcess, method: str, path: str, body: Any = None, query: str = "") -> Answer:
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
     headers = {"Authorization": f"Bearer {server.token}", "Content-Type": kind}
     data = None if body is None else json.dumps(body).encode()
     request = Request(f"{server.url}{path}{query}", data, headers, method=method)
     try:
         with urlopen(request, timeout=30, context=server.trust) as response:
-            return Asked((response.status, json.load(response), response.headers.get_all("Warning") or []))
+            return Answer((response.status, json.load(response), response.headers.get_all("Warning") or []))
     except HTTPError as refusal:
-        return Asked((refusal.code, json.load(refusal), refusal.headers.get_all("Warning") or []))
+        return Answer((refusal.code, json.load(refusal), refusal.headers.get_all("Warning") or []))
 
 
 def site(name: str, **spec: Any) -> dict[str, Any]:

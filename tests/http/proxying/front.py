@@ -10,7 +10,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.framing import Header
 from ctrlmgr.http.http1_connection import Connection
-from ctrlmgr.http.proxying.reverse_proxy import Passing, pass_on
+from ctrlmgr.http.proxying.reverse_proxy import ForwardedRequest, pass_on
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed
 from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.http.response_stream import Disconnected, Stream
@@ -75,7 +75,7 @@ class Front:
 
 @asynccontextmanager
 async def in_front_of(
-    behaviour: Behaviour, change: Callable[[Passing], Passing] = lambda passing: passing
+    behaviour: Behaviour, change: Callable[[ForwardedRequest], ForwardedRequest] = lambda passing: passing
 ) -> AsyncIterator[Front]:
     """Run a server that behaves so, and a proxy before it."""
     tasks: set[asyncio.Task[None] | None] = set()
@@ -96,7 +96,7 @@ async def in_front_of(
 
     async def handle(exchange: Exchange) -> None:
         path, query = exchange.path.decode(), exchange.query.decode()
-        passing = Passing(upstream, "behind.example", path, query, tuple(exchange.headers))
+        passing = ForwardedRequest(upstream, "behind.example", path, query, tuple(exchange.headers))
         try:
             await pass_on(pool, change(passing), Plain(exchange))
         except (UpstreamFailed, Disconnected) as error:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ctrlmgr.http.proxying.hop_headers import Outside, forwarded_for, is_upgrade
+from ctrlmgr.http.proxying.hop_headers import ExternalAddress, forwarded_for, is_upgrade
 
-OUTSIDE = Outside("https", "cluster.example", "/api/v1/namespaces/a/services/b/proxy")
+OUTSIDE = ExternalAddress("https", "cluster.example", "/api/v1/namespaces/a/services/b/proxy")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_links_to_the_server_itself_lead_through_the_proxy(location: str, rewrit
 
 
 def test_a_link_to_the_asked_host_stays_if_the_proxy_has_no_host() -> None:
-    bare = Outside(prefix="/p")
+    bare = ExternalAddress(prefix="/p")
     assert bare.rewritten("http://asked.example/x", "10.0.0.1:80", "asked.example") == "http://asked.example/p/x"
 
 
@@ -35,7 +35,10 @@ def test_a_link_to_the_asked_host_stays_if_the_proxy_has_no_host() -> None:
     ("path", "uri"), [("/x", b"/p/x"), ("/x/", b"/p/x/"), ("/", b"/p/"), ("", b"/p"), ("/a/../b", b"/p/b")]
 )
 def test_the_server_learns_the_path_that_clients_use(path: str, uri: bytes) -> None:
-    assert dict(Outside(prefix="/p").forwarded([(b"x-forwarded-uri", b"made up")], path))[b"x-forwarded-uri"] == uri
+    assert (
+        dict(ExternalAddress(prefix="/p").forwarded([(b"x-forwarded-uri", b"made up")], path))[b"x-forwarded-uri"]
+        == uri
+    )
 
 
 def test_the_clients_address_is_added_to_those_before() -> None:

@@ -7,12 +7,12 @@ import zlib
 
 import pytest
 
-from ctrlmgr.http.proxying.hop_headers import Outside
+from ctrlmgr.http.proxying.hop_headers import ExternalAddress
 from ctrlmgr.http.proxying.html_body import HtmlBody, is_rewritable
 from ctrlmgr.http.proxying.html_links import LinkRewriter
 from ctrlmgr.http.proxying.upstream_address import UpstreamMalformed
 
-OUTSIDE = Outside("http", "foo.com", "/proxy/node/node1:10250")
+OUTSIDE = ExternalAddress("http", "foo.com", "/proxy/node/node1:10250")
 HERE = "http://foo.com/proxy/node/node1:10250"
 
 
@@ -90,7 +90,7 @@ def test_a_location_elsewhere_is_escaped_too() -> None:
 
 
 def test_without_host_and_scheme_those_of_the_request_are_kept() -> None:
-    outside = Outside("", "", "/prefix")
+    outside = ExternalAddress("", "", "/prefix")
     assert outside.rewritten("http://10.0.0.1:8001/a/", "x", "10.0.0.1:8001") == "http://10.0.0.1:8001/prefix/a/"
     assert outside.rewritten("/a", "x", "10.0.0.1:8001") == "/prefix/a"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from ctrlmgr.http.proxying.hop_headers import Outside
-from ctrlmgr.http.proxying.reverse_proxy import Passing
+from ctrlmgr.http.proxying.hop_headers import ExternalAddress
+from ctrlmgr.http.proxying.reverse_proxy import ForwardedRequest
 from ctrlmgr.http.proxying.upstream_address import (
     Upstream,
     UpstreamClosed,
@@ -61,7 +61,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 def test_the_other_server_receives_the_request_without_what_is_about_the_connection() -> None:
     async def ask() -> bytes:
-        outside = Outside(scheme="https", host="cluster.example", prefix="/a/proxy")
+        outside = ExternalAddress(scheme="https", host="cluster.example", prefix="/a/proxy")
         async with in_front_of(mirrors, lambda passing: passing._replace(outside=outside)) as front:
             mine = b"te: x\r\nx-mine: 1\r\nx-hop: 2\r\nconnection: x-hop\r\nx-forwarded-for: 10.0.0.1\r\n"
             return await front.answer(GET + mine + b"\r\n")
@@ -222,7 +222,7 @@ async def drops(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def elsewhere(passing: Passing) -> Passing:
+def elsewhere(passing: ForwardedRequest) -> ForwardedRequest:
     return passing._replace(upstream=Upstream("127.0.0.1", 1))
 
 
@@ -277,7 +277,7 @@ def test_a_redirect_is_rewritten_or_refused() -> None:
         async with in_front_of(says(moved), lambda passing: passing._replace(**changes)) as front:
             return await front.answer(GET + b"\r\n")
 
-    assert b"location: /a/proxy/there\r\n" in run(ask(outside=Outside(prefix="/a/proxy")))
+    assert b"location: /a/proxy/there\r\n" in run(ask(outside=ExternalAddress(prefix="/a/proxy")))
     refused = run(ask(refuses_redirects=True))
     assert refused.startswith(b"HTTP/1.1 502 ")
     assert refused.endswith(b"the backend attempted to redirect this request, which is not permitted")

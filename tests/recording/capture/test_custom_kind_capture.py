@@ -8,7 +8,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import SERVICES, Resource
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.capture.cluster_client import Served
-from ctrlmgr.recording.capture.custom_kind_capture import Begun, CustomKinds, Ended, Moved
+from ctrlmgr.recording.capture.custom_kind_capture import CustomKinds, KindDeleted, KindMoved, KindServed
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 WIDGETS = Resource("example.com", "widgets")
@@ -35,17 +35,17 @@ def definition(revision: int, *served: str, established: bool = True, scope: str
 def test_a_kind_begins_when_it_is_established_and_ends_with_its_definition() -> None:
     kinds = CustomKinds()
     assert [*kinds.changed(ADDED, definition(1, "v1", established=False))] == []
-    assert [*kinds.changed(MODIFIED, definition(2, "v1"))] == [Begun(WHERE, 2)]
+    assert [*kinds.changed(MODIFIED, definition(2, "v1"))] == [KindServed(WHERE, 2)]
     assert [*kinds.changed(MODIFIED, definition(3, "v1"))] == []
-    assert [*kinds.changed(DELETED, definition(4, "v1"))] == [Ended(WIDGETS, 4)]
-    assert [*kinds.changed(ADDED, definition(5, "v1"))] == [Begun(WHERE, 5)]
+    assert [*kinds.changed(DELETED, definition(4, "v1"))] == [KindDeleted(WIDGETS, 4)]
+    assert [*kinds.changed(ADDED, definition(5, "v1"))] == [KindServed(WHERE, 5)]
 
 
 def test_another_version_is_asked_for_when_the_one_is_not_served_any_more() -> None:
     kinds = CustomKinds()
-    assert [*kinds.changed(ADDED, definition(1, "v1", "v2beta1"))] == [Begun(WHERE, 1)]
+    assert [*kinds.changed(ADDED, definition(1, "v1", "v2beta1"))] == [KindServed(WHERE, 1)]
     assert [*kinds.changed(MODIFIED, definition(2, "v2beta1"))] == [
-        Moved(WHERE._replace(path="/apis/example.com/v2beta1"))
+        KindMoved(WHERE._replace(path="/apis/example.com/v2beta1"))
     ]
     assert [*kinds.changed(MODIFIED, definition(3, "v1", "v2beta1"))] == []
     assert [*kinds.changed(MODIFIED, definition(4))] == []  # it is not gone: its objects are still stored
@@ -55,16 +55,16 @@ def test_a_list_of_definitions_tells_what_was_missed() -> None:
     kinds = CustomKinds()
     kinds.known(Served(SERVICES, "/api/v1", True))
     there = definition(7, "v1")
-    assert [*kinds.listed({there.key: there}, 9)] == [Begun(WHERE, 0)]
+    assert [*kinds.listed({there.key: there}, 9)] == [KindServed(WHERE, 0)]
     assert [*kinds.listed({there.key: there}, 10)] == []
-    assert [*kinds.listed({}, 12)] == [Ended(WIDGETS, 12)]
+    assert [*kinds.listed({}, 12)] == [KindDeleted(WIDGETS, 12)]
 
 
 def test_a_kind_that_is_recorded_from_the_beginning_is_not_begun_again() -> None:
     kinds, there = CustomKinds(), definition(7, "v1")
     kinds.known(WHERE)
     assert [*kinds.listed({there.key: there}, 9)] == []
-    assert [*kinds.changed(DELETED, definition(11, "v1"))] == [Ended(WIDGETS, 11)]
+    assert [*kinds.changed(DELETED, definition(11, "v1"))] == [KindDeleted(WIDGETS, 11)]
 
 
 def test_in_a_namespace_only_its_kinds_are_recorded() -> None:

@@ -12,7 +12,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import NAMESPACES, PODS, SERVICES, Key, Resource
 from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.capture.recording_continuation import Ending
+from ctrlmgr.recording.capture.recording_continuation import RecordingEnd
 from ctrlmgr.recording.capture.watch_merge import Merger
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
@@ -97,11 +97,11 @@ def test_a_new_list_is_told_as_the_changes_that_were_missed() -> None:
     assert order.index(("DELETED", "c")) < order.index(("ADDED", "c"))
 
 
-def ending(*objects: Object, revision: int) -> Ending:
+def ending(*objects: Object, revision: int) -> RecordingEnd:
     found: dict[Resource, dict[Key, Object]] = {}
     for obj in objects:
         found.setdefault(obj.resource, {})[obj.key] = obj
-    return Ending(Path("earlier.jsonl"), revision, found)
+    return RecordingEnd(Path("earlier.jsonl"), revision, found)
 
 
 def test_what_goes_on_tells_how_things_differ_from_what_an_earlier_recording_ended_with() -> None:

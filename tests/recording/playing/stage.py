@@ -9,11 +9,11 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.format import Change
+from ctrlmgr.recording.playing.loaded_recording import LoadedRecording, recording_of
 from ctrlmgr.recording.playing.playback import Playback
 from ctrlmgr.recording.playing.played_log import PlayedLog
 from ctrlmgr.recording.playing.player import Player
-from ctrlmgr.recording.playing.pretending import Refusing, Writes
-from ctrlmgr.recording.playing.tape import Tape, tape_of
+from ctrlmgr.recording.playing.pretended_writes import RefusedWrites, Writes
 from ctrlmgr.recording.playing.timetable import SECOND
 from ctrlmgr.testing import FakeClock
 
@@ -31,7 +31,7 @@ def config_map(name: str, version: int, **labels: str) -> Object:
     return Object.from_dict({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata})
 
 
-def tape() -> Tape:
+def tape() -> LoadedRecording:
     """Return a tape of ConfigMaps `a` and `b`, with an event a second and gaps between revisions."""
     story = [
         (ADDED, config_map("a", 100)),
@@ -40,12 +40,14 @@ def tape() -> Tape:
         (DELETED, config_map("b", 5000)),
         (ADDED, config_map("b", 90_000_000, seen="again")),
     ]
-    return tape_of([Change(1, type_, obj, BEGAN + number * SECOND) for number, (type_, obj) in enumerate(story)], 1)
+    return recording_of(
+        [Change(1, type_, obj, BEGAN + number * SECOND) for number, (type_, obj) in enumerate(story)], 1
+    )
 
 
 def played(position: int = 2, writes: Writes | None = None) -> PlayedLog:
     """Return a log in which `position` of them have happened; the first is a stand-in for the Namespace."""
-    return PlayedLog(tape(), position, writes or Refusing(), clock=FakeClock(), random=Random(1))
+    return PlayedLog(tape(), position, writes or RefusedWrites(), clock=FakeClock(), random=Random(1))
 
 
 def playback(clock: FakeClock, *, paused: bool = False) -> Playback:
@@ -54,7 +56,7 @@ def playback(clock: FakeClock, *, paused: bool = False) -> Playback:
     return Playback(
         "a story",
         player,
-        lambda position: PlayedLog(whole, position, Refusing(), clock=clock, random=Random(1)),
+        lambda position: PlayedLog(whole, position, RefusedWrites(), clock=clock, random=Random(1)),
         clock=clock,
     )
 

@@ -13,9 +13,9 @@ from ctrlmgr.errors import BadRequest, Expired, LogClosed, MethodNotAllowed
 from ctrlmgr.eventlog import Author, EventLog, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.recording.format import Change, RecordingReader
+from ctrlmgr.recording.playing.loaded_recording import load
 from ctrlmgr.recording.playing.played_log import PlayedLog
-from ctrlmgr.recording.playing.pretending import Refusing
-from ctrlmgr.recording.playing.tape import load
+from ctrlmgr.recording.playing.pretended_writes import RefusedWrites
 from ctrlmgr.testing import FakeClock
 from tests.recording.playing.stage import CONFIG_MAPS, A, B, config_map, played, versions
 from tests.recording.samples import SMALL
@@ -118,7 +118,7 @@ def test_closed_it_answers_nobody() -> None:
 def test_a_real_recording_becomes_at_every_point_what_its_lines_say() -> None:
     tape = load(SMALL)
     timetable = tape.timetable
-    log = PlayedLog(tape, timetable.opening, Refusing(), clock=FakeClock(), random=Random(1))
+    log = PlayedLog(tape, timetable.opening, RefusedWrites(), clock=FakeClock(), random=Random(1))
     changes = [entry for entry in RecordingReader(SMALL) if isinstance(entry, Change)]
     assert [event.object.wire() for event in tape.events] == [change.object.wire() for change in changes]
     there: dict[tuple[Resource, Key], Object] = {}

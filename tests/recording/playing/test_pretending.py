@@ -10,15 +10,15 @@ from ctrlmgr.api.resource import INTERNAL_API_VERSION
 from ctrlmgr.errors import AlreadyExists, Conflict, NotFound
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
-from ctrlmgr.recording.playing import pretending
-from ctrlmgr.recording.playing.pretending import Pretending
+from ctrlmgr.recording.playing import pretended_writes
+from ctrlmgr.recording.playing.pretended_writes import PretendedWrites
 from tests.recording.playing.stage import ADDED, CONFIG_MAPS, DELETED, MODIFIED, A, config_map, played, versions
 
 ME = Author("me", "kubectl/v1.36")
 
 
-def new() -> Pretending:
-    return Pretending(lambda: ("2026-01-01T00:00:03.000000Z", "2030-05-06T07:08:09.000000Z"))
+def new() -> PretendedWrites:
+    return PretendedWrites(lambda: ("2026-01-01T00:00:03.000000Z", "2030-05-06T07:08:09.000000Z"))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_writes_are_remembered_but_for_what_the_log_keeps_for_itself() -> None:
 
 
 def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretending, "KEPT", 2)
+    monkeypatch.setattr(pretended_writes, "KEPT", 2)
     writes = new()
     log = played(4, writes)
     for color in ("red", "green", "blue"):

@@ -46,7 +46,7 @@ def an_authority(name: str) -> Made:
     return make(subject(name), is_authority=True, begins=begins, ends=ends)
 
 
-class Told(NamedTuple):
+class IdentityAnswer(NamedTuple):
     """The status of an answer, and who the sender is."""
 
     code: int
@@ -91,7 +91,7 @@ class Attacked:
         where = urlsplit(self.server.url)
         return http.client.HTTPSConnection(where.hostname or "", where.port, timeout=30, context=trust)
 
-    def told(self, made: Made | None = None, headers: Headers = ()) -> Told:
+    def told(self, made: Made | None = None, headers: Headers = ()) -> IdentityAnswer:
         """Return who a request is from that shows a certificate and says what is in the headers."""
         with closing(self.connect(made)) as connection:
             return who(connection, headers)
@@ -103,7 +103,7 @@ class Attacked:
             return connection.getresponse().status
 
 
-def who(connection: http.client.HTTPSConnection, headers: Headers = ()) -> Told:
+def who(connection: http.client.HTTPSConnection, headers: Headers = ()) -> IdentityAnswer:
     connection.putrequest("POST", WHO_AM_I)
     for name, value in [("Content-Type", "application/json"), ("Content-Length", "2"), *headers]:
         connection.putheader(name, value)
@@ -111,9 +111,9 @@ def who(connection: http.client.HTTPSConnection, headers: Headers = ()) -> Told:
     answer = connection.getresponse()
     body = answer.read()
     if answer.status != http.HTTPStatus.CREATED:
-        return Told(answer.status)
+        return IdentityAnswer(answer.status)
     user = json.loads(body)["status"]["userInfo"]
-    return Told(answer.status, user["username"], tuple(user["groups"]), tuple(user.get("extra", ())))
+    return IdentityAnswer(answer.status, user["username"], tuple(user["groups"]), tuple(user.get("extra", ())))
 
 
 @pytest.fixture(scope="module")

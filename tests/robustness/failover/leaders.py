@@ -14,7 +14,7 @@ from types import TracebackType
 from ctrlmgr.api.resource import ENDPOINTS, LEASES, Key
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Event, EventLog, open_log
-from ctrlmgr.leaderelection.lease_record import Held, held
+from ctrlmgr.leaderelection.lease_record import ObservedRecord, held
 from tests.e2e.serving import DEADLINE, Server
 
 KEY = Key("kube-system", "ctrlmgr")
@@ -96,7 +96,7 @@ class Group:
                 return
             server.signal(signal.SIGCONT)
 
-    def lease(self) -> Held:
+    def lease(self) -> ObservedRecord:
         """Return what the Lease says."""
         lease = self.log.get(LEASES, KEY)
         assert lease is not None
@@ -129,7 +129,7 @@ class Group:
         """Return when the leader has acted."""
         until(lambda: self.log.get(ENDPOINTS, service) is not None)
 
-    def await_term(self, after: int) -> Held:
+    def await_term(self, after: int) -> ObservedRecord:
         """Return the lease when a newer term has begun."""
         until(lambda: self.lease().term > after and self.lease().holder)
         return self.lease()

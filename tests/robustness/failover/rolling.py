@@ -24,8 +24,8 @@ from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.failover.leaders import violations
 from tests.robustness.faults.judging import converged, settle, verified
 from tests.robustness.faults.stage import Stage, database_of, members, sqlite_url
+from tests.robustness.histories.history_cluster import revision_of
 from tests.robustness.histories.tail import AGENT, Tail
-from tests.robustness.histories.world import revision_of
 from tests.robustness.verdicts import say, verdict
 from tests.robustness.wire import Answer, Connection, Lost, Unsent, path_of
 

@@ -20,10 +20,10 @@ from tests.robustness.faults.judging import converged, settle, verified
 from tests.robustness.faults.machine import Missing
 from tests.robustness.faults.stage import Member, Stage
 from tests.robustness.histories.history import History
+from tests.robustness.histories.history_cluster import NAMESPACES, HistoryCluster
 from tests.robustness.histories.run import Plan, crowd, reach, read_everything
 from tests.robustness.histories.tail import Tail
 from tests.robustness.histories.watchers import Informer
-from tests.robustness.histories.world import NAMESPACES, World
 from tests.robustness.histories.writers import write_the_last
 
 PATIENCE = 40.0
@@ -78,7 +78,7 @@ class Row:
         return [*(sentence for outcome in self.outcomes for sentence in outcome.wrong), *wrong]
 
     async def _run(self, stage: Stage, tail: Tail) -> History:
-        world = World(stage.members, self._seed)
+        world = HistoryCluster(stage.members, self._seed)
         for namespace in NAMESPACES:
             stage.members[0].create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         informers = [Informer(world, number, streaming=number % 2 == 0) for number in range(_LOAD.informers)]
@@ -93,7 +93,13 @@ class Row:
         return world.history
 
     async def _round(
-        self, number: int, injection: Injection, world: World, stage: Stage, tail: Tail, informers: Sequence[Informer]
+        self,
+        number: int,
+        injection: Injection,
+        world: HistoryCluster,
+        stage: Stage,
+        tail: Tail,
+        informers: Sequence[Informer],
     ) -> None:
         """Load, one fault at a random moment, healing; then everybody gets to the end and the controllers to rest."""
         world.loaded = True
@@ -125,7 +131,7 @@ class Row:
                 yield f"log: server {number} logs {member.log[member.log.index('Traceback') :][:_TOLD]}"
 
 
-async def _strike(injection: Injection, world: World, stage: Stage) -> tuple[Struck, float]:
+async def _strike(injection: Injection, world: HistoryCluster, stage: Stage) -> tuple[Struck, float]:
     fault = world.fault("database", -1)  # until it is known what it is
     struck = await asyncio.to_thread(injection.strike, stage)
     fault.kind, fault.server = struck.kind, struck.server

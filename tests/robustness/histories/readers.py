@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from tests.robustness.histories.history import Item, Page, Read, Selection, digest_of
-from tests.robustness.histories.world import COLORS, NAMES, NAMESPACES, RESOURCES, World, revision_of
+from tests.robustness.histories.history_cluster import COLORS, NAMES, NAMESPACES, RESOURCES, HistoryCluster, revision_of
 from tests.robustness.wire import Answer, Connection, Lost, Unsent, closing, path_of
 
 _KINDS = {"configmaps": "ConfigMap", "services": "Service"}
@@ -24,7 +24,7 @@ _FAR = 200
 class Reader:
     """One client that reads."""
 
-    def __init__(self, world: World, number: int, pause: float) -> None:
+    def __init__(self, world: HistoryCluster, number: int, pause: float) -> None:
         self._world = world
         self._pause = pause
         self._random = world.random(f"reader {number}")

@@ -12,10 +12,10 @@ import uvloop
 
 from tests.robustness.disturbing import ALL, Faults
 from tests.robustness.histories.history import History, Read, Selection
+from tests.robustness.histories.history_cluster import NAMESPACES, RESOURCES, HistoryCluster
 from tests.robustness.histories.readers import Reader, page_of
 from tests.robustness.histories.tail import Tail
 from tests.robustness.histories.watchers import Informer, Watcher
-from tests.robustness.histories.world import NAMESPACES, RESOURCES, World
 from tests.robustness.histories.writers import Last, Writer, write_the_last
 from tests.robustness.serving import Served
 from tests.robustness.wire import path_of
@@ -90,7 +90,7 @@ def server_of(setting: Setting, number: int = 0) -> Served:
 
 
 async def _run(plan: Plan, setting: Setting, servers: Sequence[Served], tail: Tail) -> History:
-    world = World(servers, plan.seed)
+    world = HistoryCluster(servers, plan.seed)
     for namespace in NAMESPACES:
         code, answer = servers[0].request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         assert code == 201, answer
@@ -113,14 +113,14 @@ async def _run(plan: Plan, setting: Setting, servers: Sequence[Served], tail: Ta
     return world.history
 
 
-def crowd(plan: Plan, world: World, first: int = 0) -> Iterator[Writer | Reader | Watcher]:
+def crowd(plan: Plan, world: HistoryCluster, first: int = 0) -> Iterator[Writer | Reader | Watcher]:
     """Yield who uses the servers, numbered from `first` on."""
     yield from (Writer(world, first + number, plan.write_pause) for number in range(plan.writers))
     yield from (Reader(world, first + number, plan.write_pause) for number in range(plan.readers))
     yield from (Watcher(world, first + number, slow=number == 0) for number in range(plan.watchers))
 
 
-async def _warm_up(plan: Plan, world: World) -> None:
+async def _warm_up(plan: Plan, world: HistoryCluster) -> None:
     await asyncio.sleep(plan.quiet)
     deadline = asyncio.get_running_loop().time() + _END
     while asyncio.get_running_loop().time() < deadline:
@@ -138,7 +138,7 @@ async def reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:
         await asyncio.sleep(0.02)
 
 
-async def read_everything(world: World, server: int) -> None:
+async def read_everything(world: HistoryCluster, server: int) -> None:
     connection = world.connections()[server]
     for resource in RESOURCES:
         read = Read(server=server, resource=resource, selection=Selection(), whole=True)

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from tests.robustness.histories.history import BOOKMARK, ERROR, Delivery, Page, Read, Selection, Watch, digest_of
+from tests.robustness.histories.history_cluster import RESOURCES, HistoryCluster, Place, revision_of
 from tests.robustness.histories.readers import choose_selection, page_of
-from tests.robustness.histories.world import RESOURCES, Place, World, revision_of
 from tests.robustness.histories.writers import Last
 from tests.robustness.wire import Connection, Lost, Unsent, path_of
 
@@ -29,7 +29,7 @@ _decode = msgspec.json.Decoder().decode
 class Watcher:
     """One client that watches now this, now that."""
 
-    def __init__(self, world: World, number: int, *, slow: bool = False) -> None:
+    def __init__(self, world: HistoryCluster, number: int, *, slow: bool = False) -> None:
         self._world = world
         self._random = world.random(f"watcher {number}")
         self._slow = slow
@@ -62,7 +62,7 @@ class Watcher:
 class Informer:
     """A reflector of client-go: a list, then watches, each from where the last one ended."""
 
-    def __init__(self, world: World, number: int, *, streaming: bool) -> None:
+    def __init__(self, world: HistoryCluster, number: int, *, streaming: bool) -> None:
         """With `streaming` the list comes as the first watch's initial events (WatchList)."""
         self._world = world
         self._random = world.random(f"informer {number}")
@@ -153,7 +153,7 @@ def _reached(watch: Watch) -> int:
     return told[-1] if told else int(watch.version or "0")
 
 
-async def follow(world: World, watch: Watch, leave_after: float | None) -> None:
+async def follow(world: HistoryCluster, watch: Watch, leave_after: float | None) -> None:
     """Read one stream to its end and record it; leave it after so many seconds, or when the run ends."""
     connection = Connection(world.sites[watch.server])
     watch.called = world.now()
@@ -175,7 +175,7 @@ async def follow(world: World, watch: Watch, leave_after: float | None) -> None:
         raise failure
 
 
-async def _read(world: World, connection: Connection, watch: Watch) -> None:
+async def _read(world: HistoryCluster, connection: Connection, watch: Watch) -> None:
     lines = connection.lines(path_of(watch.resource, watch.selection.namespace, "", _query(watch)))
     watch.code = int(await anext(lines))
     async for line in lines:

@@ -7,8 +7,16 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from tests.robustness.histories.history import LAST, Write
+from tests.robustness.histories.history_cluster import (
+    COLORS,
+    NAMES,
+    NAMESPACES,
+    RESOURCES,
+    HistoryCluster,
+    Place,
+    revision_of,
+)
 from tests.robustness.histories.tail import AGENT
-from tests.robustness.histories.world import COLORS, NAMES, NAMESPACES, RESOURCES, Place, World, revision_of
 from tests.robustness.wire import Answer, Connection, Lost, Unsent, closing, path_of
 
 _VERBS = ("create", "update", "update", "patch", "delete")
@@ -25,7 +33,7 @@ _PADDING = "x" * 2000
 class Writer:
     """One client that writes, without pause but for a random moment between writes."""
 
-    def __init__(self, world: World, number: int, pause: float) -> None:
+    def __init__(self, world: HistoryCluster, number: int, pause: float) -> None:
         self._world = world
         self._number = number
         self._pause = pause
@@ -65,7 +73,7 @@ class Writer:
         return self._world.seen.get(place, 0)
 
 
-async def submit(world: World, connection: Connection, write: Write, body: object) -> None:
+async def submit(world: HistoryCluster, connection: Connection, write: Write, body: object) -> None:
     """Make one attempt and record it, unless there is no connection to make it on."""
     named = "" if write.verb == "create" else write.name
     kind = "application/merge-patch+json" if write.verb == "patch" else ""
@@ -87,7 +95,7 @@ async def submit(world: World, connection: Connection, write: Write, body: objec
         write.message = answer.fields["message"]
 
 
-def _learn(world: World, write: Write, answer: Answer) -> None:
+def _learn(world: HistoryCluster, write: Write, answer: Answer) -> None:
     fields = answer.fields
     place = Place(write.resource, write.namespace, write.name)
     if write.verb == "delete":
@@ -124,7 +132,7 @@ class Last(NamedTuple):
     revision: int
 
 
-async def write_the_last(world: World, ending: str = "", tries: int = 1) -> list[Last]:
+async def write_the_last(world: HistoryCluster, ending: str = "", tries: int = 1) -> list[Last]:
     """Create an object of each resource in each namespace and color; each must be acknowledged, in so many tries.
 
     `ending` tells what is written from what was written at an earlier end.

@@ -14,13 +14,13 @@ from random import Random
 
 import structlog
 
-from tests.robustness.workloads.world import DAEMON_SETS, DEPLOYMENTS, NODES, STATEFUL_SETS, World
+from tests.robustness.workloads.workload_cluster import DAEMON_SETS, DEPLOYMENTS, NODES, STATEFUL_SETS, WorkloadCluster
 
 
 def play_round(seed: int, happenings: int) -> list[str]:
     """Play one round, and return what it broke."""
     random = Random(seed)
-    world = World(seed, killed_at_every_write=random.random() < 0.8)
+    world = WorkloadCluster(seed, killed_at_every_write=random.random() < 0.8)
     for _ in range(happenings):
         random.choice(_HAPPENINGS)(world, random)
         world.play()
@@ -29,7 +29,7 @@ def play_round(seed: int, happenings: int) -> list[str]:
     return world.breaches
 
 
-def _roll_deployment(world: World, random: Random) -> None:
+def _roll_deployment(world: WorkloadCluster, random: Random) -> None:
     room = random.choice([(1, 0), (0, 1), (2, 1), ("50%", "50%"), ("100%", 0), (0, 3)])
     world.roll_out(DEPLOYMENTS, random.randint(1, 3), {"maxSurge": room[0], "maxUnavailable": room[1]})
     while random.random() < 0.4:
@@ -37,29 +37,29 @@ def _roll_deployment(world: World, random: Random) -> None:
         world.roll_out(DEPLOYMENTS, random.randint(1, 3))
 
 
-def _roll(world: World, random: Random) -> None:
+def _roll(world: WorkloadCluster, random: Random) -> None:
     world.roll_out(random.choice([STATEFUL_SETS, DAEMON_SETS]), random.randint(1, 3))
 
 
-def _scale(world: World, random: Random) -> None:
+def _scale(world: WorkloadCluster, random: Random) -> None:
     world.scale(random.choice([DEPLOYMENTS, STATEFUL_SETS]), random.randint(0, 6))
 
 
-def _job(world: World, random: Random) -> None:
+def _job(world: WorkloadCluster, random: Random) -> None:
     mode = random.choice(["Indexed", "NonIndexed"])
     counts = {"completions": random.randint(1, 6), "parallelism": random.randint(1, 4)}
     world.start_job(**counts, backoffLimit=random.randint(0, 4), completionMode=mode)
 
 
-def _lose(world: World, random: Random) -> None:
+def _lose(world: WorkloadCluster, random: Random) -> None:
     world.lose_node(random.choice(NODES))
 
 
-def _fail(world: World, random: Random) -> None:
+def _fail(world: WorkloadCluster, random: Random) -> None:
     world.fail_pods(random.randint(1, 4))
 
 
-_HAPPENINGS: list[Callable[[World, Random], None]] = [_roll_deployment, _roll, _scale, _job, _lose, _fail]
+_HAPPENINGS: list[Callable[[WorkloadCluster, Random], None]] = [_roll_deployment, _roll, _scale, _job, _lose, _fail]
 
 
 def main() -> int:

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.robustness.workloads.__main__ import play_round
-from tests.robustness.workloads.world import DAEMON_SETS, DEPLOYMENTS, NODES, STATEFUL_SETS, World
+from tests.robustness.workloads.workload_cluster import DAEMON_SETS, DEPLOYMENTS, NODES, STATEFUL_SETS, WorkloadCluster
 
 ROLLED = st.sampled_from([DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS])
 TAGS = st.integers(1, 3)
@@ -17,7 +17,7 @@ class Workloads(RuleBasedStateMachine):
 
     @initialize(seed=st.integers(0, 2**32), killed=st.booleans())
     def begin(self, seed: int, killed: bool) -> None:
-        self.world = World(seed, killed_at_every_write=killed)
+        self.world = WorkloadCluster(seed, killed_at_every_write=killed)
 
     @rule(tag=TAGS, room=ROOMS, again=st.none() | TAGS, after=st.integers(1, 12))
     def roll_out_a_deployment(self, tag: int, room: tuple[int | str, int | str], again: int | None, after: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.scheduling.structured.allocator import Claim, Taken, allocate
+from ctrlmgr.scheduling.structured.allocator import Claim, UsedDevices, allocate
 from ctrlmgr.scheduling.structured.device_selectors import AllocationError
 from ctrlmgr.scheduling.structured.pools import DeviceID, NodePlace, Slice, gather
 from tests.scheduling.structured.naive_devices import Choice, Thing, is_feasible, is_valid, selected, tolerated
@@ -74,7 +74,7 @@ def slices(of: Thing) -> list[Slice]:
 
 
 def found(claims: dict[str, Thing], of: Thing) -> list[Choice] | str | None:
-    taken = Taken()
+    taken = UsedDevices()
     for name in of["taken"]:
         taken.add(DeviceID("d", "p", name), None, 1)
     asked = [Claim(name, {"devices": spec}) for name, spec in claims.items()]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctrlmgr.scheduling.structured.allocator import Claim, Taken, allocate
+from ctrlmgr.scheduling.structured.allocator import Claim, UsedDevices, allocate
 from ctrlmgr.scheduling.structured.device_selectors import AllocationError
 from ctrlmgr.scheduling.structured.pools import DeviceID, NodePlace, Slice, gather
 from ctrlmgr.scheduling.structured.results import allocations
@@ -32,16 +32,16 @@ def exactly(**fields: Any) -> Thing:
 
 
 def results(
-    slices: list[Slice], *requests: Thing, taken: Taken | None = None, config: Any = (), **class_: Any
+    slices: list[Slice], *requests: Thing, taken: UsedDevices | None = None, config: Any = (), **class_: Any
 ) -> list[Thing] | None:
     """The allocation of one claim, None if it is not possible."""
     claims = [Claim("a/x", {"devices": {"requests": [*requests], "config": config}})]
     classes = {"c": {"metadata": {"name": "c"}, "spec": class_}}
-    solution = allocate(gather(NODE, slices), claims, classes.get, taken or Taken())
+    solution = allocate(gather(NODE, slices), claims, classes.get, taken or UsedDevices())
     return None if solution is None else allocations(claims, solution, "n", lambda: "id")
 
 
-def chosen(slices: list[Slice], *requests: Thing, taken: Taken | None = None) -> list[str] | None:
+def chosen(slices: list[Slice], *requests: Thing, taken: UsedDevices | None = None) -> list[str] | None:
     found = results(slices, *requests, taken=taken)
     return None if found is None else [each["device"] for each in found[0]["devices"]["results"]]
 
@@ -137,7 +137,7 @@ def test_the_configuration_of_a_class_is_given_once_for_all_its_requests() -> No
     opaque = {"opaque": {"driver": "d", "parameters": {"a": 1}}}
     claims = [Claim("a/x", {"devices": {"requests": [ask("r"), ask("t")], "config": [opaque]}})]
     classes = {"c": {"metadata": {"name": "c"}, "spec": {"config": [opaque]}}}
-    solution = allocate(gather(NODE, [slice_("s", device("a"), device("b"))]), claims, classes.get, Taken())
+    solution = allocate(gather(NODE, [slice_("s", device("a"), device("b"))]), claims, classes.get, UsedDevices())
     assert solution is not None
     assert allocations(claims, solution, "n", lambda: "id")[0]["devices"]["config"] == [
         {"source": "FromClass", "requests": ["r", "t"], **opaque},
@@ -154,14 +154,14 @@ def test_all_devices_are_given_or_none() -> None:
     slices = [slice_("s", device("a"), device("b"))]
     request = ask(allocationMode="All", count=0)
     assert chosen(slices, request) == ["a", "b"]
-    taken = Taken()
+    taken = UsedDevices()
     taken.add(DeviceID("d", "p", "a"), None, 1)
     assert chosen(slices, request, taken=taken) is None
     assert chosen([slice_("s")], request) is None
 
 
 def test_admin_access_takes_nothing_and_finds_devices_in_use() -> None:
-    taken = Taken()
+    taken = UsedDevices()
     taken.add(DeviceID("d", "p", "a"), None, 1)
     slices = [slice_("s", device("a"))]
     assert chosen(slices, ask(), taken=taken) is None
@@ -197,7 +197,7 @@ def portion(amount: str) -> Thing:
 
 def test_claims_share_a_device_until_its_capacity_is_consumed() -> None:
     slices = [slice_("s", device("a", **SHARED))]
-    taken = Taken()
+    taken = UsedDevices()
     taken.add(DeviceID("d", "p", "a"), {"memory": 4 * 1024**3 * 10**9}, 1)
     found = results(slices, portion("6Gi"), taken=taken)
     assert found is not None
@@ -240,6 +240,6 @@ def test_devices_do_not_consume_more_counters_than_there_are() -> None:
     slices = [slice_("s", part("half", 2), part("most", 3), part("rest", 2), count=2)]
     slices.append(slice_("t", sharedCounters=counters, count=2))
     assert chosen(slices, ask(count=2)) == ["half", "rest"]
-    taken = Taken()
+    taken = UsedDevices()
     taken.add(DeviceID("d", "p", "most"), None, 1)
     assert chosen(slices, ask(), taken=taken) is None

@@ -14,7 +14,7 @@ import pytest
 from ctrlmgr.audit.batches import Batching
 from ctrlmgr.audit.log_file import LogFile, Rotation
 from ctrlmgr.audit.policy import Stage, read_policy
-from ctrlmgr.audit.request_events import Telling, form
+from ctrlmgr.audit.request_events import StageEvent, form
 from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
@@ -35,7 +35,7 @@ POLICY = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]
 BODY = {"metadata": {"name": "c"}}
 
 
-class Asked(Sent):
+class RequestDouble(Sent):
     """A request before it is answered."""
 
     code = 201
@@ -55,12 +55,12 @@ class Deaf:
         self.stages: list[Stage] = []
         self.told: list[int] = []
 
-    def tell(self, events: Sequence[Telling]) -> bool:
+    def tell(self, events: Sequence[StageEvent]) -> bool:
         self.stages += [event.stage for event in events]
         self.told.append(len(events))
         return not self.fails
 
-    async def store(self, event: Telling) -> bool:
+    async def store(self, event: StageEvent) -> bool:
         await asyncio.sleep(0)
         return self.tell([event])
 
@@ -103,7 +103,7 @@ def test_requests_that_are_answered_together_are_told_of_together(policy: Path) 
     about = Attributes("create", CONFIG_MAPS, "", "v1", "configmaps", "", "default")
 
     def ask() -> tuple[Request, Record]:
-        request = cast(Request, Asked())
+        request = cast(Request, RequestDouble())
         step.begin(request, about, User("ann"))
         assert request.audit is not None
         return request, request.audit

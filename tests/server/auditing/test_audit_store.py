@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from ctrlmgr.audit.policy import Level, Stage
-from ctrlmgr.audit.request_events import Telling
+from ctrlmgr.audit.request_events import StageEvent
 from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes, path_attributes
@@ -47,7 +47,7 @@ USUAL: Mapping[str, Any] = {
 }
 
 
-def kept(folder: Path, *events: Telling) -> list[dict[str, Any]]:
+def kept(folder: Path, *events: StageEvent) -> list[dict[str, Any]]:
     """Return what is kept of requests, in the order in which they ended."""
     clock = FakeClock()
     register = ToStore(Store(folder / FILE, 1e9, clock=clock), clock=SystemClock())

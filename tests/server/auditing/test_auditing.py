@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from ctrlmgr.audit.policy import read_policy
-from ctrlmgr.audit.request_events import Telling
+from ctrlmgr.audit.request_events import StageEvent
 from ctrlmgr.audit.request_record import Record
 from ctrlmgr.authentication.user import CredentialsRefused, User
 from ctrlmgr.authorization.attributes import Attributes
@@ -60,7 +60,7 @@ class Kept:
 
     is_strict = False
 
-    def tell(self, events: Sequence[Telling]) -> bool:
+    def tell(self, events: Sequence[StageEvent]) -> bool:
         for event in events:
             line = event.line
             assert line.endswith(b"}\n")
@@ -68,7 +68,7 @@ class Kept:
             self.events.append(json.loads(line))
         return True
 
-    def note(self, events: Sequence[Telling]) -> None:
+    def note(self, events: Sequence[StageEvent]) -> None:
         with self._came:
             self._records.update({event.record.head.id: event.record for event in events})
             self._came.notify_all()

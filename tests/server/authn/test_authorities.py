@@ -12,14 +12,14 @@ from cryptography import x509
 
 from ctrlmgr.authentication.header_lines import HeaderLines
 from ctrlmgr.authentication.user import CredentialsRefused
-from ctrlmgr.authentication.x509_verification import Vouched, vouch
+from ctrlmgr.authentication.x509_verification import VerifiedCertificate, vouch
 from ctrlmgr.server.authn import client_certificate_authenticator
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.authorities import AuthorityFiles
 from ctrlmgr.server.authn.client_certificate_authenticator import ClientCertificates
 from ctrlmgr.testing import FakeClock
 from tests.authentication.authorities import NOW, Made, authority, make, subject
-from tests.server.authn.asked import failures
+from tests.server.authn.authenticator_calls import failures
 
 
 def written(path: Path, *authorities: Made) -> None:
@@ -84,7 +84,7 @@ def test_a_refused_certificate_is_not_verified_again_for_ten_seconds(
     mallory = make(subject("mallory"), authority("another"))
     verified: list[float] = []
 
-    def counted(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> Vouched:
+    def counted(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> VerifiedCertificate:
         verified.append(now)
         return vouch(presented, authorities, now)
 

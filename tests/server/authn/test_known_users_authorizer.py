@@ -14,7 +14,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.server.admin_kubeconfig import admin_token, write_kubeconfig
 from ctrlmgr.server.authn.known_users_authorizer import KnownUsersAuthorizer
 from ctrlmgr.server.authn.token_file import Tokens
-from tests.server.authn.asked import failures
+from tests.server.authn.authenticator_calls import failures
 
 ADMIN = User("system:admin", "", ("system:masters",))
 KNOWN_ADMIN = User("system:admin", "", ("system:masters", "system:authenticated"))

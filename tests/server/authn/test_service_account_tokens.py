@@ -26,7 +26,7 @@ from ctrlmgr.server.authn.account_keys import read_account_keys
 from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 from ctrlmgr.server.authn.service_account_tokens import DEFAULT_ISSUER, ServiceAccountTokens
 from ctrlmgr.testing import FakeClock
-from tests.server.authn.asked import answered, why
+from tests.server.authn.authenticator_calls import answered, why
 from tests.signatures import signature_of
 
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -16,7 +16,7 @@ from ctrlmgr.server.authn import watch_revalidation
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.authenticator_interfaces import RequestParts
 from ctrlmgr.server.authn.watch_revalidation import WatchRevalidation
-from ctrlmgr.server.authz.long_running_authorization import LastingRights
+from ctrlmgr.server.authz.long_running_authorization import RepeatedAuthorization
 from tests.server.site import CONFIG_MAPS, make, running
 
 
@@ -105,7 +105,7 @@ def test_a_token_that_means_another_user_by_now_is_no_longer_good() -> None:
 
 def test_watches_are_cut_off_with_their_right_and_each_question_is_asked_once() -> None:
     tokens, rights = Tokens(), Rights()
-    looked = WatchRevalidation(tokens, LastingRights(rights))
+    looked = WatchRevalidation(tokens, RepeatedAuthorization(rights))
     mine, too, other, bobs = (Watch() for _ in range(4))
     with (
         looked.holding(mine, parts(b"Bearer a"), User("alice"), ALL),
@@ -126,7 +126,7 @@ def test_watches_are_cut_off_with_their_right_and_each_question_is_asked_once() 
 
 def test_a_watch_for_another_user_ends_with_that_users_right_and_with_the_right_to_act_for_them() -> None:
     tokens, rights = Tokens(), Rights()
-    looked = WatchRevalidation(tokens, LastingRights(rights))
+    looked = WatchRevalidation(tokens, RepeatedAuthorization(rights))
     acting = parts(b"Bearer a", (b"impersonate-user", b"carol"))
     of_carol, of_alice = Watch(), Watch()
     with (

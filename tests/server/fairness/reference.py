@@ -12,7 +12,7 @@ SERVICE = 0.003
 
 
 @dataclass(eq=False)
-class Asked:
+class QueuedRequest:
     """A request."""
 
     number: int
@@ -21,7 +21,7 @@ class Asked:
     latency: float
     arrived: float = 0.0
     started: float = 0.0
-    queue: Line | None = None
+    queue: RequestQueue | None = None
 
     @property
     def work(self) -> float:
@@ -33,15 +33,15 @@ class Asked:
 
 
 @dataclass(eq=False)
-class Line:
+class RequestQueue:
     """A queue."""
 
     index: int
     next_start: float = 0.0
     seats: int = 0
-    waiting: list[tuple[Asked, float]] = field(default_factory=list)
+    waiting: list[tuple[QueuedRequest, float]] = field(default_factory=list)
     """The requests, each with its work when it was queued."""
-    running: list[Asked] = field(default_factory=list)
+    running: list[QueuedRequest] = field(default_factory=list)
 
     def bound(self) -> None:
         if self.waiting:
@@ -54,7 +54,7 @@ class Reference:
     def __init__(
         self, queues: int, length: int, limit: int, later: Callable[[float, Callable[[], None]], None]
     ) -> None:
-        self.lines = [Line(index) for index in range(queues)]
+        self.lines = [RequestQueue(index) for index in range(queues)]
         self.length = length
         self.limit = limit
         self.started: list[int] = []
@@ -74,7 +74,7 @@ class Reference:
         if active:
             self._progress += min(wanted, self.limit) / active * passed
 
-    def start(self, now: float, asked: Asked, hand: tuple[int, ...]) -> bool:
+    def start(self, now: float, asked: QueuedRequest, hand: tuple[int, ...]) -> bool:
         self.advance(now)
         offset = self._enqueued % len(hand)
         self._enqueued += 1
@@ -131,7 +131,7 @@ class Reference:
             return not any(line.running for line in self.lines)
         return self.in_use + seats <= self.limit
 
-    def finish(self, now: float, asked: Asked) -> None:
+    def finish(self, now: float, asked: QueuedRequest) -> None:
         self.advance(now)
         line = asked.queue
         assert line is not None
@@ -156,7 +156,7 @@ class Reference:
             release()
         self.dispatch(now)
 
-    def cancel(self, now: float, asked: Asked) -> None:
+    def cancel(self, now: float, asked: QueuedRequest) -> None:
         self.advance(now)
         line = asked.queue
         assert line is not None

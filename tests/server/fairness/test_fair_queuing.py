@@ -10,8 +10,8 @@ import pytest
 
 from ctrlmgr.server.fairness.fair_queuing import Ticket
 from ctrlmgr.server.fairness.queue_settings import UNLIMITED, Queuing
-from tests.server.fairness.reference import Asked, Reference
-from tests.server.fairness.world import flow, queue_set, runs, start
+from tests.server.fairness.fairness_stage import flow, queue_set, runs, start
+from tests.server.fairness.reference import QueuedRequest, Reference
 
 STEPS = int(os.environ.get("CTRLMGR_TEST_FAIRNESS_STEPS", "30000"))
 """How many random steps are taken; the variable asks for more."""
@@ -26,8 +26,8 @@ def test_requests_run_in_the_order_of_the_reference(seed: int) -> None:
     reference = Reference(count, length, limit, timers.later)
     flows = [flow(queues, f"user-{number}") for number in range(6)]
     started: list[int] = []
-    waiting: dict[int, tuple[Ticket, Asked]] = {}
-    running: dict[int, tuple[Ticket, Asked]] = {}
+    waiting: dict[int, tuple[Ticket, QueuedRequest]] = {}
+    running: dict[int, tuple[Ticket, QueuedRequest]] = {}
 
     def begin(number: int) -> None:
         started.append(number)
@@ -40,7 +40,7 @@ def test_requests_run_in_the_order_of_the_reference(seed: int) -> None:
             chosen = flows[min(int(random.expovariate(1.0)), len(flows) - 1)]
             initial = random.choice((1, 1, 1, 2, 5))
             final, latency = random.choice(((0, 0.0), (0, 0.0), (3, 0.005), (20, 0.01)))
-            asked = Asked(number, initial, final, latency)
+            asked = QueuedRequest(number, initial, final, latency)
             ticket = start(queues, chosen, initial, final, latency)
             assert (ticket is not None) == reference.start(timers.time, asked, chosen.hand)
             if ticket is not None:

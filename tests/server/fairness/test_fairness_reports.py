@@ -12,12 +12,12 @@ from ctrlmgr.server.fairness.fair_queuing import Ticket
 from ctrlmgr.server.fairness.fairness_metrics import FairnessMetrics
 from ctrlmgr.server.fairness.fairness_pages import fairness_pages
 from ctrlmgr.server.presenting.responses import Response
-from tests.server.fairness.test_level_state import JANE, LIST, World
+from tests.server.fairness.test_level_state import JANE, LIST, LevelStage
 
 PATH = "/debug/api_priority_and_fairness"
 
 
-class Asked:
+class ReportedRequest:
     """The part of a request that the pages read."""
 
     def __init__(self, **query: str) -> None:
@@ -25,9 +25,9 @@ class Asked:
 
 
 @pytest.fixture
-def busy() -> World:
+def busy() -> LevelStage:
     """Return levels with a request that runs, and others of the same flow that wait."""
-    world = World(6)
+    world = LevelStage(6)
     flow = world.states.assign(JANE, LIST)
     for _ in range(9):
         ticket = Ticket(flow, LIST)
@@ -35,14 +35,14 @@ def busy() -> World:
     return world
 
 
-def dump(world: World, name: str, **query: str) -> list[list[str]]:
-    request: Any = Asked(**query)
+def dump(world: LevelStage, name: str, **query: str) -> list[list[str]]:
+    request: Any = ReportedRequest(**query)
     page = fairness_pages(world.states, SystemClock())[f"{PATH}/{name}"]
     answer: Response = asyncio.run(page(request))  # type: ignore[arg-type]  # a coroutine
     return [[cell.strip() for cell in line.split(",")] for line in answer.body.decode().splitlines()]
 
 
-def test_the_levels_are_dumped(busy: World) -> None:
+def test_the_levels_are_dumped(busy: LevelStage) -> None:
     head, *rows = dump(busy, "dump_priority_levels")
     assert head[:4] == ["PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing"]
     (row,) = [row for row in rows if row[0] == "global-default"]
@@ -50,7 +50,7 @@ def test_the_levels_are_dumped(busy: World) -> None:
     assert row[2:] == ["false", "false", str(9 - level.current), str(level.current), str(level.current), "0", "0", "0"]
 
 
-def test_the_queues_are_dumped(busy: World) -> None:
+def test_the_queues_are_dumped(busy: LevelStage) -> None:
     head, *rows = dump(busy, "dump_queues")
     assert head[-1] == "TotalWorkSum"
     waiting = [row for row in rows if row[0] == "global-default" and row[2] != "0"]
@@ -58,7 +58,7 @@ def test_the_queues_are_dumped(busy: World) -> None:
     assert all(row[5].endswith("ss") for row in rows)
 
 
-def test_the_requests_are_dumped(busy: World) -> None:
+def test_the_requests_are_dumped(busy: LevelStage) -> None:
     head, *rows = dump(busy, "dump_requests")
     assert (len(head), len(rows)) == (10, 9)
     assert {(row[0], row[1], row[4], row[6]) for row in rows} == {("global-default", "global-default", "jane", "1")}
@@ -67,7 +67,7 @@ def test_the_requests_are_dumped(busy: World) -> None:
     assert {tuple(row[10:]) for row in rows} == {("jane", "list", "", "shop", "", "v1", "pods", "")}
 
 
-def test_the_metrics_count_what_runs_and_waits(busy: World) -> None:
+def test_the_metrics_count_what_runs_and_waits(busy: LevelStage) -> None:
     metrics = FairnessMetrics()
     assert list(metrics.collect()) == []
     metrics.levels = busy.states

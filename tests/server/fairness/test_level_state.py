@@ -14,7 +14,7 @@ from ctrlmgr.kinds.flowcontrol.flow_resources import FLOW_SCHEMAS, LEVELS
 from ctrlmgr.kinds.flowcontrol.suggested_configuration import BOOTSTRAP_LEVELS, BOOTSTRAP_SCHEMAS, bootstrap_object
 from ctrlmgr.server.fairness.fair_queuing import Ticket
 from ctrlmgr.server.fairness.level_state import Flow, LevelStates
-from tests.server.fairness.world import Timers, start
+from tests.server.fairness.fairness_stage import Timers, start
 
 JANE = User("jane", "", ("system:authenticated",))
 ADMIN = User("admin", "", ("system:masters", "system:authenticated"))
@@ -28,7 +28,7 @@ def made(kind: str, name: str, spec: Any) -> Object:
     return Object.from_dict(fields)
 
 
-class World:
+class LevelStage:
     """The levels of a new cluster, on a clock of their own."""
 
     def __init__(self, total: int = 600, *, empty: bool = False) -> None:
@@ -57,8 +57,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> LevelStage:
+    return LevelStage()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def world() -> World:
     ],
 )
 def test_requests_are_assigned_as_in_kubernetes(
-    world: World, user: User, asked: Attributes, schema: str, level: str
+    world: LevelStage, user: User, asked: Attributes, schema: str, level: str
 ) -> None:
     flow = world.states.assign(user, asked)
     assert (flow.schema.name, flow.level.name) == (schema, level)
@@ -83,7 +83,7 @@ def test_requests_are_assigned_as_in_kubernetes(
     )
 
 
-def test_the_seats_are_those_of_the_shares(world: World) -> None:
+def test_the_seats_are_those_of_the_shares(world: LevelStage) -> None:
     assert world.nominal() == {
         "catch-all": 13,
         "exempt": 0,
@@ -97,7 +97,7 @@ def test_the_seats_are_those_of_the_shares(world: World) -> None:
     assert sum(world.seats().values()) == pytest.approx(sum(world.nominal().values()), abs=4)
 
 
-def test_a_busy_level_borrows_what_others_lend_and_returns_it(world: World) -> None:
+def test_a_busy_level_borrows_what_others_lend_and_returns_it(world: LevelStage) -> None:
     before = world.seats()
     flow = world.states.assign(JANE, LIST)
     tickets = world.busy(flow, 300)
@@ -114,7 +114,7 @@ def test_a_busy_level_borrows_what_others_lend_and_returns_it(world: World) -> N
 
 
 def test_exempt_requests_are_counted_against_the_others() -> None:
-    world = World(60)
+    world = LevelStage(60)
     world.busy(world.states.assign(ADMIN, LIST), 50)
     world.pass_by(10)
     assert world.seats()["exempt"] == 50
@@ -122,19 +122,19 @@ def test_exempt_requests_are_counted_against_the_others() -> None:
 
 
 def test_without_objects_there_are_the_mandatory_ones() -> None:
-    world = World(empty=True)
+    world = LevelStage(empty=True)
     assert world.nominal() == {"catch-all": 600, "exempt": 0}
     assert world.states.assign(JANE, LIST).headers[0] == (b"x-kubernetes-pf-flowschema-uid", b"")
     assert world.states.assign(ADMIN, LIST).level.is_exempt
 
 
-def test_a_schema_whose_level_is_missing_is_ignored(world: World) -> None:
+def test_a_schema_whose_level_is_missing_is_ignored(world: LevelStage) -> None:
     world.states.apply(LEVELS, Key("", "global-default"), None)
     assert world.states.assign(JANE, LIST).schema.name == "catch-all"
     assert "global-default" not in world.seats()
 
 
-def test_a_deleted_level_lasts_until_its_last_request_ends(world: World) -> None:
+def test_a_deleted_level_lasts_until_its_last_request_ends(world: LevelStage) -> None:
     flow = world.states.assign(JANE, LIST)
     (ticket,) = world.busy(flow, 1)
     world.states.apply(LEVELS, Key("", "global-default"), None)
@@ -146,13 +146,13 @@ def test_a_deleted_level_lasts_until_its_last_request_ends(world: World) -> None
     assert "global-default" not in world.seats()
 
 
-def test_a_level_that_cannot_be_used_does_not_exist(world: World) -> None:
+def test_a_level_that_cannot_be_used_does_not_exist(world: LevelStage) -> None:
     broken = made("PriorityLevelConfiguration", "system", {"type": "Limited"})
     world.states.apply(LEVELS, Key("", "system"), broken)
     assert world.states.assign(NODE, LIST).schema.name == "global-default"
 
 
-def test_changed_shares_apply_at_once(world: World) -> None:
+def test_changed_shares_apply_at_once(world: LevelStage) -> None:
     spec = {**BOOTSTRAP_LEVELS["global-default"]}
     spec["limited"] = {**spec["limited"], "nominalConcurrencyShares": 265}
     generation = world.states.generation

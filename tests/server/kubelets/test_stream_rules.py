@@ -11,7 +11,7 @@ import pytest
 
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.audit.policy import read_policy
-from ctrlmgr.audit.request_events import Telling
+from ctrlmgr.audit.request_events import StageEvent
 from ctrlmgr.authentication.user import User
 from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import ALLOWED, NO_OPINION, Verdict
@@ -59,7 +59,7 @@ class Kept:
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
 
-    def tell(self, events: Sequence[Telling]) -> bool:
+    def tell(self, events: Sequence[StageEvent]) -> bool:
         self.events += [json.loads(event.line) for event in events]
         return True
 

@@ -10,9 +10,9 @@ import pytest
 
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import NotFound, RequestEntityTooLarge, RequestTimeout, TooManyRequests
-from ctrlmgr.largebodies.messages import Answer, Ask, Done, Job
+from ctrlmgr.largebodies.messages import Answer, Job, JobResult, WorkerMessage
 from ctrlmgr.server.largebodies.pool import PROCESSES, WAITING, Pool
-from ctrlmgr.server.largebodies.worker_process import Ended
+from ctrlmgr.server.largebodies.worker_process import WorkerExited
 
 
 class Played:
@@ -35,11 +35,11 @@ class Played:
     async def receive(self) -> Any:
         message = await self._messages.get()
         if message is None:
-            raise Ended
+            raise WorkerExited
         return message
 
     def end_job(self) -> None:
-        self._messages.put_nowait(Done("done"))
+        self._messages.put_nowait(JobResult("done"))
 
     def kill(self) -> None:
         self.is_alive = False
@@ -64,7 +64,7 @@ class Stage:
 
     async def start(self) -> Any:
         if not self.can_start:
-            raise Ended
+            raise WorkerExited
         process = Played(self)
         self.made.append(process)
         return process
@@ -77,7 +77,7 @@ def job(name: str) -> Job:
     return Job(0, 0, 0, name.encode())
 
 
-async def no_answer(ask: Ask) -> Any:
+async def no_answer(ask: WorkerMessage) -> Any:
     raise NotFound("nothing is there")
 
 
@@ -102,11 +102,11 @@ async def settled() -> None:
 
 def test_a_job_is_done_and_its_questions_are_answered() -> None:
     async def main(stage: Stage) -> None:
-        stage.plays["a"] = [Ask("get", (1,)), Done(5)]
-        stage.plays["b"] = [Ask("get", (1,)), Done(error=NotFound("gone"))]
+        stage.plays["a"] = [WorkerMessage("get", (1,)), JobResult(5)]
+        stage.plays["b"] = [WorkerMessage("get", (1,)), JobResult(error=NotFound("gone"))]
         pool = stage.pool()
 
-        async def answer(ask: Ask) -> Any:
+        async def answer(ask: WorkerMessage) -> Any:
             return ask.arguments[0] + 1
 
         assert await pool.run("x", job("a"), answer) == 5
@@ -160,7 +160,7 @@ def test_of_one_user_so_many_wait_and_another_is_refused_only_for_that_user() ->
             await pool.run("many", job("more"), no_answer)
         assert refused.value.details is not None
         assert refused.value.details.retry_after_seconds == 1
-        stage.plays["o"] = [Done("o")]
+        stage.plays["o"] = [JobResult("o")]
         assert await pool.run("other", job("o"), no_answer) == "o"
         await pool.stop()
         await settled()
@@ -175,7 +175,7 @@ def test_a_job_that_works_for_too_long_is_ended_with_its_process_and_the_next_ha
         with pytest.raises(RequestTimeout):
             await pool.run("x", job("endless"), no_answer)
         assert not stage.made[0].is_alive
-        stage.plays["next"] = [Done("next")]
+        stage.plays["next"] = [JobResult("next")]
         assert await pool.run("x", job("next"), no_answer) == "next"
         await pool.stop()
 
@@ -184,10 +184,10 @@ def test_a_job_that_works_for_too_long_is_ended_with_its_process_and_the_next_ha
 
 def test_what_a_job_waits_for_does_not_count() -> None:
     async def main(stage: Stage) -> None:
-        stage.plays["a"] = [Ask("command", ()), Done("a")]
+        stage.plays["a"] = [WorkerMessage("command", ()), JobResult("a")]
         pool = stage.pool(deadline=0.2)
 
-        async def slow(ask: Ask) -> None:
+        async def slow(ask: WorkerMessage) -> None:
             await asyncio.sleep(0.3)
 
         assert await pool.run("x", job("a"), slow) == "a"
@@ -198,9 +198,9 @@ def test_what_a_job_waits_for_does_not_count() -> None:
 
 def test_a_job_that_takes_too_much_memory_is_refused_and_its_process_replaced() -> None:
     async def main(stage: Stage) -> None:
-        stage.plays["a"] = [Done(error=RequestEntityTooLarge("too large"), out_of_memory=True)]
+        stage.plays["a"] = [JobResult(error=RequestEntityTooLarge("too large"), out_of_memory=True)]
         stage.plays["b"] = [None]
-        stage.plays["c"] = [Done("c")]
+        stage.plays["c"] = [JobResult("c")]
         pool = stage.pool()
         for each in ("a", "b"):
             with pytest.raises(RequestEntityTooLarge):
@@ -228,7 +228,7 @@ def test_why_a_process_has_ended_by_itself_is_told(code: int, error: type[Except
 
 def test_processes_end_when_there_is_nothing_to_do_and_start_again() -> None:
     async def main(stage: Stage) -> None:
-        stage.plays["a"] = [Done("a")]
+        stage.plays["a"] = [JobResult("a")]
         pool = stage.pool(idle=0.02)
         assert await pool.run("x", job("a"), no_answer) == "a"
         ends_at = asyncio.get_running_loop().time() + 10
@@ -243,8 +243,8 @@ def test_processes_end_when_there_is_nothing_to_do_and_start_again() -> None:
 
 def test_a_mistake_of_ours_is_raised_and_the_process_goes_on() -> None:
     async def main(stage: Stage) -> None:
-        stage.plays["a"] = [Done(failure="Traceback: a mistake")]
-        stage.plays["b"] = [Done("b")]
+        stage.plays["a"] = [JobResult(failure="Traceback: a mistake")]
+        stage.plays["b"] = [JobResult("b")]
         pool = stage.pool()
         with pytest.raises(RuntimeError, match="could not be processed"):
             await pool.run("x", job("a"), no_answer)

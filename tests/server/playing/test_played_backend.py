@@ -19,7 +19,7 @@ from ctrlmgr.informer import WatchCache
 from ctrlmgr.recording.playing.playback import Playback
 from ctrlmgr.recording.playing.played_log import PlayedLog
 from ctrlmgr.recording.playing.player import Player
-from ctrlmgr.recording.playing.pretending import Pretending
+from ctrlmgr.recording.playing.pretended_writes import PretendedWrites
 from ctrlmgr.server import App, Backend, Pages
 from ctrlmgr.server.authn.access import AllowEverything
 from ctrlmgr.server.authn.review_resources import Reviews
@@ -55,7 +55,7 @@ class Stage(NamedTuple):
 @contextmanager
 def played() -> Iterator[Stage]:
     whole, clock, access = tape(), FakeClock(), AllowEverything()
-    pretending = Pretending(lambda: ("then", "now"))
+    pretending = PretendedWrites(lambda: ("then", "now"))
     player = Player(whole.timetable, clock.monotonic(), paused=True)
     playback = Playback(
         "a story",

@@ -27,7 +27,7 @@ from ctrlmgr.server.presenting.presentation import Plain, Presentation
 from ctrlmgr.server.presenting.tabular import Table
 from ctrlmgr.server.watch import hub as hubs
 from ctrlmgr.server.watch.hub import Hub
-from ctrlmgr.server.watch.watcher import LeaveReason, Watcher
+from ctrlmgr.server.watch.watcher import DisconnectReason, Watcher
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_pod
 from tests.engine.stage import builtin_kinds
@@ -98,7 +98,7 @@ class Stage:
         self.cacher = Cacher(self.log, WatchCache(self.log, clock=self.clock), window=20)
         self.hub = Hub(self.cacher, clock=self.clock)
         self.plain = Plain(pods())
-        self.staying: dict[FakeStream, asyncio.Task[LeaveReason]] = {}
+        self.staying: dict[FakeStream, asyncio.Task[DisconnectReason]] = {}
 
     def run(self, main: Callable[[], Awaitable[None]]) -> None:
         async def running() -> None:
@@ -151,7 +151,7 @@ class Stage:
         for _ in range(30):
             await asyncio.sleep(0)
 
-    def parting(self, stream: FakeStream) -> LeaveReason | None:
+    def parting(self, stream: FakeStream) -> DisconnectReason | None:
         task = self.staying[stream]
         return task.result() if task.done() else None
 
@@ -228,7 +228,7 @@ def test_who_falls_behind_in_a_round_leaves_with_its_own_place(stage: Stage, mon
 
         quick.on_write = happens
         await stage.change(ADDED, a_pod("b"))
-        assert await staying is LeaveReason.BEHIND
+        assert await staying is DisconnectReason.BEHIND
         assert (watcher.cursor, stage.hub.revision) == (1, 3)
         assert quick.seen == [("ADDED", name) for name in "abc"]
 
@@ -264,7 +264,7 @@ def test_one_whose_time_is_over_before_it_has_caught_up_does_not_stay(stage: Sta
         watcher, stream = stage.watcher(ends_at=1.0)
         await stage.change(ADDED, a_pod("a"))
         stage.clock.step(2.0)
-        assert await stage.hub.stay(watcher) is LeaveReason.ENDED
+        assert await stage.hub.stay(watcher) is DisconnectReason.ENDED
         assert stream.chunks == []
 
     stage.run(main)
@@ -304,7 +304,7 @@ def test_who_has_not_read_leaves_with_its_place_and_costs_the_others_nothing(sta
         await stage.change(ADDED, a_pod("a"))
         slow.paused = True
         await stage.change(ADDED, a_pod("b"))
-        assert stage.parting(slow) is LeaveReason.BEHIND
+        assert stage.parting(slow) is DisconnectReason.BEHIND
         assert slow.seen == [("ADDED", "a")]
         assert quick.seen == [("ADDED", "a"), ("ADDED", "b")]
 
@@ -319,7 +319,7 @@ def test_the_place_it_leaves_with_is_what_it_was_written(stage: Stage) -> None:
         await stage.change(ADDED, a_pod("a"))
         stream.paused = True
         await stage.change(ADDED, a_pod("b"))
-        assert await staying is LeaveReason.BEHIND
+        assert await staying is DisconnectReason.BEHIND
         assert watcher.cursor == 1
 
     stage.run(main)
@@ -331,7 +331,7 @@ def test_one_ahead_of_the_hub_waits_for_it(stage: Stage) -> None:
         await stage.change(ADDED, a_pod("a"))
         assert stage.parting(stream) is None
         await stage.change(ADDED, a_pod("b"))
-        assert stage.parting(stream) is LeaveReason.REACHED
+        assert stage.parting(stream) is DisconnectReason.REACHED
         assert stream.seen == []
 
     stage.run(main)
@@ -342,7 +342,7 @@ def test_a_client_that_goes_is_let_go(stage: Stage) -> None:
         stream = await stage.enter()
         stream.lose()
         await stage.settle()
-        assert stage.parting(stream) is LeaveReason.GONE
+        assert stage.parting(stream) is DisconnectReason.GONE
         await stage.change(ADDED, a_pod("a"))
         assert stream.chunks == []
 
@@ -358,7 +358,7 @@ def test_who_leaves_in_the_middle_of_a_pass_is_written_nothing_more(
         first, second = await stage.enter(), await stage.enter()
         first.write = lambda chunks: second.lose()  # type: ignore[method-assign]  # the moment to leave
         await stage.change(ADDED, a_pod("a"))
-        assert stage.parting(second) is LeaveReason.GONE
+        assert stage.parting(second) is DisconnectReason.GONE
         assert second.chunks == []
 
     stage.run(main)
@@ -371,7 +371,7 @@ def test_a_hub_that_has_lost_what_comes_next_sends_everybody_to_the_log(stage: S
             stage.log.append([Proposal(ADDED, a_pod(f"p{number}"), 0)], author=Author("test"))
             stage.cacher.step()
         await stage.tell()
-        assert stage.parting(stream) is LeaveReason.BEHIND
+        assert stage.parting(stream) is DisconnectReason.BEHIND
         assert stream.chunks == []
 
     stage.run(main)
@@ -381,7 +381,7 @@ def test_what_cannot_be_shown_hurts_only_who_wanted_to_see_it(stage: Stage) -> N
     async def main() -> None:
         broken, sound = await stage.enter(None, Failing(pods())), await stage.enter()
         await stage.change(ADDED, a_pod("a"))
-        assert stage.parting(broken) is LeaveReason.FAILED
+        assert stage.parting(broken) is DisconnectReason.FAILED
         assert sound.seen == [("ADDED", "a")]
 
     stage.run(main)
@@ -410,7 +410,7 @@ def test_a_watch_ends_when_its_time_is_over_after_a_last_bookmark(stage: Stage) 
         assert stage.parting(stream) is None
         stage.clock.step(2.0)
         await stage.tell()
-        assert stage.parting(stream) is LeaveReason.ENDED
+        assert stage.parting(stream) is DisconnectReason.ENDED
 
     stage.run(main)
 
@@ -419,7 +419,7 @@ def test_the_timer_rings_without_anything_happening(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter(ends_at=0.05)
         stage.clock.step(1.0)
-        assert await asyncio.wait_for(stage.staying[stream], 10) is LeaveReason.ENDED
+        assert await asyncio.wait_for(stage.staying[stream], 10) is DisconnectReason.ENDED
 
     stage.run(main)
 
@@ -432,7 +432,7 @@ def test_who_waits_for_the_future_gets_no_bookmark_but_ends_in_time(stage: Stage
         assert stream.chunks == []
         stage.clock.step(40.0)
         await stage.tell()
-        assert stage.parting(stream) is LeaveReason.ENDED
+        assert stage.parting(stream) is DisconnectReason.ENDED
 
     stage.run(main)
 
@@ -444,7 +444,7 @@ def test_a_table_watcher_moves_on_after_its_first_frame(stage: Stage) -> None:
         staying = asyncio.ensure_future(stage.hub.stay(watcher))
         await stage.settle()
         await stage.change(ADDED, a_pod("a"), a_pod("b"))
-        assert await staying is LeaveReason.REACHED
+        assert await staying is DisconnectReason.REACHED
         assert watcher.cursor == stage.hub.revision
         assert watcher.presentation is table.following
         assert [event["object"]["columnDefinitions"] is None for event in stream.events] == [False, True]
@@ -457,8 +457,8 @@ def test_closing_sends_everybody_away_now_and_from_now_on(stage: Stage) -> None:
         inside, ahead = await stage.enter(), await stage.enter(ahead=3)
         stage.hub.close()
         await stage.settle()
-        assert (stage.parting(inside), stage.parting(ahead)) == (LeaveReason.CLOSING, LeaveReason.CLOSING)
-        assert stage.parting(await stage.enter()) is LeaveReason.CLOSING
+        assert (stage.parting(inside), stage.parting(ahead)) == (DisconnectReason.CLOSING, DisconnectReason.CLOSING)
+        assert stage.parting(await stage.enter()) is DisconnectReason.CLOSING
 
     stage.run(main)
 

@@ -23,8 +23,8 @@ from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.eventlog.event import Cause, EventType, Fence
 from ctrlmgr.informer import Informers
 from tests.authorization.bootstrap.controllers import account_of, node_rights, rights_of
+from tests.controllers.recorded_events import RecordedEvents
 from tests.controllers.stage_context import HandContext
-from tests.controllers.told import Told
 from tests.engine.stage import Response, Stage
 
 MERGE = "application/merge-patch+json"
@@ -98,7 +98,7 @@ class Cluster(Stage):
 
     def __init__(self, **nodes: Any) -> None:
         super().__init__()
-        self.told = Told()
+        self.told = RecordedEvents()
         self.graph = NodeGraph()
         self.cacher.feed(self.graph)
         self.informers = Informers(self.log, self.feed, clock=self.clock)

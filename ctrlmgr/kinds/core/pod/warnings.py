@@ -211,7 +211,7 @@ def _fractions(amounts: Mapping[str, str], path: Path) -> Iterator[str]:
 
 def _ports(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
     """Warn about duplicate ports, which have no effect until the pod is applied (kubectl apply) or exposed."""
-    taken: dict[tuple[int, str], _Taken] = {}
+    taken: dict[tuple[int, str], _PortDefinitions] = {}
     for kind, number, container in containers_of(dict(spec)):
         for index, port in enumerate(container.get("ports") or ()):
             at = Path(f"{path}.{kind}[{number}].ports[{index}]")
@@ -220,7 +220,7 @@ def _ports(spec: Mapping[str, Any], path: Path) -> Iterator[str]:
                 yield f"{at}: hostIP set without hostPort: {_shown(port)}"
             key = (port.get("containerPort") or 0, port.get("protocol") or "")
             if key not in taken:
-                taken[key] = _Taken()
+                taken[key] = _PortDefinitions()
             yield from taken[key].take(_Port(at, address, host_port))
 
 
@@ -230,7 +230,7 @@ class _Port(NamedTuple):
     host_port: int
 
 
-class _Taken:
+class _PortDefinitions:
     """The definitions of one port number in a pod.
 
     A new definition is compared only with the definitions that it conflicts with.

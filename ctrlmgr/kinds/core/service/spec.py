@@ -11,7 +11,7 @@ from typing import Any
 
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.validation.ip_validation import canonical_ip
-from ctrlmgr.kinds.allocators.allocation_claims import NOTHING, Holdings
+from ctrlmgr.kinds.allocators.allocation_claims import NOTHING, ServiceClaims
 
 CLUSTER_IP = "ClusterIP"
 NODE_PORT = "NodePort"
@@ -75,15 +75,15 @@ def node_ports(spec: Unstructured) -> list[int]:
     return [port["nodePort"] for port in items(spec, "ports") if port.get("nodePort")]
 
 
-def holdings(service: Unstructured) -> Holdings:
+def holdings(service: Unstructured) -> ServiceClaims:
     """Return the addresses and node ports of a valid Service."""
     spec = service.get("spec") or {}
     if not has_address(spec):
         return NOTHING
     addresses = frozenset([address for text in items(spec, "clusterIPs") if (address := canonical_ip(text))])
     if not has_node_ports(spec):
-        return Holdings(addresses, NOTHING.ports)
+        return ServiceClaims(addresses, NOTHING.ports)
     ports = set(node_ports(spec))
     if needs_health_check(spec) and (port := spec.get("healthCheckNodePort")):
         ports.add(port)
-    return Holdings(addresses, frozenset(ports))
+    return ServiceClaims(addresses, frozenset(ports))

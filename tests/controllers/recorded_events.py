@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Told:
+class RecordedEvents:
     """Keeps Events as (type, reason, message), and the actions by reason."""
 
     def __init__(self) -> None:

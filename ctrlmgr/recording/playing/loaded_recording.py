@@ -27,7 +27,7 @@ ACTOR = "recording"
 _NOBODY: Mapping[Key, Sequence[Event]] = {}
 
 
-class Tape:
+class LoadedRecording:
     """Every event of a recording, in order."""
 
     def __init__(self, events: Sequence[Event], timetable: Timetable) -> None:
@@ -69,7 +69,7 @@ class Tape:
                         yield obj
 
 
-def load(path: str | Path, *, max_gap: int | None = None) -> Tape:
+def load(path: str | Path, *, max_gap: int | None = None) -> LoadedRecording:
     """Read a whole recording; raises `RecordingError` if it is invalid.
 
     Gaps between events are shortened to `max_gap` microseconds.
@@ -78,10 +78,10 @@ def load(path: str | Path, *, max_gap: int | None = None) -> Tape:
         changes = [entry for entry in RecordingReader(path) if isinstance(entry, Change)]
         opening = opening_of(changes) if changes else 0
         changes[:opening] = sorted(changes[:opening], key=lambda change: change.object.revision)
-        return tape_of(changes, opening, max_gap=max_gap)
+        return recording_of(changes, opening, max_gap=max_gap)
 
 
-def tape_of(changes: Sequence[Change], opening: int, *, max_gap: int | None = None) -> Tape:
+def recording_of(changes: Sequence[Change], opening: int, *, max_gap: int | None = None) -> LoadedRecording:
     """Return a tape of changes in revision order, of which the first `opening` are the initial objects."""
     times = times_of(changes, opening)
     events = [_event(change.type, change.object, time) for change, time in zip(changes, times, strict=True)]
@@ -89,7 +89,7 @@ def tape_of(changes: Sequence[Change], opening: int, *, max_gap: int | None = No
     times, opening = times[:1] * len(standing) + times, opening + len(standing)
     events = standing + _linked(events)
     timetable = Timetable.of([event.revision for event in events], times, opening, max_gap=max_gap)
-    return Tape(events, timetable)
+    return LoadedRecording(events, timetable)
 
 
 def _event(type_: EventType, obj: Object, time: int, previous: int = 0) -> Event:

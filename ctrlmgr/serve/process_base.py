@@ -15,7 +15,7 @@ from ctrlmgr.serve.front import Front
 from ctrlmgr.server import Check, HttpServer
 
 
-class Fronted:
+class ServingProcess:
     """A serving process, wired and not yet started. Each subclass creates its `server`."""
 
     server: HttpServer

@@ -1,7 +1,7 @@
 """Answers writes to a recording, which cannot be changed.
 
-`Refusing` refuses all writes. `Pretending` answers as if they were made, but only keeps a list of them. So a controller
-runs unchanged, and the list shows what it would have done.
+`RefusedWrites` refuses all writes. `PretendedWrites` answers as if they were made, but only keeps a list of them. So a
+controller runs unchanged, and the list shows what it would have done.
 
 Guarantees of the latter: invalid writes are refused as usual (a conflict, the creation of an existing object), and not
 kept. An answer has the revision of the existing object, or the newest one for a new object, so a client that continues
@@ -30,7 +30,7 @@ KEPT = 10_000
 VERBS = {EventType.ADDED: "create", EventType.MODIFIED: "change", EventType.DELETED: "delete"}
 
 
-class Write(msgspec.Struct, frozen=True, rename="camel"):
+class PretendedWrite(msgspec.Struct, frozen=True, rename="camel"):
     """One pretended write: the object as it would be, or its last state for a deletion."""
 
     number: int
@@ -68,7 +68,7 @@ class Writes(Protocol):
         """Return the events that answer an append, or raise the refusal."""
 
 
-class Refusing:
+class RefusedWrites:
     """Refuses all writes."""
 
     def take(self, pending: PendingAppend, moment: Moment) -> Sequence[Event]:
@@ -79,14 +79,14 @@ class Refusing:
         )
 
 
-class Pretending:
+class PretendedWrites:
     """Accepts writes without storing objects; thread-safe."""
 
     def __init__(self, stamps: Callable[[], tuple[str, str]]) -> None:
         """Call `stamps` for the time in the recording and the real time (RFC 3339)."""
         self._stamps = stamps
         self._lock = threading.Lock()
-        self._kept: deque[Write] = deque(maxlen=KEPT)
+        self._kept: deque[PretendedWrite] = deque(maxlen=KEPT)
         self._count = 0
 
     @property
@@ -94,7 +94,7 @@ class Pretending:
         """The number of writes so far."""
         return self._count
 
-    def after(self, number: int, limit: int) -> list[Write]:
+    def after(self, number: int, limit: int) -> list[PretendedWrite]:
         """Return up to `limit` kept writes after number `number`."""
         with self._lock:
             return [write for write in self._kept if write.number > number][:limit]
@@ -121,9 +121,11 @@ class Pretending:
                     self._kept.append(_write(self._count, proposal, event, revision, recorded_time, time))
 
 
-def _write(number: int, proposal: Proposal, event: Event, at: Revision, recorded_time: str, time: str) -> Write:
+def _write(
+    number: int, proposal: Proposal, event: Event, at: Revision, recorded_time: str, time: str
+) -> PretendedWrite:
     key = event.key
-    return Write(
+    return PretendedWrite(
         number=number,
         verb=VERBS[proposal.type],
         resource=str(event.resource),

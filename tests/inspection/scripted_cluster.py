@@ -34,8 +34,8 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-class ToldCluster(WorkedStage):
-    """A cluster to be told of by a `ClusterTeller`."""
+class ScriptedCluster(WorkedStage):
+    """A cluster to be told of by a `ClusterScript`."""
 
     def __init__(self) -> None:
         super().__init__(lambda stage: self.controllers[0])
@@ -66,10 +66,10 @@ class ToldCluster(WorkedStage):
         work_all(self, self.controllers)
 
 
-class ClusterTeller:
+class ClusterScript:
     """A `Teller`: `rest` lets virtual time pass, half a second after the other."""
 
-    def __init__(self, cluster: ToldCluster) -> None:
+    def __init__(self, cluster: ScriptedCluster) -> None:
         self._cluster = cluster
 
     def create(self, path: str, body: dict[str, Any]) -> object:

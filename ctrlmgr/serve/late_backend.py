@@ -10,7 +10,7 @@ from ctrlmgr.api.resource import Key, Resource
 from ctrlmgr.server import Backend
 
 
-class Followed:
+class LateBackend:
     """Reads objects from a backend that is set later. Used on the event loop."""
 
     def __init__(self) -> None:

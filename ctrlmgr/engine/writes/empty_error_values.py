@@ -18,7 +18,7 @@ _EMPTY: Final[tuple[Any, ...]] = ([], {})
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
 
 
-def as_sent(errors: list[FieldError], body: Body | None) -> list[FieldError]:
+def restore_empty_values(errors: list[FieldError], body: Body | None) -> list[FieldError]:
     """Replace `null` in errors, in place, by `[]` or `{}` if the body contains these; only JSON bodies are read."""
     if body is None or body.media_type != JSON or not any(each.body.startswith(_NULL) for each in errors):
         return errors

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Stopped(Exception):
+class Interrupted(Exception):
     """Raised when the user has stopped the command."""
 
 
 @contextmanager
-def stopping() -> Iterator[threading.Event]:
+def stop_on_signal() -> Iterator[threading.Event]:
     """Yield an event that SIGINT or SIGTERM sets; a second signal ends the process."""
     stop = threading.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

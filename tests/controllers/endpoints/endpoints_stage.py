@@ -90,7 +90,7 @@ class RepeatingCache(WatchCache):
         return [*repeated, *super().events_after(revision, limit=limit)]
 
 
-class World:
+class EndpointsStage:
     """Namespaces `default` and `other`, nodes `node-a` and `node-b`, a log, and the process on it."""
 
     def __init__(self, kill_after: int = 0) -> None:

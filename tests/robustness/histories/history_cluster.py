@@ -26,7 +26,7 @@ class Place(NamedTuple):
     name: str
 
 
-class World:
+class HistoryCluster:
     """See the module's docstring; used on one event loop."""
 
     def __init__(self, servers: Sequence[Served], seed: int) -> None:

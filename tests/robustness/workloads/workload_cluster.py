@@ -22,7 +22,7 @@ _AT_REST = (1, 20, 700)
 """Seconds that pass before the world counts as being at rest: what is gathered, delayed, or has a deadline."""
 
 
-class World:
+class WorkloadCluster:
     """`breaches` are what the judge has found so far."""
 
     def __init__(self, seed: int, *, killed_at_every_write: bool = True) -> None:
