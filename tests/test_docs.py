@@ -128,8 +128,9 @@ def test_an_output_is_compared_with_what_a_page_shows(shown: str, output: str, f
     assert (looks_like(shown).fullmatch(output) is not None) is fits
 
 
-def test_the_readme_shows_a_replay_on_its_first_screen() -> None:
+def test_the_readme_shows_a_replay_and_where_kubectl_comes_from_on_its_first_screen() -> None:
     first = read("README.md").splitlines()[:45]
+    assert "[kubectl](https://kubernetes.io/docs/tasks/tools/)" in "".join(first).partition("kubectl create")[0]
     assert any("ctrlmgr replay" in line for line in first)
     assert {"scripts/serve --nodes 3", "scripts/test"} <= {line.strip().split("  ")[0] for line in first}
 

@@ -8,14 +8,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
+import click
 import pytest
+import yaml
 
+from ctrlmgr import cli
 from tests.cli.signals import as_usual
 
 ROOT = Path(__file__).parents[2]
 CTRLMGR = (sys.executable, "-m", "ctrlmgr")
+APP = """from ctrlmgr import App, Kind
+class Shop(Kind, api_version="example.com/v1"): ...
+app = App("shop", kinds=[Shop])
+"""
 SAY = "import os, sys; print(os.environ['KUBECONFIG'], flush=True);"
 
 
@@ -41,11 +49,34 @@ def left(environment: dict[str, str]) -> list[Path]:
 
 
 def test_a_command_has_a_server_with_nodes_and_its_exit_code_is_passed_on(environment: dict[str, str]) -> None:
-    looks = f"{sys.executable} -m ctrlmgr get nodes -o name; pwd; exit 7"
-    finished = run(environment, "--nodes", "2", "--", "sh", "-c", looks)
+    folder = Path(environment["TMPDIR"]).parent
+    (folder / "shop.py").write_text(APP)
+    asks = f"{sys.executable} -m ctrlmgr get"
+    looks = f"{asks} nodes -o name; {asks} customresourcedefinitions -o name; pwd; exit 7"
+    finished = run(environment, "--nodes", "2", "--app", "shop.py", "--", "sh", "-c", looks)
     assert finished.returncode == 7, finished.stderr
-    assert finished.stdout.splitlines() == ["node/node-1", "node/node-2", str(Path(environment["TMPDIR"]).parent)]
+    nodes, definition = ["node/node-1", "node/node-2"], "shops.example.com"
+    assert finished.stdout.splitlines() == [
+        *nodes,
+        f"customresourcedefinition.apiextensions.k8s.io/{definition}",
+        str(folder),
+    ]
     assert not left(environment)
+
+
+def test_the_workflows_of_the_page_call_it_and_keep_its_log(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "ci.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert [bool(yaml.safe_load(block)["tests" if "script" in block else "jobs"]) for block in blocks] == [True, True]
+    for block in blocks:
+        (command,) = re.findall(r"ctrlmgr (exec .*)", block)
+        name, *arguments = command.split()
+        declared = cli.ctrlmgr.get_command(click.Context(cli.ctrlmgr), name)
+        assert declared is not None
+        given = declared.make_context(name, arguments).params
+        assert (given["keep"], given["command"]) == (True, ("pytest", "-q"))
+        (pattern,) = re.findall(r"(ctrlmgr-exec-\S+)", block)
+        assert fnmatch("ctrlmgr-exec-1a2b/ctrlmgr.db", pattern)
 
 
 def test_what_failed_is_kept_and_the_printed_command_looks_at_it(environment: dict[str, str]) -> None:

@@ -138,3 +138,15 @@ def test_the_image_starts_a_command_line_of_ours(image: Image) -> None:
     assert command is not None
     arguments = ["corner_shop:app"] if name == "run" else []
     assert command.make_context(name, [*options, *arguments]).params["flag_log_format"] == "json"
+
+
+def test_the_page_says_how_clients_get_the_kubeconfig_and_reach_the_container() -> None:
+    page = (ROOT / "docs" / "high-availability.md").read_text()
+    (entry,) = of_the_example(ROOT).all("ENTRYPOINT")
+    _, name, *options = json.loads(entry)
+    command = cli.ctrlmgr.get_command(click.Context(cli.ctrlmgr), name)
+    assert command is not None
+    (more,) = re.findall(r"^docker run .*\\\n  ctrlmgr (.*)$", page, re.MULTILINE)
+    given = command.make_context(name, [*options, *more.split()]).params
+    assert given["flag_server_public_url"].startswith("https://localhost:")
+    assert f"docker cp ctrlmgr:{given['flag_data_dir']}/kubeconfig kubeconfig" in page
