@@ -1,16 +1,15 @@
 """Finds the author of a recorded change from its managedFields; pure functions.
 
-The API server stores, for each manager, operation and subresource, the fields that it last set and the time. An Update
-that sets or changes a field updates the time of the writer's entry, and removes changed fields from other entries.
-Removed fields are removed from every entry, without a trace of the author (apimachinery
-`managedfields/internal/managedfieldsupdater.go`, structured-merge-diff `merge/update.go`). Times are whole seconds. So
-the rules are, in this order:
+The API server stores an entry for each manager, operation and subresource: the fields that the manager last set, and
+the time. An Update that sets or changes a field updates the time of the writer's entry, and removes changed fields from
+other entries. If an Update removes a field, the field is removed from every entry, without a trace of the author
+(apimachinery `managedfields/internal/managedfieldsupdater.go`, structured-merge-diff `merge/update.go`). The times are
+whole seconds. Therefore the author is determined by these rules, in this order:
 
-1. An entry that is new, or whose time changed, is the writer's.
-2. Otherwise (in the same second) an entry that gained fields is the writer's.
-3. Otherwise, if a value changed, the entry that owns it is the writer's: any other writer would have gained it.
-4. Otherwise fields were only removed: their owner *probably* removed them, but this is not certain (`certain` is
-   False).
+1. If an entry is new or its time has changed, it is the writer's entry. 2. Otherwise (both writes in the same second),
+   if an entry gained fields, it is the writer's entry. 3. Otherwise, if a value changed, the entry that owns the value
+   is the writer's, because any other writer would have become its owner. 4. Otherwise fields were only removed. Their
+   owner *probably* removed the fields, but this is not certain (`certain` is False).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ctrlmgr.api.object import Object
 
 
 class Attribution(NamedTuple):
-    """The field manager that wrote a change, None if unknown; `certain` is False if it is only the most likely one."""
+    """The field manager that wrote a change, None if it is unknown; `certain` is False if it is only probable."""
 
     manager: str | None
     certain: bool = True
@@ -43,7 +42,7 @@ class _Entry(msgspec.Struct, rename="camel", frozen=True):
 
     @property
     def writer(self) -> _Writer:
-        """Return the writer of the entry: manager, operation and subresource."""
+        """Return the identity of the writer of the entry: manager, operation and subresource."""
         return (self.manager, self.operation, self.subresource)
 
 
@@ -60,12 +59,12 @@ _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Managed:
-    """One state of an object with its managedFields, decoded once for two comparisons."""
+    """One state of an object with its managedFields, which are decoded once for two comparisons."""
 
     __slots__ = ("body", "entries")
 
     def __init__(self, obj: Object) -> None:
-        """Decode the managedFields."""
+        """Create the state of `obj`, and decode its managedFields."""
         self.body = obj.body
         self.entries = {entry.writer: entry for entry in _decode_entries(obj.body).metadata.managed_fields}
 
@@ -83,7 +82,7 @@ def writer_of(old: Managed | None, new: Managed) -> Attribution:
 
 
 def _unstamped(old: Managed, new: Managed) -> Attribution:
-    """Return the author of a change in the same second as the write before it."""
+    """Return the author of a change that was made in the same second as the write before it."""
     before, after = old.entries, new.entries
     if len(after) == 1 and _same_fields(before, after):
         return Attribution(next(iter(after.values())).manager)  # rule 3, the usual case
@@ -106,12 +105,12 @@ def _same_fields(before: Mapping[_Writer, _Entry], after: Mapping[_Writer, _Entr
 
 
 def _paths(entry: _Entry) -> Iterator[_Path]:
-    """Yield the paths of the fields that an entry owns; a field inside a list counts as the whole list."""
+    """Yield the paths of the fields that an entry owns; for a field inside a list, yield the path of the list."""
     return _walk(_decode_fields(entry.fields_v1), ())
 
 
 def _walk(fields: Mapping[str, Any], path: _Path) -> Iterator[_Path]:
-    # "." is the presence of a map with entries of others; "k:" and "v:" are items of a list.
+    # "." stands for the map itself, apart from its entries; "k:" and "v:" are items of a list.
     if any(step[:2] in ("k:", "v:") for step in fields):
         yield path
         return
@@ -122,7 +121,7 @@ def _walk(fields: Mapping[str, Any], path: _Path) -> Iterator[_Path]:
 
 
 def _at(value: Any, path: _Path) -> Any:
-    """Return the value at `path`, None if there is none."""
+    """Return the value at `path`, None if it is missing."""
     for step in path:
         if not isinstance(value, dict) or step not in value:
             return None

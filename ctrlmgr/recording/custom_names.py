@@ -1,7 +1,7 @@
-"""Finds the plural names of custom kinds: lines contain only the kind, and definitions contain its plural.
+"""Finds the plural names of custom kinds in CustomResourceDefinitions, because other lines contain only the kind.
 
-Guarantees: if the definition of a kind is before its objects, they get its plural. If an object is before its
-definition, all objects of the kind get the plural that Kubernetes would guess.
+Guarantees: if the definition of a kind precedes the kind's objects in the recording, the objects get the plural in the
+definition. If an object precedes the definition, all objects of the kind get the plural that Kubernetes would guess.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class _Kind(msgspec.Struct):
 
 
 class CustomNames:
-    """The names in the definitions so far."""
+    """The names in the definitions that were read so far."""
 
     def __init__(self) -> None:
         """Start empty."""
-        self._plurals: dict[str, dict[str, str]] = {}  # by group and kind
-        self._guessed: set[Resource] = set()  # those with objects before their definition
+        self._plurals: dict[str, dict[str, str]] = {}  # the names by group and kind
+        self._guessed: set[Resource] = set()  # the kinds with objects before their definition
 
     def named(self, obj: Object) -> Object:
-        """Return an object with its correct resource; learn the names in a definition."""
+        """Return an object with the correct resource; if it is a definition, store the names in it."""
         if obj.resource == DEFINITIONS:
             spec = obj.view(_Definition).spec
             self._plurals.setdefault(spec.group, {})[spec.names.kind] = spec.names.plural
@@ -58,5 +58,5 @@ class CustomNames:
 
 
 def is_custom_group(group: str) -> bool:
-    """Return whether a group can have custom kinds: it has a dot and is not one of Kubernetes' own."""
+    """Return whether a group can have custom kinds: its name has a dot, and it is not a group of Kubernetes itself."""
     return "." in group and group not in _OWN

@@ -1,8 +1,8 @@
 """Compares our controllers' results with the recorded ones; pure functions.
 
 The whole objects are compared, except for fields that differ between any two clusters: the API server's metadata (uid,
-resourceVersion, creationTimestamp, generation, managedFields) and `IGNORED_ANNOTATIONS`. Lists are compared in order,
-because packing and sorting are part of Kubernetes' behaviour.
+resourceVersion, creationTimestamp, generation, managedFields) and `IGNORED_ANNOTATIONS`. The items of lists are
+compared in order, because packing and sorting are part of Kubernetes' behaviour.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import msgspec
 from ctrlmgr.api.object import Object
 
 ABSENT = "<absent>"
-"""Marks a value that one side does not have."""
+"""Marks a value that is missing on one side."""
 
 IGNORED_ANNOTATIONS = ("endpoints.kubernetes.io/last-change-trigger-time",)
-"""Annotations that depend on the moment and not on the state; docs/replay.md has the measurements."""
+"""Annotations whose values depend on the time and not on the state; docs/replay.md has the measurements."""
 
 _SERVER_MADE = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 
@@ -30,13 +30,13 @@ class Verdict(enum.Enum):
 
     DIFFERS = "differs"
     MISSING = "missing"
-    """The recording has the object and we do not."""
+    """The object exists in the recording but not in our log."""
     UNEXPECTED = "unexpected"
-    """We have the object and the recording does not."""
+    """The object exists in our log but not in the recording."""
     UNPAIRED = "unpaired"
-    """A recorded write without an equal one of ours; only if every write is compared."""
+    """A recorded write for which our controllers made no equal write; reported only if every write is compared."""
     RESTLESS = "restless"
-    """Our controllers did not become quiescent, so their result is unknown."""
+    """Our controllers did not become quiescent, so the result of the controllers is unknown."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -48,9 +48,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Divergence(msgspec.Struct, frozen=True, rename="camel"):
-    """One divergence, from its first checkpoint on, for as many `checkpoints` as it lasted.
+    """One divergence, from its first checkpoint on; it lasted for `checkpoints` checkpoints.
 
-    `line` is that checkpoint's in the recording. A RESTLESS one names the controller instead of an object.
+    `line` is the line of the first checkpoint in the recording. A RESTLESS divergence contains the controller's name
+    instead of an object's.
     """
 
     checkpoint: str
@@ -94,7 +95,10 @@ def differences(recorded: Any, ours: Any, path: str = "") -> Iterator[Difference
 
 
 def _list_differences(recorded: list[Any], ours: list[Any], path: str) -> Iterator[Difference]:
-    """Align two lists, so that an additional item does not make all later ones differ; indexes are the recording's."""
+    """Align two lists, so that an additional item does not make all later items differ.
+
+    The indexes are those of the recorded list.
+    """
     encode = msgspec.json.Encoder(order="deterministic").encode
     matcher = difflib.SequenceMatcher(None, [encode(item) for item in recorded], [encode(item) for item in ours], False)
     for _, at, until, ours_at, ours_until in (block for block in matcher.get_opcodes() if block[0] != "equal"):

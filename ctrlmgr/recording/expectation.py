@@ -1,8 +1,8 @@
-"""Separates the recorded changes of an owned kind into expected writes and inputs.
+"""Separates the recorded changes of an owned kind into expected writes (of its controller) and inputs.
 
 For Endpoints, the writes of the real cluster's endpoints controller are expected. Writes of other clients are inputs: a
 user's annotation, the API server's `kubernetes` Endpoints, the namespace controller's deletions. Guarantee: the
-separation depends only on the recording, not on our controllers.
+separation depends only on the recording, not on the writes of our controllers.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from ctrlmgr.recording.format import Change
 
 
 class Ownership(NamedTuple):
-    """The ownership of a kind.
+    """The ownership of a kind by a controller.
 
-    `controller` is ours, `manager` the field manager of the recorded one's writes. `parent` is the kind of the owning
-    object, which has the same name and lifetime. Changes of the kinds in `causes` trigger the controller.
+    `controller` is the name of our controller, and `manager` is the field manager of the recorded controller's writes.
+    `parent` is the kind of the owning object, which has the same name and lifetime. Changes of the kinds in `causes`
+    trigger the controller.
     """
 
     controller: str
@@ -37,27 +38,27 @@ OWNERSHIPS = tuple(
     for each in registry.ALL
     for kind in each.replayed_kinds
 )
-"""Every kind that a replay knows to be a controller's."""
+"""Every kind that a replay treats as owned by a controller."""
 
 
 class Expectation:
-    """The recorded state of one owned kind, and the separation of its changes."""
+    """The recorded state of one owned kind; separates the kind's changes into writes and inputs."""
 
     def __init__(self, ownership: Ownership) -> None:
         """Start empty."""
         self.ownership = ownership
         self.objects: dict[Key, Object] = {}
-        self.changed: set[Key] = set()  # since the last `checkpoint`
+        self.changed: set[Key] = set()  # keys that have changed since the last `checkpoint`
         self.expected = 0
         """The number of changes by the recorded controller."""
-        self._managed: dict[Key, Managed] = {}  # of each of `objects`
+        self._managed: dict[Key, Managed] = {}  # the managedFields of each of `objects`
         self._created: dict[Key, Revision] = {}
-        self._parent_gone: dict[Key, Revision] = {}  # parents that were deleted and not created again
+        self._parent_gone: dict[Key, Revision] = {}  # revisions of the deletions of parents that were not created again
         self._last_cause: dict[str, Revision] = {}  # by namespace
         self._checkpoint: Revision = 0
 
     def observe(self, change: Change) -> None:
-        """Record a change of another kind, which may cause the controller's next write."""
+        """Record a change of another kind, because it may cause the controller's next write."""
         obj, ownership = change.object, self.ownership
         if obj.resource in ownership.causes:
             self._last_cause[obj.namespace] = obj.revision
@@ -79,7 +80,7 @@ class Expectation:
         return is_input
 
     def take_past(self, change: Change) -> None:
-        """Record a change of the past, by any client."""
+        """Record a change from before the start of the recording, by any client."""
         obj = change.object
         self.changed.add(obj.key)
         if change.type is EventType.DELETED:
@@ -97,22 +98,23 @@ class Expectation:
         old = self._managed.pop(key, None)
         if change.type is EventType.DELETED:
             self.objects.pop(key, None)
-            # An object that is newer than its parent's deletion was not deleted because of it.
+            # If the object is newer than its parent's deletion, the parent's deletion is not the cause of the object's
+            # deletion.
             return self._parent_gone.get(key, 0) <= self._created.pop(key, 0)
         self.objects[key] = obj
         new = self._managed[key] = Managed(obj)
         manager, certain = writer_of(old, new)
         if old is None:
             self._created[key] = obj.revision
-            # With several managers, it existed when the recording began, so its history is unknown.
+            # If the object has several managers, it existed when the recording began, so its history is unknown.
             return not (certain and manager == self.ownership.manager)
         return not self._is_controllers(obj, manager, certain=certain)
 
     def _is_controllers(self, new: Object, manager: str | None, *, certain: bool) -> bool:
         if certain:
             return manager == self.ownership.manager
-        # Only a removal of fields leaves no trace of its author. After a checkpoint the controller removes its own
-        # fields only if there was a cause.
+        # Only a removal of fields leaves no trace of its author. After a checkpoint, the controller removes its own
+        # fields only if another change caused this.
         caused = self._last_cause.get(new.namespace, 0) > self._checkpoint
         return caused and manager == self.ownership.manager
 

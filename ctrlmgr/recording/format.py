@@ -1,13 +1,13 @@
-"""The file format of recordings: JSON Lines, one watch event a line, gzip if the name ends in `.gz`.
+"""The file format of recordings: JSON Lines with one watch event per line, compressed if the name ends in `.gz`.
 
     {"type":"ADDED|MODIFIED|DELETED","object":{…},"recordedAt":"2026-01-02T03:04:05.123456Z"}
     {"type":"BOOKMARK","object":{"kind":"Checkpoint","metadata":{"name":"…","resourceVersion":"…"}}}
 
-This is the output of `kubectl get --watch --output-watch-events -o json` with an optional time. Recordings of our own
-log also have the author of each change (`"actor"`). Guarantees of the reader: each entry is consistent with those
-before it (revisions ascend; an added object did not exist, a modified or deleted one did). It holds one line at a time,
-and the first fault raises a `RecordingError` with file, line and reason. Guarantee of the writer: the same events give
-the same bytes.
+The format is the output of `kubectl get --watch --output-watch-events -o json` with an optional time. Recordings of a
+log of ctrlmgr also have the author of each change (`"actor"`). Guarantees of the reader: each entry is consistent with
+the entries before it (revisions ascend; an added object did not exist before, a modified or deleted object did). The
+reader holds one line at a time, and raises a `RecordingError` with file, line and reason at the first fault. Guarantee
+of the writer: the same events are always written as the same bytes.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class ChangeOrigin(NamedTuple):
     """The origin of a change, as far as the log and the line contain it."""
 
     actor: str = ""
-    """The user that made it."""
+    """The user that made the change."""
     decided_at: int = 0
-    """When its reconcile began, in microseconds since 1970."""
+    """The time at which the reconcile that made the change began, in microseconds since 1970."""
     seen: Revision = 0
-    """The last revision that triggered its reconcile."""
+    """The last revision that triggered the reconcile."""
 
 
 _UNTOLD = ChangeOrigin()
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One recorded change; for DELETED `object` is the last state, at the revision of the deletion.
+    """One recorded change; for DELETED, `object` is the last state, at the revision of the deletion.
 
     `recorded_at` is in microseconds since 1970, 0 if the line has no time.
     """
@@ -59,7 +59,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
-    """The recorded cluster was quiescent here."""
+    """A checkpoint: the recorded cluster was quiescent at this point of the recording."""
 
     line: int
     name: str
@@ -70,35 +70,36 @@ Entry: TypeAlias = Change | Checkpoint
 
 
 def _place_in_list(obj: Object) -> str:
-    """Return the key of `obj` in the API server's storage, by which lists are sorted."""
+    """Return the key of `obj` in the API server's storage; lists are sorted by this key."""
     return f"{obj.resource}/{obj.namespace}/{obj.name}"
 
 
 LAST_REVISION = 1 << 62
-"""The largest revision allowed in a recording; it leaves room for a log that continues from it."""
+"""The largest revision that a recording may contain; it leaves room for a log that continues from the recording."""
 
 _DIGITS = 20
 
 
 class RecordingReader:
-    """Iterates over a recording once; `line` and `revision` are its progress, also after an error."""
+    """Iterates over a recording once; `line` and `revision` are the position of the reader, also after an error."""
 
     def __init__(self, path: str | Path) -> None:
         """Read the recording at `path`, which is opened when the iteration starts."""
         self.path = str(path)
         self.line = 0
         self.revision: Revision = 0
-        self.size = 0  # of the file, in stored bytes
+        self.size = 0  # the size of the file, in stored bytes
         self._stored: IO[bytes] | None = None
         self._custom = CustomNames()
         self._existing: dict[Resource, set[Key]] = {}
-        self._second = ("", 0)  # the last parsed time: its text without the fraction, and its second in microseconds
-        # The position in the list with which kubectl starts a watch; None after the list.
+        # the last parsed time: its text without the fraction, and its value in whole seconds, as microseconds
+        self._second = ("", 0)
+        # The position in the list with which a watch of kubectl begins; None after the list.
         self._opening: str | None = ""
 
     @property
     def position(self) -> int:
-        """The number of stored bytes that were read."""
+        """The number of bytes of the file that were read."""
         return self._stored.tell() if self._stored and not self._stored.closed else 0
 
     def __iter__(self) -> Iterator[Entry]:
@@ -123,7 +124,7 @@ class RecordingReader:
             raise self._error(f"not UTF-8: {error}") from error
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the raw lines; errors of the file system or gzip become errors at the current line."""
+        """Yield the raw lines; errors of the file system or of gzip become `RecordingError`s at the current line."""
         try:
             with open(self.path, "rb") as stored:
                 self._stored = stored
@@ -156,7 +157,7 @@ class RecordingReader:
         return Checkpoint(self.line, bookmark.metadata.name or f"line {self.line}", revision)
 
     def _revision_of(self, version: str) -> Revision:
-        # isdecimal() also accepts digits of other scripts.
+        # isascii() is checked too, because isdecimal() also accepts digits of other scripts.
         if len(version) > _DIGITS or not (version.isascii() and version.isdecimal() and int(version)):
             raise self._error(f"resourceVersion {version[: 2 * _DIGITS]!r} is not a positive number")
         self._refuse_late(int(version))
@@ -177,7 +178,7 @@ class RecordingReader:
             if obj.resource.group:
                 obj = self._custom.named(obj)
         except (BadRequest, RecursionError) as error:
-            self._decoded(data)  # the whole line may be malformed, because it was not parsed yet
+            self._decoded(data)  # parse the whole line, because it may be malformed and was not parsed yet
             raise self._error(str(error)) from error
         if not obj.name:
             raise self._error("the object has no metadata.name")
@@ -200,14 +201,14 @@ class RecordingReader:
         return Change(self.line, type_, obj, self._time(line.recorded_at), made)
 
     def _refuse_bad_utf8(self, data: bytes) -> None:
-        """Refuse invalid UTF-8: msgspec skips strings that it does not decode, so it would get into the log."""
+        """Refuse invalid UTF-8, which msgspec does not detect in skipped strings and which the log must not contain."""
         try:
             data.decode()
         except UnicodeDecodeError as error:
             raise self._error(f"not UTF-8: {error}") from error
 
     def _refuse_out_of_order(self, type_: EventType, obj: Object, *, timed: bool) -> None:
-        """Refuse a revision that does not ascend, except in the list that a plain kubectl watch starts with."""
+        """Refuse a revision that does not ascend, except in the list with which a watch of kubectl begins."""
         untimed_addition = type_ is EventType.ADDED and not timed
         if untimed_addition and self._opening is not None and _place_in_list(obj) > self._opening:
             return
@@ -231,7 +232,7 @@ class RecordingReader:
             return 0
         second, start = self._second
         fraction = text[20:26]
-        # Nearly every line has the same second as the one before it: 2026-01-02T03:04:05.123456Z
+        # Nearly every line has the same second as the line before it, in the form 2026-01-02T03:04:05.123456Z.
         if text[:19] == second and len(text) == 27 and text[19] == "." and text[26] == "Z" and fraction.isdecimal():
             return start + int(fraction)
         try:
@@ -244,12 +245,15 @@ class RecordingReader:
 
 
 class RecordingWriter:
-    """Writes a recording; a context manager. Compressed files contain no time, so equal events give equal files."""
+    """Writes a recording; a context manager.
+
+    A compressed file contains no timestamp, so equal events are written as equal files.
+    """
 
     def __init__(self, path: str | Path, *, goes_on: bool = False) -> None:
         """Create (or overwrite) the file at `path`, compressed if its name ends in `.gz`; raises OSError.
 
-        With `goes_on` it appends to complete lines; a compressed file gets a further stream.
+        With `goes_on`, append to a file that ends with a complete line; a compressed file gets a further gzip stream.
         """
         self._stored = open(path, "ab" if goes_on else "wb")  # noqa: SIM115  # closed by close(), which __exit__ calls
         compressed = str(path).endswith(".gz")
@@ -258,7 +262,10 @@ class RecordingWriter:
         )
 
     def change(self, type: EventType, obj: Object, recorded_at: int = 0, made: ChangeOrigin | None = None) -> None:
-        """Append one change; `recorded_at` is in microseconds since 1970; 0 or no `made` omits the field."""
+        """Append one change; `recorded_at` is in microseconds since 1970.
+
+        If `recorded_at` is 0 or `made` is None, the line does not contain the field.
+        """
         more = f',"recordedAt":"{format_time(recorded_at)}"'.encode() if recorded_at else b""
         if made is not None and made.actor:
             more += b',"actor":' + msgspec.json.encode(made.actor)
@@ -275,16 +282,16 @@ class RecordingWriter:
 
     @property
     def size(self) -> int:
-        """The number of stored bytes; more may still be in memory."""
+        """The number of bytes in the file; further bytes may still be in memory."""
         return self._stored.tell()
 
     def flush(self) -> None:
-        """Write all buffered data to the file."""
+        """Write all buffered data into the file."""
         self._out.flush()
         self._stored.flush()
 
     def close(self) -> None:
-        """Complete the file."""
+        """Complete and close the file."""
         self._out.close()
         self._stored.close()
 

@@ -3,11 +3,11 @@
 Guarantees:
 - The log contains the recording's objects byte for byte, each at its own revision, in that order. A log that begins
   with a recording returns `Expired` for earlier revisions.
-- It holds one line at a time, and the current state of the recorded objects. Only the initial objects are collected,
-  because they may be in the order of a list.
-- Changes that the log has already are skipped. So an interrupted import continues, and a recording that begins where
-  the log ends, such as a further file of a rotated one, continues the log. Any other recording is refused.
-- The author of a change is found from its managedFields; if it is not certain, it is `recording`.
+- The import holds one line at a time in memory, and the current state of the recorded objects. Only the initial objects
+  are collected first, because they may be in the order of a list. - Changes that the log already contains are skipped,
+  so an interrupted import can continue. A recording that begins where the log ends, such as a further file of a rotated
+  recording, continues the log. Any other recording is refused. - The author of a change is determined from
+  managedFields; if this is not certain, the author is `recording`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.playing.timetable import is_opening, stated_at
 
 UNKNOWN = Author("recording")
-"""The author of changes with an unknown author."""
+"""The author that is stored for changes whose author is unknown."""
 
 BATCH = 1000
-"""Events per transaction."""
+"""The number of events per transaction."""
 
 
 class ImportCounts(NamedTuple):
@@ -36,25 +36,25 @@ class ImportCounts(NamedTuple):
 
     imported: int
     passed_over: int
-    """Changes that the log had already."""
+    """The number of changes that the log already contained."""
 
 
 class Importer:
-    """Imports recordings into a log, one after the other; for one thread."""
+    """Imports recordings into a log, one after the other; only one thread may use an instance."""
 
     def __init__(self, log: EventLog) -> None:
         """Import into `log`."""
         self._log = log
-        self._managed: dict[tuple[Resource, Key], Managed] = {}  # of the existing objects
-        self._time = 0  # of the change before
+        self._managed: dict[tuple[Resource, Key], Managed] = {}  # the managedFields of the existing objects
+        self._time = 0  # the time of the previous change
 
     def run(
         self, reader: RecordingReader, tell: Callable[[RecordingReader], None] = lambda reader: None
     ) -> ImportCounts:
-        """Import a recording; `tell` is called with its reader from time to time.
+        """Import a recording; `tell` is called periodically with the recording's reader.
 
-        Raises `RecordingError` for a recording that is invalid or does not continue the log. All changes before the
-        fault are then in the log, unless the fault is among the initial objects.
+        Raises `RecordingError` for a recording that is invalid or does not continue the log. In this case, all changes
+        before the fault are in the log, unless the fault is among the initial objects.
         """
         changes = (entry for entry in reader if isinstance(entry, Change))
         opening, following = _split(changes)
@@ -103,9 +103,10 @@ class Importer:
         return Author(manager) if manager and certain else UNKNOWN
 
     def _begin(self, opening: list[Change]) -> None:
-        """Compact a log that begins with this recording, because it has no earlier history."""
+        """Compact a log that begins with this recording, because the log contains no earlier history."""
         if sum(1 for _ in islice(self._log.scan(), len(opening) + 1)) == len(opening):
-            self._log.compact(opening[-1].object.revision)  # this removes no event: all of them are current states
+            # this removes no event, because all events are current states
+            self._log.compact(opening[-1].object.revision)
 
 
 def _split(changes: Iterator[Change]) -> tuple[list[Change], Change | None]:
@@ -129,7 +130,7 @@ def _began(opening: Iterable[Change], following: Change | None) -> int:
 
 
 class _ExistingEvents:
-    """The events that the log already had, read in parallel with the recording."""
+    """The events that the log already contained, read in parallel with the recording."""
 
     def __init__(self, log: EventLog, path: str) -> None:
         self.passed_over = 0
@@ -139,7 +140,7 @@ class _ExistingEvents:
         self._events: Iterator[Event] = iter(())
 
     def unknown(self, changes: Iterable[Change]) -> Iterator[tuple[Change, bool]]:
-        """Yield each change, and whether the log has it; raises `RecordingError` if an expected one is missing."""
+        """Yield each change, and whether the log contains it; raises `RecordingError` if an expected one is missing."""
         for change in changes:
             is_known = change.object.revision <= self.head
             if is_known:

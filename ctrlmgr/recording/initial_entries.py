@@ -1,14 +1,13 @@
-"""Marks the entries of a recording that describe the state before it began, which a replay takes as given.
+"""Marks the entries of a recording that describe the state before the recording began (the past).
 
-Guarantees: entries keep their order, and each is yielded when it is known whether it is of the past. An error of the
-recording is raised after all entries before it.
+Guarantees: entries keep their order, and an entry is yielded as soon as it is known whether it belongs to the past. An
+error in the recording is raised after all entries before it.
 
-The rules, because a line does not say it:
-- A line with a time adds an object of the past if the object was created in a second before the first line's time.
-- Lines without a time before the first one with a time add objects of the past, as in exported logs.
-- Resources are listed one after the other, so changes of one can be before the objects of another. The past is the
-  state after its last object, so all entries before that belong to it.
-- A recording without any times has no past.
+Lines do not contain this information, so these rules determine the past: - A line with a time adds an object of the
+past if the object was created in a second before the first line's time. - Lines without a time before the first line
+with a time add objects of the past, as in exported logs. - Changes of one resource can precede the listed objects of
+another, because resources are listed one after the other. The past is the state after the last listed object, so all
+entries before that object belong to the past. - A recording without any times has no past.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from ctrlmgr.recording.format import Change, Entry
 from ctrlmgr.recording.playing.timetable import SECOND, created_at
 
 _WITHOUT: Final = 1_000
-"""The past ends before this many consecutive entries that do not belong to it."""
+"""The number of consecutive entries outside the past after which the past has ended."""
 
 
 class PlacedEntry(NamedTuple):
-    """An entry, and whether it is of the past."""
+    """An entry, and whether it belongs to the past."""
 
     entry: Entry
     is_past: bool = False
 
 
 def placed(entries: Iterable[Entry]) -> Iterator[PlacedEntry]:
-    """Yield each entry with whether it is of the past; raises `RecordingError` as `entries` does."""
+    """Yield each entry and whether it belongs to the past; raises `RecordingError` as `entries` does."""
     source = iter(entries)
     waiting: deque[Entry] = deque()
     untimed = True

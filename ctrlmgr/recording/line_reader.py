@@ -1,8 +1,8 @@
 """Reads the lines of a file, compressed or not, in large blocks.
 
 Guarantees: lines are complete and in order, without newlines. All readable lines are yielded before an error is raised.
-One or two blocks are held at a time. (A second thread for inflating is slower, because the GIL changes hands too
-often.)
+One or two blocks are held in memory at a time. (Decompression on a second thread would be slower, because the threads
+would exchange the GIL too often.)
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from collections.abc import Iterator
 from typing import IO
 
 _BLOCK = 1 << 16
-"""Stored bytes read at a time: about a megabyte of lines if compressed."""
+"""The number of bytes of the file that are read at a time, about a megabyte of lines if the file is compressed."""
 
 _GZIP = 31
-"""zlib's wbits for a gzip stream with a verified checksum."""
+"""The value of zlib's `wbits` for a gzip stream whose checksum is verified."""
 
 
 LONGEST = 16 << 20
-"""Maximum bytes of a line; no event is half as long."""
+"""Maximum bytes of a line; the longest possible event has less than half of it."""
 
 _INFLATED = 4 << 20
-"""Maximum bytes inflated at a time."""
+"""Maximum bytes that are decompressed at a time."""
 
 
 class LineTooLong(ValueError):
-    """A line is longer than `LONGEST`."""
+    """Raised if a line is longer than `LONGEST`."""
 
 
 def lines(stored: IO[bytes], *, compressed: bool) -> Iterator[bytes]:
-    """Yield the lines of a file; the last one need not end in a newline.
+    """Yield the lines of a file; the last line need not end in a newline.
 
     Raises OSError, `LineTooLong`; for a compressed file EOFError if it is truncated, zlib.error if it is damaged.
     """
@@ -51,14 +51,15 @@ def lines(stored: IO[bytes], *, compressed: bool) -> Iterator[bytes]:
 
 
 def _inflated(stored: IO[bytes]) -> Iterator[bytes]:
-    """Inflate one or several concatenated gzip streams."""
+    """Decompress one or several concatenated gzip streams."""
     inflater = zlib.decompressobj(_GZIP)
     while block := stored.read(_BLOCK):
         while block:
             if inflater.eof:
                 inflater = zlib.decompressobj(_GZIP)
             yield inflater.decompress(block, _INFLATED)
-            # Streams may be padded. A block is inflated in pieces, because it may expand a thousandfold.
+            # Padding between streams is allowed. A block is decompressed in pieces, because its content may be a
+            # thousand times larger.
             block = inflater.unused_data.lstrip(b"\0") if inflater.eof else inflater.unconsumed_tail
     if not inflater.eof:
         raise EOFError

@@ -1,8 +1,7 @@
-"""The stage of a replay: an empty log, caches, our controllers, and one thread that runs them in turn.
+"""The stage of a replay: an empty log, caches, our controllers, and one thread that runs all of them.
 
-Guarantees:
-- Nothing runs in the background: inputs are appended, caches follow and controllers run only inside methods called
-  here.
+Guarantees: - Nothing runs in the background: inputs are appended, caches are updated and controllers run only during
+calls of the stage's methods.
 - Inputs of `append` are in the log, in order, when `follow` or `settle` has returned.
 - `settle` ends: it raises `NotQuiescent` for controllers that loop.
 """
@@ -39,38 +38,41 @@ from ctrlmgr.workqueue import CHANGE, WorkQueue
 T = TypeVar("T")
 
 _SEED = 20240613
-"""An arbitrary seed; it must never change, so that replays are equal."""
+"""The seed of all randomness in a replay; it is arbitrary but must never change, so that replays are equal."""
 
 RECORDING = Author("recording")
-"""The author of inputs. Their managedFields name the recorded authors."""
+"""The author that the log stores for inputs; the managedFields of the objects name the recorded authors."""
 
 _TOGETHER = 50_000
-"""Microseconds within which inputs are appended together; all events of an append have the time of its last."""
+"""Microseconds within which inputs are appended together; all events of an append have the time of the last input."""
 
 _FOLLOW_AFTER = 500
-"""Maximum inputs until the caches follow."""
+"""Maximum number of inputs until the caches are updated."""
 
 _MAX_ADVANCE = 600.0
-"""Maximum virtual seconds of one `settle`; a service's whole chain of retries takes 164."""
+"""Maximum virtual seconds of one `settle`; the whole chain of retries for a service takes 164 seconds."""
 
 _PATIENCE = 1_000
-"""Reconciles, plus ten for each waiting object, after which a controller counts as looping."""
+"""The number of reconciles, plus ten for each waiting object, after which a controller counts as looping."""
 
 
 class NotQuiescent(Exception):
-    """A controller did not become quiescent; its name is the argument. Never leaves this package."""
+    """Raised if a controller did not become quiescent; the argument is its name.
+
+    Callers outside of this package never get it.
+    """
 
 
 def open_replay_log(url: str, clock: ReplayClock, *, anchor: Path | None = None) -> EventLog:
-    """Open the log at `url`, created if needed, for a replay driven by `clock`; see `open_log`."""
+    """Open the log at `url`, created if needed, for a replay with the time of `clock`; see `open_log`."""
     random = Random(_SEED)
     log = open_log(url, clock=LogClock(clock), random=random, migrate=True, anchor=anchor)
-    random.seed(_SEED)  # opening the log used random numbers, a different count for each kind of log
+    random.seed(_SEED)  # opening the log has used random numbers, and their count differs between kinds of logs
     return log
 
 
 class _StageState(InformerState):
-    """The caches of the stage. If the recording has no namespaces, objects may be created in any."""
+    """The caches of the stage. If the recording has no namespaces, objects may be created in any namespace."""
 
     def get(self, resource: Resource, key: Key) -> Object | None:
         """Return an object, or a stand-in for a namespace if the recording has none."""
@@ -85,7 +87,7 @@ class _StageState(InformerState):
 
 
 class AppendInterceptor(Protocol):
-    """Observes and changes our controllers' appends."""
+    """Observes our controllers' appends, and can change them."""
 
     def named(self, proposal: Proposal) -> Proposal:
         """Return the proposal to append instead."""
@@ -117,25 +119,25 @@ def _heard(operation: Operation[T], writings: Sequence[AppendInterceptor]) -> Op
 
 
 class HeldQueue(WorkQueue[Key]):
-    """A work queue that holds back items from watches, so that the stage decides when each controller acts.
+    """A work queue that holds items from watches back, so that the stage decides when each controller acts.
 
-    Retries and requeues are not held, because they have their own time.
+    Retries and requeues are not held back, because these have a time of their own.
     """
 
     def __init__(self, name: str, *, clock: Clock) -> None:
         """Start empty."""
         super().__init__(name, clock=clock)
         self._held: dict[Key, set[Revision]] = {}
-        self._priorities: dict[Key, int] = {}  # the highest with which each held item was added
+        self._priorities: dict[Key, int] = {}  # the highest priority with which each held item was added
         self._failed: dict[Key, None] = {}  # failed items, in order
 
     def add(self, item: Key, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> None:
-        """Hold `item` back, with all its triggers."""
+        """Hold `item` back, together with all its triggers."""
         self._held.setdefault(item, set()).update(triggers)
         self._priorities[item] = max(priority, self._priorities.get(item, priority))
 
     def add_rate_limited(self, item: Key, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> float:
-        """Add `item` after the rate limiter's delay, or earlier after `hurry`."""
+        """Add `item` after the rate limiter's delay, or earlier if `hurry` is called."""
         self._failed[item] = None
         return super().add_rate_limited(item, triggers, priority=priority)
 
@@ -150,7 +152,7 @@ class HeldQueue(WorkQueue[Key]):
             super().add(item)
 
     def release(self, item: Key) -> bool:
-        """Queue `item` if it is held; return False if it is not."""
+        """Queue `item` if it is held back; return False if it is not."""
         triggers = self._held.pop(item, None)
         if triggers is None:
             return False
@@ -159,7 +161,7 @@ class HeldQueue(WorkQueue[Key]):
 
     @property
     def held(self) -> int:
-        """The number of held items."""
+        """The number of items that are held back."""
         return len(self._held)
 
     def release_all(self) -> None:
@@ -169,10 +171,10 @@ class HeldQueue(WorkQueue[Key]):
 
 
 class ReplayStage:
-    """The log, caches and controllers of one replay; for one thread."""
+    """The log, caches and controllers of one replay; only one thread may use them."""
 
     def __init__(self, log: EventLog, clock: ReplayClock, controllers: Mapping[str, ControllerBuilder]) -> None:
-        """Set up on an empty log of `open_replay_log`; raises `SettingsError` if it has events."""
+        """Create a stage on an empty log of `open_replay_log`; raises `SettingsError` if the log has events."""
         if revision := log.head().revision:
             raise SettingsError(f"the log holds {revision} events already; a recording is replayed into an empty one")
         self.log = log
@@ -194,13 +196,13 @@ class ReplayStage:
         self.writings: list[AppendInterceptor] = []
         """The observers of our controllers' appends."""
         self.in_time: Collection[str] = ()
-        """Controllers that act when the recorded ones did, and never later."""
+        """The names of controllers that act when the recorded controllers did, and never later."""
         self._queues: dict[str, HeldQueue] = {}
         self._controllers = {name: self._build(name, build) for name, build in controllers.items()}
-        # Pending inputs, in order: those in submitted appends, then those collected for the next one.
+        # Pending inputs, in order: first the submitted appends, then the inputs that are collected for the next append.
         self._appending: list[Appending] = []
         self._gathered: list[Proposal] = []
-        self._together_until = 0  # later inputs (microseconds since 1970) start a new append
+        self._together_until = 0  # inputs after this time (microseconds since 1970) start a new append
 
     def _run_operation(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         heard = _heard(operation, self.writings) if self.writings else operation
@@ -227,11 +229,11 @@ class ReplayStage:
         return sum(self._reconciles.values())
 
     def informer(self, resource: Resource) -> Informer:
-        """Return the informer of a resource; call it before `start`."""
+        """Return the informer of a resource; must be called before `start`."""
         return self._informers.informer(resource)
 
     def follow_definitions(self, follower: Follower) -> None:
-        """Notify `follower` of the custom kinds that the recording defines; call it before `start`."""
+        """Notify `follower` of the custom kinds that the recording defines; must be called before `start`."""
         follow_definitions(self._informers, follower)
 
     def start(self) -> None:
@@ -241,14 +243,14 @@ class ReplayStage:
             controller.start()
 
     def advance_to(self, moment: int) -> None:
-        """Move the clock to `moment`, microseconds since 1970; earlier inputs keep their time."""
+        """Advance the clock to `moment`, in microseconds since 1970; inputs appended before keep their time."""
         if moment > self._together_until:
             self._submit()
             self._together_until = moment + _TOGETHER
         self.clock.advance_to(moment)
 
     def append(self, type: EventType, obj: Object) -> None:
-        """Append an input; `follow` raises its errors later."""
+        """Append an input; if the append fails, `follow` raises the error later."""
         self.inputs += 1
         self._gathered.append(Proposal(type, obj, None))
         if len(self._gathered) >= _FOLLOW_AFTER:
@@ -259,7 +261,7 @@ class ReplayStage:
             return
         try:
             self._appending.append(self.log.submit(self._gathered, author=RECORDING))
-        except TooManyRequests:  # a slow database: wait for it
+        except TooManyRequests:  # the database is slow, so wait for it
             self._wait()
             self._appending.append(self.log.submit(self._gathered, author=RECORDING))
         self._gathered = []
@@ -270,14 +272,14 @@ class ReplayStage:
         self._appending.clear()
 
     def follow(self) -> None:
-        """Wait until every input is in the log and the caches have followed."""
+        """Wait until every input is in the log and in the caches."""
         self._submit()
         self._wait()
         while self._informers.step(_FOLLOW_AFTER) == _FOLLOW_AFTER:
             pass
 
     def act(self, controller: str, key: Key, *, unasked: bool = False) -> None:
-        """Let a controller reconcile one object if it is triggered; with `unasked`, also without a trigger.
+        """Let a controller reconcile one object if the object is triggered; with `unasked`, also without a trigger.
 
         Raises `NotQuiescent` as `settle` does.
         """
@@ -343,7 +345,7 @@ class ReplayStage:
                 self.clock.advance(delay)
 
     def _release_all(self, controllers: Iterable[str]) -> dict[str, float]:
-        """Queue all held items; return the seconds until each controller with items can act."""
+        """Queue all items that are held back; return the seconds until every controller with items can act."""
         waiting = {}
         for name in controllers:
             queue = self._queues[name]
@@ -360,4 +362,4 @@ class ReplayStage:
             self._reconciles[name] += 1
             if self._reconciles[name] > most:
                 raise NotQuiescent(name)
-            self._informers.step()  # so that the next reconcile sees this one's writes
+            self._informers.step()  # so that the next reconcile reads the writes of this reconcile

@@ -1,4 +1,4 @@
-"""The controllers that a replay can run, and how to build each on a stage."""
+"""Defines the controllers that a replay can run, and how to create each of them on a stage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ctrlmgr.manager import Controller
 T = TypeVar("T")
 
 ControllerBuilder = Callable[[Informers, EngineClient, EventLog, Clock, Random], Controller]
-"""Builds a controller, before the informers sync."""
+"""Creates a controller; it is called before the informers sync."""
 
 
 class _Context:
@@ -65,7 +65,7 @@ def builder_of(descriptor: ControllerDescriptor[Any]) -> ControllerBuilder:
 
 
 def user_of(controller: str) -> str:
-    """Return the user as which a controller writes; for other controllers, a ServiceAccount of its name."""
+    """Return the user as which a controller writes; by default, the ServiceAccount with the controller's name."""
     known = registry.by_name().get(controller)
     return known.user if known is not None else ServiceAccountName(NAMESPACE, controller).username
 

@@ -2,12 +2,12 @@
 
 Guarantees:
 
-- **Deterministic.** One thread, a clock that the recording drives, and injected randomness: each replay of a file, into
-  any kind of log, gives the same events and the same chain hash.
-- **Independent.** The recorded controllers' writes are never inputs; see `expectation`. Objects that existed when the
-  recording began are inputs: see `initial_entries`.
+- **Deterministic.** A replay has one thread, a clock that follows the recording, and injected randomness. Each replay
+  of a file, into any kind of log, produces the same events and the same chain hash.
+- **Independent.** The writes of the recorded controllers are never inputs (`expectation`). Objects that existed when
+  the recording began are inputs (`initial_entries`).
 - **Complete.** If the recording is damaged, all entries before the fault are in the log.
-- **Terminating.** If controllers never become quiescent, that is a divergence, not a hang.
+- **Terminating.** If controllers never become quiescent, the replay ends and reports this as a divergence.
 
 Each owned kind decides when our controllers act: see `owned.replayed_endpoints`, `owned.replayed_slices` and
 `owned.replayed_workloads`.
@@ -44,17 +44,17 @@ from ctrlmgr.recording.virtual_clock import ReplayClock
 from ctrlmgr.recording.write_comparison import Moments, Plan, WriteTracker
 
 JUDGED = ("horizontal-pod-autoscaler-controller",)
-"""The controllers that do not run, but repeat the recorded decisions."""
+"""The names of controllers that do not run in a replay, but repeat the recorded decisions."""
 
 _TELL_AFTER = 500
-"""Entries between progress reports."""
+"""The number of entries between progress reports."""
 
 _AHEAD = 1_000
-"""Maximum entries that are read ahead, to find the names for objects that ours create."""
+"""Maximum number of entries that are read ahead, to find names for the objects that our controllers create."""
 
 
 class Progress(NamedTuple):
-    """The progress of a replay: at `line`, with `position` of the file's `size` bytes read."""
+    """The progress of a replay: the current `line`, and the `position` in the file of `size` bytes."""
 
     line: int
     position: int
@@ -62,7 +62,7 @@ class Progress(NamedTuple):
 
 
 class Replay:
-    """Replays one recording into one log; for one thread."""
+    """Replays one recording into one log; only one thread may use an instance."""
 
     _namespaces: OwnedNamespaces | None = None
     _slices: OwnedSlices | None = None
@@ -80,28 +80,30 @@ class Replay:
         tracks: bool = False,
         plan: Plan | None = None,
     ) -> None:
-        """Replay into an empty log of `open_replay_log`; raises `SettingsError` if it has events.
+        """Create a replay into an empty log of `open_replay_log`; raises `SettingsError` if the log has events.
 
-        Without controllers the whole recording is input: it is loaded, and nothing is compared. `caches` are kept in
-        addition to the controllers' ones. `owns` says which kinds other controllers own, and their field managers in
-        the recording. `shares` says which kinds such controllers share with clients; their names are the field
-        managers. `judges` are controllers that only repeat the recorded decisions. With `tracks`, each single write is
-        compared, and our controllers act after every input, or when `plan` says: see `every_write`.
+        Without controllers, all recorded changes are inputs, and nothing is compared. `caches` are kept in addition to
+        the caches of the controllers. `owns` specifies the kinds that other controllers own, and the field managers of
+        these controllers in the recording. `shares` specifies the kinds that such controllers share with clients; their
+        names are the field managers. `judges` are controllers that only repeat the recorded decisions. With `tracks`,
+        each single write is compared, and our controllers act after every input, or at the moments in `plan`
+        (`write_comparison`).
         """
         self._stage = ReplayStage(log, clock, controllers)
         for resource in caches:
             self._stage.informer(resource)
         shared = {name: kinds for name, kinds in {**SHARED, **(shares or {})}.items() if name in controllers}
         self._shared = SharedKinds(self._stage, shared) if shared else None
-        self._given: list[OwnedEndpoints] = []  # from `owns`, for the running controllers
+        self._given: list[OwnedEndpoints] = []  # the entries of `owns` for the running controllers
         self._owned: dict[Resource, KindOwnership] = {owned.resource: owned for owned in self._own(controllers, owns)}
-        self._watching = [owned for owned in self._owned.values() if not owned.is_shared]  # notified of other kinds
+        # owned kinds that are notified of changes of other kinds
+        self._watching = [owned for owned in self._owned.values() if not owned.is_shared]
         self._expecting = [each for each in self._watching if each.expects_others]
         self._autoscalers = self._judging() if controllers and judges else None
         self._findings = Findings()
         self._moments: Moments = plan.moments if plan is not None else {}
         self._tracker = WriteTracker() if tracks else None
-        self._prompt: tuple[str, ...] = ()  # the controllers that act after each input
+        self._prompt: tuple[str, ...] = ()  # names of the controllers that act after each input
         if self._tracker is not None:
             self._stage.writings.append(self._tracker)
             every = [name for owned in self._owned.values() for name in owned.track(self._tracker)]
@@ -114,7 +116,7 @@ class Replay:
         self._line = self._events = self._checkpoints = self._compared = 0
 
     def _own(self, controllers: Iterable[str], owns: Iterable[Ownership]) -> Iterator[KindOwnership]:
-        """Yield the owned kinds of controllers with these names."""
+        """Yield the owned kinds of the controllers with these names."""
         given = tuple(owns)
         for ownership in ownerships_of(controllers, (*OWNERSHIPS, *given)):
             owned = OwnedEndpoints(self._stage, ownership)
@@ -137,7 +139,7 @@ class Replay:
             found = shared.recorded(PODS, namespace) if shared is not None else None
             if found is not None:
                 return found
-            self._stage.follow()  # all of them are inputs
+            self._stage.follow()  # all recorded changes are inputs
             return list(pods.list(namespace))
 
         return JudgedAutoscalers(lambda: self._stage.kinds, recorded)
@@ -149,9 +151,10 @@ class Replay:
         `report` then returns the result so far. `on_progress` is called every few hundred lines.
         """
         self._file = reader.path
-        began = time.perf_counter()  # real time is only used for the report's rate
+        began = time.perf_counter()  # real time is used only for the rate in the report
         try:
-            with collector_paused(freeze=True):  # a log in memory has hundreds of thousands of objects
+            # a garbage collection would be slow, because a log in memory has hundreds of thousands of objects
+            with collector_paused(freeze=True):
                 self._stage.start()
                 self._play(reader, on_progress)
         except NotQuiescent as restless:
@@ -163,7 +166,7 @@ class Replay:
         return self.report()
 
     def report(self) -> Report:
-        """Return the result so far."""
+        """Return the report of the replay so far."""
         head = self._stage.log.head()
         return Report(
             file=self._file,
@@ -183,11 +186,11 @@ class Replay:
         )
 
     def unmatched(self) -> Sequence[Ownership]:
-        """Return those of `owns` without a matching write in the recording."""
+        """Return the entries of `owns` without a matching write in the recording."""
         return [owned.ownership for owned in self._given if not owned.expected]
 
     def plan(self) -> Plan:
-        """Return the plan with which another replay acts at the recorded moments."""
+        """Return the plan with which another replay lets controllers act at the recorded moments."""
         held = self._namespaces.held if self._namespaces is not None else {}
         return Plan({} if self._tracker is None else self._tracker.moments(), held)
 
@@ -216,11 +219,11 @@ class Replay:
             if on_progress and entry.line >= next_telling:
                 next_telling = entry.line + _TELL_AFTER
                 on_progress(Progress(entry.line, reader.position, reader.size))
-        if not self._checkpoints:  # a plain watch has no checkpoints, so its end is used
+        if not self._checkpoints:  # the recording of a watch has no checkpoints, so its end serves as one
             self._check(Checkpoint(reader.line, "end of the recording", reader.revision))
 
     def _ahead(self, reader: RecordingReader) -> Iterator[PlacedEntry]:
-        """Yield the entries of a recording, each after a number of later ones was read ahead.
+        """Yield the entries of a recording, each after a number of later entries was read ahead.
 
         A fault in the recording is raised after all entries before it.
         """
@@ -251,7 +254,7 @@ class Replay:
             raise fault
 
     def _take_past(self, change: Change) -> None:
-        """Append a change of the past; our controllers act after all of the past is appended."""
+        """Append a change of the past; our controllers act when all changes of the past are appended."""
         self._events += 1
         self._past -= 1
         self._stage.advance_to(_moment(change))
@@ -287,7 +290,7 @@ class Replay:
         self._answer(change.object.revision)
 
     def _answer(self, revision: Revision) -> None:
-        """Let our controllers act if every write is compared: after each input, or when the recorded ones acted."""
+        """If every write is compared, let our controllers act after each input or when the recorded ones acted."""
         if self._prompt:
             self._stage.answer(self._prompt)
         for resource, subject in self._moments.get(revision, ()):
@@ -302,10 +305,10 @@ class Replay:
             owned.prepare()
         self._stage.settle()
         if self._shared is not None and self._stage.has_reasons():
-            self._shared.at_checkpoint()  # the other controllers' last writes affect them
+            self._shared.at_checkpoint()  # the last writes of the other controllers affect these controllers
         self._checkpoints += 1
         for resource, owned in self._owned.items():
-            # Objects that have changed on neither side are still equal.
+            # Objects that have changed on neither side need no comparison, because they are still equal.
             for subject in sorted({*owned.changed, *self._findings.open_keys(resource)}):
                 self._findings.add(resource, subject, divergence_at(checkpoint, owned, subject))
             self._compared += len(owned.subjects)
@@ -319,10 +322,10 @@ class Replay:
 
 
 def _moment(change: Change) -> int:
-    """Return when a change was recorded, or else its object's creation time."""
+    """Return the time at which a change was recorded or, without it, the creation time of the object."""
     if change.recorded_at:
         return change.recorded_at
     try:
         return parse_time(change.object.metadata.creation_timestamp or "")
     except ValueError:
-        return 0  # the clock does not move
+        return 0  # do not advance the clock

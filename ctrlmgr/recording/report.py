@@ -12,7 +12,7 @@ from ctrlmgr.recording.write_comparison import PairCounts
 
 
 class UncomparedCounts(msgspec.Struct, frozen=True):
-    """How often an object could not be compared, because the recording lacks the necessary inputs."""
+    """The number of times that an object could not be compared, because the recording lacks the necessary inputs."""
 
     resource: str
     namespace: str
@@ -22,17 +22,18 @@ class UncomparedCounts(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """The object in kubectl's form."""
+        """The name of the object in kubectl's form."""
         return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):
     """The result of one replay.
 
-    `events` counts the recorded changes, `inputs` those appended to our log, `reconciles` and `writes` those of our
-    controllers, `objects_compared` one per object and checkpoint, `decisions_compared` those of autoscalers. `unjudged`
-    could not be compared. `revision` and `hash` are the log's head afterwards: equal for every replay of one recording
-    by one version.
+    `events` is the number of recorded changes, and `inputs` the number of changes that were appended to our log.
+    `reconciles` and `writes` count those of our controllers, `objects_compared` counts one per object and checkpoint,
+    and `decisions_compared` counts decisions of autoscalers. `unjudged` counts objects that could not be compared.
+    `revision` and `hash` are the log's head after the replay. Every replay of one recording by one version of ctrlmgr
+    has the same head.
     """
 
     file: str
@@ -49,11 +50,11 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     hash: str
     seconds: float
     paired: tuple[PairCounts, ...] = ()
-    """The numbers of paired writes, if every write was compared."""
+    """The numbers of writes with and without a counterpart, if every write was compared."""
 
     @property
     def rate(self) -> float:
-        """Recorded events per second."""
+        """The number of recorded events that were replayed per second."""
         return self.events / self.seconds if self.seconds else 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -62,7 +63,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Findings:
-    """Collects divergences over checkpoints; an unchanged one is counted as the same, with a longer duration."""
+    """Collects divergences over checkpoints; an unchanged divergence counts as one with a longer duration."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -84,7 +85,7 @@ class Findings:
             self._open[resource, key] = divergence
 
     def add_final(self, divergence: Divergence) -> None:
-        """Record a divergence that is not an object's."""
+        """Record a divergence that does not concern an object."""
         self._ended.append(divergence)
 
     def all(self) -> tuple[Divergence, ...]:

@@ -1,4 +1,4 @@
-"""The first replay of a recording, which prepares the second one; see `every_write`."""
+"""Runs the first replay of a recording, which prepares the second replay (see `write_comparison`)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class ReplayMaker(Protocol):
 
 
 def planned(make: ReplayMaker, reader: RecordingReader, on_progress: Callable[[Progress], None] | None = None) -> Plan:
-    """Replay a recording into memory, and return the plan for the next replay of it.
+    """Replay a recording into memory, and return the plan for the next replay of the recording.
 
-    The next replay reports faults of the recording; raises other errors of the reader.
+    Faults of the recording are ignored, because the next replay reports them. Raises other errors of the reader.
     """
     clock = ReplayClock()
     log = open_replay_log("memory:", clock)

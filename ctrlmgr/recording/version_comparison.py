@@ -1,14 +1,14 @@
-"""Compares what two versions of our controllers wrote in replays of one recording.
+"""Compares the writes that two versions of our controllers made in replays of one recording.
 
-Both replays had the same inputs, so the controllers' writes between them are compared. For each object this is its
-state at the end of each stretch without inputs: several writes in a row count as one. Slices are compared by Service,
-as in `owned.slices`, because their names are random. If the states after the same input differ, the versions differ. If
-they are equal after different inputs, the write has moved.
+Both replays had the same inputs, so the controllers' writes between two inputs are compared. For each object, the state
+before the next input is compared, so several writes between two inputs count as one. Slices are compared by Service, as
+in `replayed_slices`, because the names of slices are random. If the states after the same input differ, the versions
+differ. If both versions made an equal write after different inputs, the write has moved.
 
-Inputs may differ slightly: deletions in a terminating namespace are inputs only until our controller has made them. The
-common inputs are aligned.
+Inputs may differ slightly, because deletions in a terminating namespace are inputs only until our controller has made
+them. The inputs that both replays have in common are aligned.
 
-Guarantee: each log is only read, once, from beginning to end.
+Guarantee: each log is read only once, from beginning to end, and not written.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class DifferenceKind(enum.Enum):
     """The kind of difference between the versions' writes."""
 
     DIFFERS = "differs"
-    """Both wrote it after the same input, with different results."""
+    """Both versions wrote the object after the same input, with different results."""
     MISSING = "missing"
-    """Only the other version wrote it."""
+    """Only the other version made the write."""
     EXTRA = "extra"
-    """Only this version wrote it."""
+    """Only this version made the write."""
     MOVED = "moved"
-    """Both wrote the same, after different inputs."""
+    """Both versions made the same write, after different inputs."""
 
 
 class WriteDifference(msgspec.Struct, frozen=True, rename="camel"):
     """One write in which the versions differ.
 
-    `input` is the number of inputs before it, in the log of the version that wrote it (this one's, if both did).
-    `revision` and `other_revision` are its revisions in the logs, 0 if there is none. In `differences`, the side
-    `recorded` is the other version's.
+    `input` is the number of inputs before the write, in the log of the version that made it (this version's log, if
+    both did). `revision` and `other_revision` are the revisions of the write in the two logs, 0 if it is missing. In
+    `differences`, the side `recorded` is the other version.
     """
 
     verdict: DifferenceKind
@@ -63,12 +63,12 @@ class WriteDifference(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def subject(self) -> str:
-        """The written object in kubectl's form: `endpoints shop/web`."""
+        """The name of the written object in kubectl's form: `endpoints shop/web`."""
         return f"{self.resource} {self.namespace}/{self.name}" if self.namespace else f"{self.resource} {self.name}"
 
 
 class Comparison(msgspec.Struct, frozen=True, rename="camel"):
-    """The result of a comparison: the numbers compared, and all differences, sorted by input and object."""
+    """The result of a comparison: the numbers of compared writes, and all differences, sorted by input and object."""
 
     inputs: int
     other_inputs: int
@@ -94,14 +94,14 @@ class ScannableLog(Protocol):
 
 
 class _ObjectState(NamedTuple):
-    """The state of an object after a stretch without inputs; None if it was deleted."""
+    """The state of an object just before the next input; None if it was deleted."""
 
     revision: Revision
     state: Any
 
 
 class _ReplayContents(NamedTuple):
-    """The contents of a replay's log: its inputs, and the writes by the number of inputs before them."""
+    """The contents of a replay's log: the inputs, and the writes by the number of inputs before each write."""
 
     inputs: Sequence[_Token]
     written: Mapping[Subject, dict[int, _ObjectState]]
@@ -112,7 +112,7 @@ class _ReplayContents(NamedTuple):
 
 
 def compare(ours: ScannableLog, others: ScannableLog) -> Comparison:
-    """Compare the logs of two replays of one recording, ours and another version's."""
+    """Compare the logs of two replays of one recording, by this version and by another version."""
     mine, theirs = _read(ours), _read(others)
     place = _aligned(mine.inputs, theirs.inputs)
     found: list[WriteDifference] = []
@@ -144,7 +144,7 @@ def _read(log: ScannableLog) -> _ReplayContents:
 
 
 def _slices_after(slices: dict[Key, dict[Key, Object]], event: Event) -> Any:
-    """Return the endpoints of all slices of a Service after `event`, which is one of them."""
+    """Return the endpoints of all slices of a Service after `event`, which changes one of the slices."""
     kept = slices.setdefault(service_of(event.object), {})
     if event.type is EventType.DELETED:
         kept.pop(event.key, None)
@@ -164,7 +164,7 @@ def _state(event: Event) -> Any:
 
 
 def _aligned(mine: Sequence[_Token], theirs: Sequence[_Token]) -> list[int]:
-    """Return, for each number of their inputs (0, 1, …), the corresponding number of ours."""
+    """Return, for each number of the other log's inputs (0, 1, …), the corresponding number of our log's inputs."""
     if mine == theirs:
         return list(range(len(mine) + 1))
     most = min(len(mine), len(theirs))
@@ -174,7 +174,7 @@ def _aligned(mine: Sequence[_Token], theirs: Sequence[_Token]) -> list[int]:
     for left, right, size in matcher.get_matching_blocks():
         for offset in range(size):
             place[start + right + offset + 1] = start + left + offset + 1
-    for index in range(1, len(place)):  # an input of theirs alone does not advance
+    for index in range(1, len(place)):  # an input that only the other log has does not increase our number
         place[index] = max(place[index], place[index - 1])
     return place
 
@@ -186,7 +186,7 @@ def _moved_to(place: Sequence[int], written: Mapping[int, _ObjectState]) -> dict
 def _compare_one(
     subject: Subject, mine: Mapping[int, _ObjectState], theirs: Mapping[int, _ObjectState]
 ) -> tuple[int, list[WriteDifference]]:
-    """Return the number of equal writes of one object, and the differing ones."""
+    """Return the number of equal writes of one object, and the differences."""
     both = mine.keys() & theirs.keys()
     unequal = [at for at in both if mine[at].state != theirs[at].state]
     found = [_difference(subject, DifferenceKind.DIFFERS, at, mine[at], theirs[at]) for at in unequal]

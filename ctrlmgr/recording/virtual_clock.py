@@ -1,7 +1,7 @@
 """The virtual time of a replay, which follows the recording.
 
-Guarantees: `ReplayClock` never goes back, moves only when it is advanced or when its one thread waits, and never
-blocks. `LogClock` returns that time for events but waits in real time.
+Guarantees: `ReplayClock` never goes backward, and advances only when a method advances it or its only thread waits. It
+never blocks. `LogClock` returns the virtual time for events but waits in real time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _MICROSECONDS = 1_000_000
 
 
 class ReplayClock:
-    """A `Clock` for one thread, on which queues, controllers and the replay all run in turn."""
+    """A `Clock` for the one thread on which queues, controllers and the replay run alternately."""
 
     def __init__(self) -> None:
-        """Start at 1970; the first `advance_to` sets the start time."""
+        """Create a clock that starts at 1970; the first `advance_to` sets the start time."""
         self._now = 0
-        self._origin = 0  # subtracted so that `monotonic` is small and exact to the microsecond
+        self._origin = 0  # the start time, subtracted so that `monotonic` is small and exact to the microsecond
 
     def now(self) -> int:
         """Return the virtual time, microseconds since 1970."""
@@ -40,7 +40,7 @@ class ReplayClock:
         return False
 
     def advance_to(self, now: int) -> None:
-        """Advance to `now`, microseconds since 1970; do nothing if that is in the past."""
+        """Advance to `now`, in microseconds since 1970; do nothing if `now` is in the past."""
         if not self._origin:
             self._origin = self._now = now
         elif now > self._now:
@@ -52,10 +52,10 @@ class ReplayClock:
 
 
 class LogClock:
-    """The `Clock` of a replay's event log: its committer and its followers wait in real time."""
+    """The `Clock` of a replay's event log; the log's committer and followers wait in real time."""
 
     def __init__(self, replay: Clock) -> None:
-        """Return the time of `replay` for events."""
+        """Create a clock that returns the time of `replay` for events."""
         self._replay = replay
         self._system = SystemClock()
 
@@ -64,7 +64,7 @@ class LogClock:
         return self._replay.now()
 
     def monotonic(self) -> float:
-        """Return the machine's monotonic seconds."""
+        """Return the monotonic time of the machine, in seconds."""
         return self._system.monotonic()
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:

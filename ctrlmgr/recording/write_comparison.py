@@ -1,13 +1,13 @@
-"""Compares every write: pairs each write of a recorded controller with one of ours.
+"""Compares every write: pairs each write of a recorded controller with a write of our controllers.
 
-A recorded write shows which state its controller had seen. This is not every change above it: caches are slightly
-behind, and several changes may cause one write. So a recording is replayed twice. In the first replay our controllers
-act after each input, so they pass through every state. The first write of ours that equals a recorded one, after the
-previously paired one, shows after which input the recorded controller acted. In the second replay our controllers act
-at exactly these moments.
+A recorded write depends on the state that its controller had read. This state may lack some changes that precede the
+write in the recording, because caches are slightly behind, and several changes may cause one write. So a recording is
+replayed twice. In the first replay, our controllers act after each input, so they act on every state. The recorded
+write is paired with our first equal write after the previous pair, which shows after which input the recorded
+controller acted. In the second replay, our controllers act at exactly these moments.
 
-Guarantees: pairs keep the order of both sides, and a write is only paired with one that ours made from inputs above it.
-A write without a counterpart is a divergence.
+Guarantees: pairs keep the order of both sides, and a write is paired only with a write that our controllers made from
+inputs that precede it in the recording. A write without a counterpart is a divergence.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from ctrlmgr.recording.divergence import ABSENT, Divergence, Verdict, difference
 
 Subject: TypeAlias = tuple[Resource, Key]
 States: TypeAlias = Callable[[Event], Sequence[tuple[Key, Any]]]
-"""Returns the keys that a write concerns, and their states after it (None: deleted)."""
+"""Returns the keys of the subjects that a write changes, each with its state after the write (None if deleted)."""
 Moments: TypeAlias = Mapping[Revision, Sequence[Subject]]
-"""The recorded revisions after which our controllers act, and on which subjects."""
+"""The recorded revisions after which our controllers act, and the subjects on which they act."""
 
 
 class Plan(NamedTuple):
-    """The results of the first replay for the second."""
+    """The results of the first replay that the second replay needs."""
 
     moments: Moments
     held: Mapping[str, Sequence[Object]]
-    """Stand-ins for objects that hold a namespace and are not in the recording: see `owned.namespaces`."""
+    """Stand-ins for unrecorded objects that delay the deletion of a namespace; see `owned.replayed_namespaces`."""
 
 
 class PairCounts(msgspec.Struct, frozen=True, rename="camel"):
-    """The numbers of writes of a kind: of the recorded controllers, of those with a counterpart, and of ours."""
+    """The numbers of writes of a kind: recorded writes, recorded writes with a counterpart, and our writes."""
 
     resource: str
     recorded: int
@@ -57,11 +57,11 @@ class WriteState(NamedTuple):
     line: int
     state: Any
     is_late: bool = False
-    """Whether our counterpart of a recorded write may be later, because ours act only in pauses."""
+    """Whether our counterpart of a recorded write may be later, because our controllers act only in pauses."""
 
 
 class WriteTracker:
-    """Records the writes of both sides, by kind; for the replay's thread."""
+    """Records the writes of both sides, by kind; only the replay's thread may use it."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -91,7 +91,7 @@ class WriteTracker:
                     self._ours[event.resource, key].append(WriteState(self.position, 0, state))
 
     def moments(self) -> Moments:
-        """Return after which recorded revisions our controllers made the writes that have a recorded counterpart."""
+        """Return the recorded revisions after which our controllers made the writes with a recorded counterpart."""
         found: dict[Revision, list[Subject]] = defaultdict(list)
         for subject, recorded in self._recorded.items():
             for _, ours in _pairs(recorded, self._ours.get(subject, ())):
@@ -100,7 +100,7 @@ class WriteTracker:
         return dict(found)
 
     def paired(self) -> tuple[PairCounts, ...]:
-        """Return how many writes have a counterpart, by kind."""
+        """Return the number of writes with a counterpart, by kind."""
         counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         for (resource, _), written in self._ours.items():
             counts[str(resource)][2] += len(written)
@@ -130,9 +130,9 @@ def _or_absent(state: Any) -> Any:
 def _pairs(
     recorded: Sequence[WriteState], ours: Sequence[WriteState]
 ) -> Iterator[tuple[WriteState, WriteState | None]]:
-    """Yield each recorded write with our first equal write after the last pair.
+    """Yield each recorded write with our first equal write after the previous pair.
 
-    A write that does not change the compared state since the last pair has the same counterpart.
+    If the compared state has not changed since the previous pair, the write has the same counterpart.
     """
     begin, last = 0, None
     for each in recorded:

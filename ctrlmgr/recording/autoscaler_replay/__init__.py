@@ -1,1 +1,1 @@
-"""Repeats decisions of recorded controllers with ours, if the recording contains the inputs of the decision."""
+"""Repeats decisions of recorded controllers with our controllers, if the recording contains the inputs."""

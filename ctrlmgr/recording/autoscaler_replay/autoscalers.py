@@ -1,13 +1,13 @@
-"""HorizontalPodAutoscalers in a replay: checks whether ours would have made the recorded decisions.
+"""HorizontalPodAutoscalers in a replay: checks whether our controller would have made the recorded decisions.
 
 A recording does not contain metrics, so our controller does not run. The recorded writes (the status, and the replicas
-of the targets) are inputs, and the workloads follow them. But a status contains averages of the metrics next to the
-decision. So at each change of a status our controller repeats that decision, given the recorded state just before; see
-`judged.decision`. The number and the conditions are compared. Decisions that the recording does not determine are
-counted, with the reason.
+of the targets) are inputs, and our workload controllers react to them. But a status contains the decision together with
+averages of the metrics. So at each change of a status, our controller repeats the decision, given the recorded state
+just before the change (`repeated_decision`). The desired number and the conditions are compared. If the recording does
+not determine a decision, the decision is counted as not compared, with the reason.
 
-It is assumed that the recorded controller had default options, and that pods had metrics after running for five
-minutes.
+The comparison assumes that the recorded controller had default options, and that a pod had metrics after it had run for
+five minutes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SCALABLE: Final = frozenset(
         Resource("", "replicationcontrollers"),
     }
 )
-"""Kubernetes' own kinds with replicas."""
+"""Kubernetes' built-in kinds with replicas."""
 
 
 @dataclass
@@ -65,19 +65,22 @@ class _AutoscalerState:
 
     object: Object
     unsure_until: int
-    """Until when its history may contain unrecorded samples, in microseconds since 1970."""
+    """The time until which the autoscaler's history may contain unrecorded samples, in microseconds since 1970."""
     memory: Memory = field(default_factory=Memory)
     before: _Before | None = None
-    """The state before its target was last scaled, since its last status."""
+    """The state before the target was last scaled, if it was scaled after the autoscaler's last status."""
     judged: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
 
 class JudgedAutoscalers:
-    """The autoscalers of a recording, and the inputs of their decisions; for the replay's thread."""
+    """The autoscalers of a recording, and the inputs of their decisions; only the replay's thread may use them."""
 
     def __init__(self, kinds: Callable[[], Iterable[Kind]], pods: Callable[[str], list[Object]]) -> None:
-        """Start empty; `kinds` returns the served kinds, `pods` the pods recorded so far in a namespace."""
+        """Start without autoscalers.
+
+        `kinds` returns the served kinds, and `pods` returns the pods recorded so far in a namespace.
+        """
         self._kinds = kinds
         self._pods = pods
         self._selectors = Selectors()
@@ -86,9 +89,9 @@ class JudgedAutoscalers:
         self._targets: dict[tuple[Resource, Key], Object] = {}
 
     def observe(self, change: Change) -> Divergence | None:
-        """Process a change before all other parts do; return the divergence if it has a wrong decision."""
+        """Process a change before all other parts of the replay; return the divergence if our decision differs."""
         resource = change.object.resource
-        if resource == PODS:  # the most frequent changes
+        if resource == PODS:  # these changes are the most frequent
             return None
         if resource == AUTOSCALERS:
             return self._observe_autoscaler(change)
@@ -102,7 +105,7 @@ class JudgedAutoscalers:
         return sum(each.judged for _, each in self._all())
 
     def unjudged(self) -> Iterator[UncomparedCounts]:
-        """Yield the numbers of decisions that could not be compared, by autoscaler and reason."""
+        """Yield the number of decisions that could not be compared, for each autoscaler and reason."""
         counted: Counter[tuple[Key, str]] = Counter()
         for key, known in self._all():
             counted.update({(key, reason): count for reason, count in known.reasons.items()})
@@ -189,7 +192,7 @@ class JudgedAutoscalers:
     def _surroundings(
         self, known: _AutoscalerState, old: Object, kind: Kind, replicas: int
     ) -> tuple[Object | None, list[Object]]:
-        """Return the target and its pods at the time when the autoscaler read `replicas`."""
+        """Return the target and its pods at the time when the autoscaler read `replicas` from the target."""
         place = (kind.storage, Key(old.namespace, old.view(Autoscaler).spec.scale_target_ref.name))
         target = self._targets.get(place)
         pods = self._pods(old.namespace)
@@ -228,7 +231,7 @@ def _selected(kind: Kind, target: Object, pods: list[Object]) -> list[Object]:
 
 
 def _repeat_last(memory: Memory, now: int) -> None:
-    """Repeat the last recommendation in the period before: an unchanged status means an unchanged recommendation."""
+    """Repeat the last recommendation for the period before `now`, because the status has not changed since."""
     if memory.recommendations:
         last = max(memory.recommendations, key=lambda each: each.at)
         if last.at < now - _PERIOD:
@@ -236,7 +239,7 @@ def _repeat_last(memory: Memory, now: int) -> None:
 
 
 def _longest(autoscaler: Object) -> int:
-    """Return the longest time of an autoscaler's history, in microseconds."""
+    """Return the maximum period that an autoscaler's history must cover, in microseconds."""
     behavior = autoscaler.view(Autoscaler).spec.behavior
     rules = (behavior.scale_up, behavior.scale_down) if behavior is not None else ()
     return int(max([_WINDOW, *(seconds for each in rules for seconds in _windows(each))]) * _SECOND)

@@ -1,9 +1,9 @@
 """Reconstructs the metrics that an autoscaler must have read from its recorded status.
 
 A status has averages and totals, not the usage of each pod. That is sufficient for the decision if it is known which
-pods had metrics; see `AssumedValues`. Guarantees: pods get amounts that result in the exact average and percentage in
-the status; otherwise `Impossible` is raised. `MetricMissing` is raised for a metric that the status does not contain.
-Only `currentMetrics` is read from a status.
+pods had metrics; see `AssumedValues`. Guarantees: the reconstructed amounts of the pods result in exactly the average
+and percentage in the status. If that is impossible, `Impossible` is raised. `MetricMissing` is raised for a metric that
+the status does not contain. Only `currentMetrics` is read from a status.
 """
 
 from __future__ import annotations
@@ -20,24 +20,27 @@ _RUNNING: Final = "Running"
 
 
 class MetricMissing(Exception):
-    """A status does not contain a metric."""
+    """Raised if a status does not contain a metric."""
 
 
 class Impossible(Exception):
-    """A guess does not fit a status."""
+    """Raised if a guess contradicts a status."""
 
 
 class AssumedValues(NamedTuple):
-    """Values that a status does not contain: pods without metrics, and pods measured only before they were ready."""
+    """Assumptions about values that a status does not contain.
+
+    `missing` are the pods without metrics, and `starting` the pods that were measured only before they were ready.
+    """
 
     missing: frozenset[str] = frozenset()
     starting: frozenset[str] = frozenset()
     takes_most: bool = True
-    """An average is rounded up: whether to assume the largest or the smallest total with this average."""
+    """Whether to assume the largest or the smallest total with the given average, which is rounded up."""
 
 
 class ReconstructedMetrics:
-    """A `MetricsClient` that returns the metrics that the recorded autoscaler must have read, if a guess is right."""
+    """A `MetricsClient` that returns the metrics which the recorded autoscaler must have read, if a guess is right."""
 
     def __init__(
         self,
@@ -49,7 +52,10 @@ class ReconstructedMetrics:
         replicas: int,
         guess: AssumedValues,
     ) -> None:
-        """Return metrics from `currentMetrics`, for `pods` at `now`; the target's status has `replicas`."""
+        """Create a client from the `currentMetrics` in `statuses`, for `pods` at `now`.
+
+        `replicas` is the number in the target's status.
+        """
         self._statuses = statuses
         self._pods = [pod for pod in pods if pod.phase == _RUNNING and pod.name not in guess.missing]
         self._situation = MetricInput(0, pods, now, readiness=readiness)
@@ -57,7 +63,7 @@ class ReconstructedMetrics:
         self._guess = guess
 
     def resource(self, resource: str, namespace: str, selector: LabelSelector, container: str) -> PodMetrics:
-        """Return the pods' reconstructed usage of a resource."""
+        """Return the reconstructed usage of a resource by each pod."""
         if container:
             current = self._current("containerResource", name=resource, container=container)
         else:
@@ -119,14 +125,14 @@ def _average(current: Mapping[str, Any]) -> int:
 
 
 def _rest(pods: int, average: int, requested: int, percent: int) -> int:
-    """Return the usage of some pods beyond `average` each, so that the total is `percent` of their requests.
+    """Return the usage that pods need in excess of `average`, so that the total is `percent` of their requests.
 
-    Both are rounded down, after divisions by the number of pods and by the requests.
+    `average` and `percent` are rounded down, after divisions by the number of pods and by the requests.
     """
     if not pods or not requested:
         return 0
     used = average * pods
-    least = -(-percent * requested // 100)  # the minimum for this percentage
+    least = -(-percent * requested // 100)  # the minimum total for this percentage
     rest = max(0, least - used)
     if rest >= pods or (used + rest) * 100 // requested != percent:
         raise Impossible

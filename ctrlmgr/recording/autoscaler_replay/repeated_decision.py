@@ -2,9 +2,9 @@
 
 The controller's own autoscaling pass reads the recorded autoscaler, its target, its pods, and the metrics in its
 status. Guarantee: an unrecorded value is never chosen so that the result matches. The pass runs with the extremes of
-such a value; if the results differ, the decision cannot be judged (`Unknown`). Unrecorded values are: which recently
-started pods had metrics; recommendations before the recording, and their time to the second; and a total of which only
-a rounded average is recorded.
+each unrecorded value. If the results differ, the decision cannot be judged (`Unknown`). Unrecorded values are: the set
+of recently started pods that had metrics; recommendations before the recording, and the exact time of recommendations;
+and a total of which only a rounded average is recorded.
 """
 
 from __future__ import annotations
@@ -51,29 +51,29 @@ UNMEASURED: Final = "what it measured is not in its status"
 
 
 class Unknown(Exception):
-    """A decision cannot be judged; the text says why."""
+    """Raised if a decision cannot be judged; the message contains the reason."""
 
 
 class RecordedDecision(NamedTuple):
     """The recorded state at the time of a decision."""
 
     autoscaler: Object
-    """The autoscaler before the decision."""
+    """The autoscaler object before the decision."""
     told: Sequence[dict[str, Any]]
-    """The `currentMetrics` that it wrote."""
+    """The `currentMetrics` that the autoscaler wrote with the decision."""
     kind: Kind
     target: Object | None
     replicas: int
-    """The desired number of its target, according to its status."""
+    """The number of replicas of the target, according to the autoscaler's status."""
     pods: Sequence[Object]
     """The pods that the target selects."""
     now: int
     remembers: bool
-    """Whether its complete history is in the recording."""
+    """Whether the recording contains the autoscaler's complete history."""
 
 
 class Outcome(NamedTuple):
-    """The result of a pass: the number, and its conditions without their times."""
+    """The result of a pass: the desired number of replicas, and the conditions without timestamps."""
 
     desired: int
     conditions: tuple[tuple[str, str, str, str], ...]
@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(autoscaler: Object) -> Outcome:
-    """Return the outcome in a status."""
+    """Return the outcome that a status contains."""
     status = autoscaler.view(Autoscaler).status
     said = (
         tuple(str(each.get(name) or "") for name in ("type", "status", "reason", "message"))
@@ -137,7 +137,7 @@ def _run_pass(
     try:
         one_pass.autoscale()
     except Problem:
-        pass  # its conditions contain the problem
+        pass  # the conditions contain the problem
     except MetricMissing as error:
         raise Unknown(UNMEASURED) from error
     one_pass.write_status()
@@ -155,7 +155,7 @@ class _Pods:
 
 
 class _Writer:
-    """Reads the recorded target; keeps the written status in memory."""
+    """Reads the recorded target, and keeps the status that the pass writes in memory."""
 
     def __init__(self, recorded: RecordedDecision) -> None:
         self._recorded = recorded
@@ -181,7 +181,7 @@ class _Writer:
 
 
 def _guesses(recorded: RecordedDecision) -> list[AssumedValues]:
-    """Return the possible measurements: of all pods, without young ones, or of these before they were ready."""
+    """Return guesses: all pods have metrics, or young pods have none, or only from before they were ready."""
     young = frozenset(each.name for each in recorded.pods if _is_young(MeasuredPod(each), recorded.now))
     guesses = [AssumedValues(), *([AssumedValues(missing=young), AssumedValues(starting=young)] if young else ())]
     if any("averageValue" in _total_of(each) for each in recorded.told):
@@ -202,7 +202,7 @@ def _total_of(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _memories(recorded: RecordedDecision, memory: Memory) -> Iterator[Memory]:
-    """Yield the possible histories: the known one, shifted by a second; and with possible earlier samples."""
+    """Yield the possible histories: the known one, the same shifted by a second, and with earlier samples."""
     for shift in _SHIFTS:
         moved = _shifted(memory, shift)
         yield moved

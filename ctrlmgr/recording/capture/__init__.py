@@ -1,4 +1,4 @@
-"""Records a Kubernetes cluster as a client: lists and watches resources, and merges them into one order.
+"""Records a Kubernetes cluster as a client: lists and watches resources, and merges all changes into one order.
 
-kubeconfig → cluster → streams (a thread each) → merge → redaction → rotation (the files)
+The data flow: kubeconfig → cluster → streams (one thread each) → merge → redaction → rotation (of the files).
 """

@@ -1,7 +1,7 @@
 """A client for a Kubernetes API server: discovery, lists in pages, watches as lines.
 
-Guarantees: all failures are raised as our errors: `Expired` for compacted revisions, other refusals by their code,
-`ServiceUnavailable` for everything that a retry may solve. A dead connection is detected.
+Guarantees: all failures are raised as ctrlmgr's errors: `Expired` for compacted revisions, `ServiceUnavailable` if a
+retry may succeed, and for other error responses the error with their status code. A dead connection is detected.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Served(NamedTuple):
 
     resource: Resource
     path: str
-    """The path of its version: `/api/v1`, `/apis/apps/v1`."""
+    """The path of the resource's API version, such as `/api/v1` or `/apis/apps/v1`."""
     namespaced: bool
     short_names: tuple[str, ...] = ()
 
     def url(self, namespace: str) -> str:
-        """Return the path of its objects, in a namespace or in all."""
+        """Return the path of the resource's objects, in one namespace or in all namespaces."""
         inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         return f"{self.path}{inside}/{self.resource.plural}"
 
@@ -67,7 +67,7 @@ class _Status(msgspec.Struct):
 
 
 class Page(NamedTuple):
-    """A complete list: its revision, and all objects."""
+    """A complete list of a resource: the revision of the list, and all objects."""
 
     revision: Revision
     objects: list[Object]
@@ -84,7 +84,10 @@ class Cluster:
     """A client for one API server; thread-safe."""
 
     def __init__(self, access: Access, *, program: str = "ctrlmgr-record") -> None:
-        """Connect as `access` says, with the user agent `program`; sends no request yet."""
+        """Create a client with the server and credentials of `access` and the user agent `program`.
+
+        No request is sent yet.
+        """
         self.server = access.server
         self._access = access
         self._headers = {"user-agent": f"{program}/{__version__}", "accept": "application/json"}
@@ -96,9 +99,9 @@ class Cluster:
         )
 
     def served(self) -> list[Served]:
-        """Return every resource that can be listed and watched, each in its group's preferred version.
+        """Return every resource that can be listed and watched, in the preferred version of its group.
 
-        A group that is unavailable, such as that of an extension server that is down, is skipped.
+        Unavailable groups are skipped, for example the group of an extension server that is down.
         """
         found = self._served_by("/api/v1", "")
         for group in self._json("/apis").get("groups") or ():
@@ -127,7 +130,7 @@ class Cluster:
         return Page(revision, objects)
 
     def versions(self, served: Served, namespace: str) -> tuple[Revision, dict[Key, Revision]]:
-        """Return the current revision, and the revision of each object's last change."""
+        """Return the current revision of a resource, and for each object the revision of its last change."""
         revision: Revision = 0
         found: dict[Key, Revision] = {}
         for page in self._pages(served, namespace, _METADATA_ONLY):
@@ -168,7 +171,7 @@ class Cluster:
             response.close()
 
     def request(self, method: str, path: str, query: Mapping[str, str]) -> bytes:
-        """Send a request without a body to a path that is not a resource; return the response body."""
+        """Send a request without a body to a path that is not that of a resource; return the response body."""
         return self._read(path, self._send(path, query, {}, _TIMEOUT, method))
 
     def _json(self, path: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Records a cluster: one thread per resource, and one that merges, redacts and writes the changes.
+"""Records a cluster, with one thread per resource, and one thread that merges, redacts and writes the changes.
 
-Guarantees: the recording has every change of the chosen resources exactly once, from the initial state to the revision
-at which it was stopped. An interrupted recording leaves a readable file. If all resources are recorded, custom kinds
-are followed as their definitions are created and deleted.
+Guarantees: the recording contains every change of the chosen resources exactly once, from the initial state to the
+revision at which the recording was stopped. An interrupted recording leaves a readable file. If all resources are
+recorded, recording of a custom kind starts and stops when its definition is created and deleted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOOK_UP = 0.2
 """Seconds without a change until the recorder flushes, and checks whether to stop."""
 
 _LAST_WORDS = 15.0
-"""Seconds at the end for watches to deliver all changes up to the end."""
+"""Seconds that watches have at the end to deliver all changes up to the end."""
 
 
 class State(NamedTuple):
@@ -44,9 +44,9 @@ class State(NamedTuple):
     changes: int
     revision: Revision
     waiting: int
-    """Changes that wait for a slower watch."""
+    """The number of changes that wait for a slower watch."""
     size: int
-    """Bytes of the current file."""
+    """The size of the current file in bytes."""
 
 
 class Recorder:
@@ -65,9 +65,10 @@ class Recorder:
         follows: bool = False,
         ending: RecordingEnd | None = None,
     ) -> None:
-        """Record `served`, of one namespace or ("") all, into `files`; `ending` is the end of a continued recording.
+        """Record the resources `served` into `files`; `ending` is the end of an earlier recording to continue.
 
-        With `follows` custom kinds that are created later are recorded too; `served` must contain definitions then.
+        Objects are recorded in one namespace, or in all if it is "". With `follows`, custom kinds that are created
+        later are recorded too; `served` must then contain `customresourcedefinitions`.
         """
         self._cluster = cluster
         self._files = files
@@ -81,7 +82,8 @@ class Recorder:
             self._merger.resume(ending)
         self._kinds = CustomKinds(namespace) if follows else None
         self._streams = {each.resource: self._stream(each) for each in served}
-        self._ended: dict[Resource, Revision] = {}  # deleted definitions whose kind's watch may still deliver changes
+        # deleted definitions of kinds whose watches may still deliver changes
+        self._ended: dict[Resource, Revision] = {}
         self._leave = threading.Event()
         if self._kinds is not None:
             for each in served:
@@ -95,10 +97,10 @@ class Recorder:
     def run(
         self, stop: threading.Event, period: float | None = None, tell: Callable[[State], None] | None = None
     ) -> list[Resource]:
-        """Record until `stop` is set, or for `period` seconds after everything was listed.
+        """Record until `stop` is set, or for `period` seconds after all resources were listed.
 
-        Return the resources whose last changes the cluster did not deliver in time. `tell` is called about five times a
-        second. Raises the error of a resource that cannot be recorded.
+        Returns the resources whose last changes the cluster did not deliver in time. `tell` is called about five times
+        a second. Raises the error of a resource that cannot be recorded.
         """
         for stream in self._streams.values():
             threads.start(f"record {stream.served.resource}", partial(stream.run, self._leave))
@@ -134,7 +136,7 @@ class Recorder:
     def _accept(self, message: Message) -> None:
         if isinstance(message, Failed):
             raise message.error
-        if message.resource not in self._streams:  # of a kind that has ended
+        if message.resource not in self._streams:  # the message is from the stream of a kind that has ended
             return
         match message:
             case Changed(resource, type_, obj, at):
@@ -151,14 +153,15 @@ class Recorder:
                 self._end(resource, self._ended.get(resource, 0))
 
     def _follow(self, steps: Iterable[Step]) -> None:
-        """Start and stop the watches of custom kinds."""
+        """Start and stop the watches of custom kinds as `steps` require."""
         for step in steps:
             match step:
                 case KindServed(served, revision) if served.resource not in self._streams:
                     self._merger.begin(served.resource, revision)
                     stream = self._streams[served.resource] = self._stream(served, revision)
                     threads.start(f"record {served.resource}", partial(stream.run, self._leave))
-                case KindServed(served, _) | KindMoved(served):  # a stopped kind continues with its watch
+                # a kind that was being stopped continues with its watch
+                case KindServed(served, _) | KindMoved(served):
                     self._ended.pop(served.resource, None)
                     self._streams[served.resource].served = served
                 case KindDeleted(resource, revision):
@@ -169,21 +172,22 @@ class Recorder:
     def _end(self, resource: Resource, revision: Revision) -> None:
         """Stop following a kind that is no longer served; `revision` is 0 if its definition may still exist.
 
-        Such a kind is served again later. If definitions are not watched, its recording ends.
+        If the definition exists, the kind will be served again later. If definitions are not watched, the recording of
+        the kind ends.
         """
         if not revision and self._kinds is not None:
             return
         if not revision:
-            log.warning("it is no longer served, and its recording ends", resource=str(resource))
+            log.warning("the kind is no longer served, so its recording ends", resource=str(resource))
         self._ended.pop(resource, None)
         self._streams.pop(resource).leave.set()
         self._merger.end(resource, revision, self._clock.now())
 
     def _wait_for_watches(self) -> list[Resource]:
-        """Wait until every watch has delivered the current state; bookmarks may take a minute.
+        """Wait until every watch has delivered the current state; bookmarks may arrive a minute late.
 
-        Definitions are first, because they start and stop kinds. A watch has delivered everything up to a revision if
-        its objects equal the objects that exist at that revision.
+        The watch of definitions is first, because definitions start and stop the watches of kinds. A watch has
+        delivered all changes up to a revision if its objects equal the objects that exist at that revision.
         """
         deadline = self._clock.monotonic() + _LAST_WORDS
         first = [DEFINITIONS] if self._kinds is not None and DEFINITIONS in self._streams else []
@@ -191,11 +195,11 @@ class Recorder:
         return late or self._level([*self._streams], deadline)
 
     def _level(self, resources: Sequence[Resource], deadline: float) -> list[Resource]:
-        """Wait for some watches, and return those that have not delivered everything by the deadline."""
+        """Wait for some watches, and return the watches that have not delivered all changes by the deadline."""
         truths = {}
         try:
             for each in resources:
-                with suppress(NotFound):  # a kind whose definition is being deleted
+                with suppress(NotFound):  # the kind's definition is being deleted
                     truths[each] = self._cluster.versions(self._streams[each].served, self._namespace)
         except CtrlmgrError:  # the cluster is unavailable
             return [*resources]
@@ -220,9 +224,10 @@ class Recorder:
 
 
 def choose(served: Sequence[Served], names: Sequence[str]) -> list[Served]:
-    """Return the resources with these names: plural, `plural.group` or short; `*` is all of them.
+    """Return the resources with these names: plural, `plural.group` or short name; `*` stands for all resources.
 
-    `events` is core's unless its group is given, because both groups have the same objects. Raises `SettingsError`.
+    `events` is the core group's resource unless a group is given, because both groups have the same objects. Raises
+    `SettingsError`.
     """
     if "*" in names:
         return [each for each in served if str(each.resource) != "events.events.k8s.io"]

@@ -1,7 +1,8 @@
-"""Follows the CustomResourceDefinitions of a cluster, and says when to start and stop recording each custom kind.
+"""Follows the CustomResourceDefinitions of a cluster, and decides when to start and stop recording each custom kind.
 
-Guarantees: a kind is started once, at the revision at which it was established, and stopped once, at the revision of
-its definition's deletion. A kind that is defined again before it was stopped continues.
+Guarantees: the recording of a kind starts once, at the revision at which the kind was established, and stops once, at
+the revision at which its definition was deleted. If a kind is defined again before it was stopped, its recording
+continues.
 """
 
 from __future__ import annotations
@@ -17,20 +18,23 @@ from ctrlmgr.recording.capture.cluster_client import Served
 
 
 class KindServed(NamedTuple):
-    """A kind is served from a revision on; 0: it may have existed earlier, so it must be listed."""
+    """The step that a kind is served from `revision` on.
+
+    `revision` is 0 if objects may have existed earlier, so that a list is needed.
+    """
 
     served: Served
     revision: Revision
 
 
 class KindMoved(NamedTuple):
-    """The recorded version of a kind is no longer served, but another one is."""
+    """The step that the recorded version of a kind is no longer served, but another version is."""
 
     served: Served
 
 
 class KindDeleted(NamedTuple):
-    """A definition was deleted, and with it all objects of its kind."""
+    """The step that a definition was deleted, and with it all objects of its kind."""
 
     resource: Resource
     revision: Revision
@@ -40,16 +44,16 @@ Step: TypeAlias = KindServed | KindMoved | KindDeleted
 
 
 class CustomKinds:
-    """The served custom kinds; for one thread."""
+    """The custom kinds that the cluster serves; only one thread may use an instance."""
 
     def __init__(self, namespace: str = "") -> None:
-        """Start without kinds; with a namespace only namespaced kinds are followed."""
+        """Start without kinds; if a namespace is given, only namespaced kinds are followed."""
         self._namespace = namespace
         self._served: dict[Resource, Served] = {}
         self._defined: set[Resource] = set()
 
     def known(self, served: Served) -> None:
-        """Add a kind that is recorded from the beginning."""
+        """Add a kind that is recorded from the beginning of the recording."""
         self._served[served.resource] = served
 
     def changed(self, type: EventType, obj: Object) -> Iterator[Step]:

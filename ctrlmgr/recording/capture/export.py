@@ -1,6 +1,7 @@
-"""Exports our own log as a recording, with the author of each change.
+"""Exports a log of ctrlmgr as a recording, with the author of each change.
 
-Guarantees: the objects that exist at the beginning are first, as ADDED, then each event once, in order.
+Guarantees: the recording begins with the objects that exist at the start, as ADDED. Then each event follows once, in
+order.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def history(
 ) -> Iterator[Recorded]:
     """Yield the objects at `start` (None: at the oldest complete revision) and the events up to now.
 
-    Without `opening` only the events. Raises `Expired` if events since `start` were compacted.
+    Without `opening`, yield only the events. Raises `Expired` if events since `start` were compacted.
     """
 
     @lru_cache(maxsize=1000)
@@ -44,5 +45,5 @@ def history(
 
 
 def is_api_object(resource: Resource) -> bool:
-    """Return whether clients can see a resource; internal ones have their own group."""
+    """Return whether the API contains a resource; internal resources have a group of their own."""
     return resource.group != INTERNAL_GROUP

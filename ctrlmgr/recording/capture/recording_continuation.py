@@ -1,7 +1,7 @@
-"""Reads the end of a recording that is to be continued, and checks that it can be.
+"""Reads the end of a recording that is to be continued, and checks that continuing it is possible.
 
-Guarantees: a file is not continued if it cannot be read completely, or contains objects that are no longer recorded. A
-file of another cluster or log is refused too, as far as this can be detected.
+Guarantees: a file is not continued if it cannot be read completely, or if it contains objects of resources that are no
+longer recorded. A recording of another cluster or log is refused too, as far as this can be detected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHOWN: Final = 3
 
 
 class RecordingEnd(NamedTuple):
-    """The last revision of a recording, and the objects that exist there."""
+    """The last revision of a recording, and the objects that exist at that revision."""
 
     path: Path
     revision: Revision
@@ -29,7 +29,7 @@ class RecordingEnd(NamedTuple):
 
 
 def read_ending(path: Path) -> RecordingEnd:
-    """Read a recording to its end; raises `RecordingError`."""
+    """Read a recording to its end, and return the end; raises `RecordingError`."""
     objects: dict[Resource, dict[Key, Object]] = {}
     reader = RecordingReader(path)
     for entry in reader:
@@ -58,7 +58,10 @@ def check_chosen(ending: RecordingEnd, chosen: Collection[Resource], namespace: 
 
 
 def check_log(ending: RecordingEnd, log: EventLog, wanted: Callable[[Object], bool]) -> None:
-    """Raise `SettingsError` unless the file's end equals the log's wanted objects; `Expired` if that is compacted."""
+    """Raise `SettingsError` if the objects at the file's end differ from the log's.
+
+    Raises `Expired` if the log's state at that revision was compacted.
+    """
     head = log.head().revision
     if ending.revision > head:
         raise SettingsError(f"--append: {ending.path} ends at revision {ending.revision}, the log at {head}")

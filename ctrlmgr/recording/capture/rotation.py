@@ -1,8 +1,8 @@
-"""The files of a recording.
+"""Writes the files of a recording.
 
-Guarantees: each file is a complete recording, because each further file starts with the objects that exist then. A
-change survives the process a second after it was written. The last file is complete when `close` has returned. A
-further file never overwrites an existing one.
+Guarantees: each file is a complete recording, because each further file starts with the objects that exist when the
+file is created. A change is on disk at most a second after it was written, so it survives a crash of the process. The
+last file is complete when `close` has returned. A further file never overwrites an existing file.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _FLUSH = 1.0
 
 
 class Files:
-    """Writes changes into `path`, and after a size limit into `name.2.jsonl.gz` and so on; a context manager."""
+    """Writes changes into `path` and, beyond a size limit, into `name.2.jsonl.gz` and so on; a context manager."""
 
     def __init__(self, path: Path, clock: Clock, *, limit: int = 0, ending: RecordingEnd | None = None) -> None:
-        """Create the first file, or append to it after `ending`; raises OSError.
+        """Create the first file, or append to an existing file after `ending`; raises OSError.
 
         `limit` is in stored bytes, 0 for a single file of any size.
         """
         self.paths = [path]
         self.changes = 0
         self.revision: Revision = 0
-        self._latest = 0  # when the last change was recorded
+        self._latest = 0  # the time at which the last change was recorded
         self._clock = clock
         self._limit = limit
         self._objects: dict[tuple[Resource, Key], Recorded] = {}  # the initial objects of a further file
@@ -50,7 +50,7 @@ class Files:
         return self._writer.size
 
     def write(self, change: Recorded) -> None:
-        """Append a change, to a new file if the current one is full."""
+        """Append a change; if the current file is full, append it to a new file."""
         if self._limit and self._writer.size >= self._limit:
             self._turn()
         self._writer.change(*change)
@@ -64,7 +64,7 @@ class Files:
             self._objects[place] = change
 
     def tick(self) -> None:
-        """Flush the file from time to time."""
+        """Flush the file if enough time has passed since the last flush."""
         now = self._clock.monotonic()
         if now - self._flushed >= _FLUSH:
             self._writer.flush()

@@ -1,8 +1,8 @@
 """Follows one resource of a cluster during a recording.
 
-Guarantees: after an interruption the watch continues where it was. If the server has compacted that revision, it lists
-again and reports this. A kind that is no longer served is polled until the stream is stopped. All messages are put on
-one queue, in the server's order.
+Guarantees: after an interruption, the watch continues at the last received revision. If the server has compacted that
+revision, the stream lists the resource again and reports this. A kind that is no longer served is polled until the
+stream is stopped. All messages are put on one queue, in the server's order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from ctrlmgr.recording.capture.cluster_client import Cluster, Served, refusal
 from ctrlmgr.recording.watch_event import CHANGES, decode_bookmark, decode_line
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 4.0
-"""Minimum and maximum seconds between retries, doubled each time: less than the recorder's wait at the end."""
+"""Minimum and maximum seconds between retries; the delay doubles each time.
+
+The maximum is less than the recorder's wait at the end.
+"""
 
 _SHORTEST_WATCH = 240
 """Minimum seconds of a watch; the maximum is twice that, as in client-go, so that watches do not end at the same
@@ -34,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 class Listed(NamedTuple):
-    """All objects of a resource at a revision."""
+    """A message: all objects of a resource at a revision."""
 
     resource: Resource
     revision: Revision
@@ -43,7 +46,7 @@ class Listed(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A change of one object."""
+    """A message: a change of one object."""
 
     resource: Resource
     type: EventType
@@ -52,20 +55,20 @@ class Changed(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """All changes up to this revision were delivered."""
+    """A message: all changes up to this revision were delivered."""
 
     resource: Resource
     revision: Revision
 
 
 class Missing(NamedTuple):
-    """A resource that was served is not served now; all its earlier messages were delivered."""
+    """A message: a resource is no longer served, and all its earlier messages were delivered."""
 
     resource: Resource
 
 
 class Failed(NamedTuple):
-    """A resource cannot be recorded, with the error."""
+    """A message: a resource cannot be recorded, because of this error."""
 
     resource: Resource
     error: CtrlmgrError
@@ -82,7 +85,7 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 
 
 class Stream:
-    """Lists and watches one resource; `run` is for its own thread."""
+    """Lists and watches one resource; `run` must be called on a thread of its own."""
 
     def __init__(
         self,
@@ -95,21 +98,23 @@ class Stream:
         random: Random,
         begin: Revision | None = None,
     ) -> None:
-        """Follow `served`, in one namespace or ("") all, and put messages on `queue`.
+        """Create a stream that follows `served`, in one namespace or ("") all, and puts messages on `queue`.
 
-        `begin` is for a kind that may not be served yet: the revision at which it had no objects, or 0 if unknown.
+        `begin` is given for a kind that may not be served yet: a revision at which it had no objects, or 0 if none is
+        known.
         """
         self.served = served
-        """The resource and its path; the recorder replaces it if another version is served."""
+        """The resource and its path; the recorder replaces this value if another version is served."""
         self.leave = threading.Event()
-        """Stops only this stream."""
+        """An event that stops only this stream."""
         self._cluster = cluster
         self._comes_and_goes = begin is not None
         self._namespace = namespace
         self._queue = queue
         self._clock = clock
         self._random = random
-        self._revision: Revision = begin or 0  # all changes up to here are on the queue; 0: list first
+        # all changes up to this revision are on the queue; 0 if a list is needed first
+        self._revision: Revision = begin or 0
 
     def run(self, stop: threading.Event) -> None:
         """Follow until `stop` or `leave` is set."""

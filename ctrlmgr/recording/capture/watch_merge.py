@@ -3,11 +3,11 @@
 Guarantees (the input is the watches of one cluster, each in its own order, with revisions of one counter):
 - The output is ascending. A change is output only after every watch has reached its revision, so a slow watch misses no
   change.
-- An object is first ADDED, then changed; repeated events of a resumed watch are dropped.
-- If a watch has expired, the differences of its new list are output as changes. The revisions of deletions are then
-  unknown; they get unused revisions, the last before the list.
-- A watch may start and end during the recording, with its custom kind.
-- A continued recording outputs the differences of its first lists to the earlier recording's end.
+- The first change of an object is ADDED; repeated events of a resumed watch are dropped.
+- If a watch has expired, the differences between its new list and the known objects are output as changes. The
+  revisions of deletions are then unknown, so each deletion gets an unused revision, the last one before the list.
+- The watch of a custom kind may start and end during the recording.
+- A continued recording outputs the differences between the earlier recording's end and its own first lists.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ctrlmgr.recording.format import ChangeOrigin
 
 
 class Recorded(NamedTuple):
-    """One change in a recording; for DELETED the last state, at the revision of the deletion."""
+    """One change in a recording; for DELETED, `object` is the last state, at the revision of the deletion."""
 
     type: EventType
     object: Object
     recorded_at: int
-    """Microseconds since 1970."""
+    """The time at which the change was recorded, in microseconds since 1970."""
     made: ChangeOrigin | None = None
     """The author and reconcile; None for a watch, which does not contain them."""
 
 
 class _PendingChange(NamedTuple):
-    """A change with its order; `sure` is False for a deletion whose revision is only the latest possible one."""
+    """A change with the keys that define its order; `sure` is False if the revision is only the latest possible one."""
 
     revision: Revision
     sure: bool
@@ -46,24 +46,24 @@ class _PendingChange(NamedTuple):
 
 class _Stream:
     def __init__(self) -> None:
-        self.progress: Revision | None = None  # all changes up to here are known; None before the first list
-        self.objects: dict[Key, Object] = {}  # as of the last known change
+        self.progress: Revision | None = None  # all changes up to this revision are known; None before the first list
+        self.objects: dict[Key, Object] = {}  # the objects after the last known change
 
 
 class Merger:
-    """Merges the watches of some resources; for one thread."""
+    """Merges the watches of some resources; only one thread may use an instance."""
 
     def __init__(self, resources: Sequence[Resource]) -> None:
-        """Expect a list of each of `resources`, and then its changes."""
+        """Create a merger that expects a list of each of `resources`, followed by changes."""
         self._streams = {resource: _Stream() for resource in resources}
         self._waiting: list[_PendingChange] = []
         self._number = 0
-        self._told: Revision = 0  # everything up to here was output
-        self._ended: Revision = 0  # of the watch that ended last
+        self._told: Revision = 0  # all changes up to this revision were output
+        self._ended: Revision = 0  # the last revision of the watch that ended last
         self._earlier: RecordingEnd | None = None
 
     def resume(self, ending: RecordingEnd) -> None:
-        """Continue an earlier recording of the same cluster; call it before any input."""
+        """Continue an earlier recording of the same cluster; must be called before any input."""
         self._earlier, self._told = ending, ending.revision
         for resource, stream in self._streams.items():
             stream.objects = dict(ending.objects.get(resource, {}))
@@ -74,7 +74,7 @@ class Merger:
         return min((stream.progress or 0 for stream in self._streams.values()), default=self._ended)
 
     def begin(self, resource: Resource, revision: Revision) -> None:
-        """Expect changes of another resource, which had no objects up to `revision`; 0: its list is first."""
+        """Expect changes of another resource, which had no objects up to `revision`; 0 if it begins with a list."""
         stream = self._streams[resource] = _Stream()
         stream.progress = revision or None
 
@@ -94,7 +94,7 @@ class Merger:
         return self._streams[resource].objects
 
     def listed(self, resource: Resource, revision: Revision, objects: Sequence[Object], recorded_at: int) -> None:
-        """Process a list: the first, or that of an expired watch."""
+        """Process a list, which is the first list of a resource or the new list after a watch expired."""
         stream = self._streams[resource]
         before, now = stream.objects, {obj.key: obj for obj in objects}
         if self._earlier is not None and stream.progress is None:
@@ -106,7 +106,8 @@ class Merger:
                 old = None
             if old is None or old.revision < obj.revision:
                 type_ = EventType.ADDED if old is None else EventType.MODIFIED
-                is_late = obj.revision <= self._told  # of a resource that was found after others were recorded
+                # the resource was found after changes of other resources were recorded
+                is_late = obj.revision <= self._told
                 self._expect(Recorded(type_, obj, recorded_at), revision if is_late else obj.revision, sure=not is_late)
         for key, old in before.items():
             if key not in now:
@@ -151,7 +152,7 @@ class Merger:
     def _placed(self, batch: Sequence[_PendingChange]) -> Iterator[Recorded]:
         """Assign unused revisions to deletions without one, and yield all changes in order.
 
-        There are always enough, because each deletion had a revision that no recorded change has.
+        Enough unused revisions always exist, because each deletion had a revision that no recorded change has.
         """
         taken = {each.revision for each in batch if each.sure}
         placed: list[tuple[Revision, Recorded]] = []
@@ -180,7 +181,7 @@ def _check_continues(ending: RecordingEnd, resource: Resource, revision: Revisio
         raise SettingsError(
             f"--append: {ending.path} ends at revision {ending.revision}, the cluster is at {revision}: it is another"
         )
-    if resource == NAMESPACES:  # these two exist as long as their cluster
+    if resource == NAMESPACES:  # these two namespaces exist as long as their cluster
         before = ending.objects.get(NAMESPACES, {})
         for name in ("kube-system", "default"):
             one, other = before.get(Key("", name)), now.get(Key("", name))

@@ -1,7 +1,7 @@
-"""Adds the fields that admission gave to recorded pods to ours, because a replay has no admission.
+"""Copies the fields that admission added to recorded pods to our pods, because a replay runs no admission.
 
-Admission sets a new pod's ServiceAccount, and a volume with its token under a random name. The controller that creates
-the pod writes neither, so our pods get those of the recorded ones. Source: Kubernetes'
+Admission sets the ServiceAccount of a new pod, and adds a volume with its token under a random name. The controller
+that creates the pod writes neither field, so our pods get the fields of the recorded pods. Source: Kubernetes'
 `plugin/pkg/admission/serviceaccount`.
 """
 
@@ -17,7 +17,7 @@ _ACCOUNT: Final = ("serviceAccountName", "serviceAccount", "imagePullSecrets")
 
 
 def with_account(ours: Object, recorded: Object) -> Object:
-    """Return our pod with the ServiceAccount and the token volume of the recorded one."""
+    """Return our pod with the ServiceAccount and the token volume of the recorded pod."""
     fields, given = ours.to_dict(), recorded.to_dict().get("spec") or {}
     spec = fields.get("spec") or {}
     account = {name: given[name] for name in _ACCOUNT if name in given and not spec.get(name)}
@@ -34,7 +34,7 @@ def with_account(ours: Object, recorded: Object) -> Object:
 
 
 def _with_mounts(ours: Any, given: Any) -> list[dict[str, Any]]:
-    """Return containers with the token mounts of the recorded ones of the same name."""
+    """Return containers with the token mounts of the recorded containers that have the same names."""
     mounts = {each["name"]: [one for one in each.get("volumeMounts") or () if _is_token(one)] for each in given}
     return [
         {**each, "volumeMounts": [*(each.get("volumeMounts") or ()), *mounts[each["name"]]]}

@@ -1,10 +1,10 @@
 """Applies a recorded client's change to our object; pure functions.
 
-Both sides of a replay have the same object, but our controllers may be at a different state of it than the recorded
-ones. So only the difference of a recorded write is the input: what the client changed.
+Both sides of a replay have the same object, but possibly in different states, because our controllers may have written
+other changes than the recorded controllers. So the input is only the difference that the client's write made.
 
-Guarantees: if our object equalled the recorded one before, it does afterwards. Lists whose items have an identity
-(conditions, containers, owners, finalizers) are changed item by item; other lists as a whole.
+Guarantees: if our object equalled the recorded object before the change, both are equal afterwards. Lists whose items
+have an identity (conditions, containers, owners, finalizers) are changed item by item, other lists as a whole.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from typing import Any, Final
 
 _ABSENT: Final = object()
 _IDENTITIES: Final = ("type", "uid", "name")
-"""The field that identifies the items of a list: the first of these that all items have."""
+"""The fields that can identify the items of a list; the first one that all items have is used."""
 
 _OWN: Final = ("resourceVersion", "generation")
-"""Fields of the metadata that count writes, separately on each side."""
+"""Metadata fields that count writes; each side of the replay has its own counts."""
 
 
 def carried_over(old: Mapping[str, Any], new: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `ours` with the changes from `old` to `new`; the generation grows as much as the recorded one's."""
+    """Return `ours` with the changes from `old` to `new`.
+
+    The generation increases as much as that of the recorded object.
+    """
     changed: dict[str, Any] = _changed(old, new, ours)
     kept = {name: ours["metadata"][name] for name in _OWN if name in ours["metadata"]}
     grown = int(new["metadata"].get("generation", 0)) - int(old["metadata"].get("generation", 0))
@@ -54,7 +57,7 @@ def _changed_fields(old: Mapping[str, Any], new: Mapping[str, Any], ours: Mappin
 
 
 def _merged(added: Any, ours: Any) -> Any:
-    """Return a field that a client added, merged with ours if it exists."""
+    """Return a field that a client added, merged with our object's field if that exists."""
     is_map = isinstance(added, Mapping) and isinstance(ours, Mapping)
     return _changed_fields({}, added, ours) if is_map else added
 
@@ -76,7 +79,7 @@ def _changed_list(old: Sequence[Any], new: Sequence[Any], ours: Sequence[Any]) -
 
 
 def _identity(items: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """Return a function that identifies the items of a list; None if there is none."""
+    """Return a function that identifies the items of a list; None if the items have no common identifying field."""
     if all(isinstance(item, str) for item in items):
         return lambda item: item
     for field in _IDENTITIES:

@@ -1,10 +1,10 @@
-"""Gives objects that our controllers create the names and uids of the recorded ones.
+"""Gives the objects that our controllers create the names and uids of the recorded objects.
 
-Pods have random names and uids, by which a recording identifies the pods of kubelets' and clients' writes. So each
-object that our controllers create gets the name, uid and creation time of its recorded counterpart; the time also
-decides which pods are deleted first. Guarantees: a counterpart has the same controller and labels, and requires the
-same node. Each recorded object is used once. An additional object keeps its own name, which the comparison then
-reports.
+Pods have random names and uids, and the recorded writes of kubelets and clients refer to these names and uids. So each
+object that our controllers create gets the name, uid and creation time of its recorded counterpart. (The creation time
+also determines which pods are deleted first.) Guarantees: a counterpart has the same controller and labels, and
+requires the same node. Each recorded object is used once. If our object has no counterpart, it keeps its own name, and
+the comparison reports it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class _Made(msgspec.Struct):
 
 
 class ExpectedCreations:
-    """The recorded creations that ours have not made yet."""
+    """The recorded creations that our controllers have not made yet."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._expected: dict[tuple[Resource, str], dict[str, Object]] = {}
-        """By kind and namespace, in creation order, by uid."""
+        """The recorded objects by resource and namespace, each a map from uid to object in the order of creation."""
 
     def expect(self, obj: Object) -> None:
         """Add an object that a recorded controller created."""
@@ -56,7 +56,7 @@ class ExpectedCreations:
         self._expected.get((obj.resource, obj.namespace), {}).pop(obj.uid, None)
 
     def named(self, proposal: Proposal) -> Proposal:
-        """Return the proposal with the identity of its recorded counterpart, if there is one."""
+        """Return the proposal with the identity of the recorded counterpart, if one exists."""
         if proposal.type is not EventType.ADDED:
             return proposal
         recorded = self._like(proposal.object)
@@ -73,7 +73,7 @@ class ExpectedCreations:
 
 
 def _place(obj: Object) -> tuple[Key, str] | tuple[Any, ...]:
-    """Return a key that is equal for counterparts: the name, unless it is random."""
+    """Return a key that is equal for counterparts: the object's name, unless it is random."""
     made = obj.view(_Made)
     if not made.metadata.generate_name:
         return obj.key, ""
@@ -82,12 +82,12 @@ def _place(obj: Object) -> tuple[Key, str] | tuple[Any, ...]:
 
 
 def _labels(obj: Object) -> dict[str, str]:
-    """Return the labels without controller uids, which may be the object's own."""
+    """Return the labels without those that contain a controller's uid, which may be the object's own uid."""
     return {name: value for name, value in obj.labels.items() if not name.endswith("controller-uid")}
 
 
 def _incarnated(ours: Object, recorded: Object) -> Object:
-    """Return our object with a recorded one's name, uid and creation time; its uid may occur anywhere in it."""
+    """Return our object with a recorded object's name, uid and creation time; the uid is replaced in all fields."""
     body = ours.body.replace(ours.uid.encode(), recorded.uid.encode())
     created = recorded.metadata.creation_timestamp
     made = Object(ours.resource, body).with_metadata(name=recorded.name, creation_timestamp=created)

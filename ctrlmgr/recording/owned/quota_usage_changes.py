@@ -1,10 +1,10 @@
 """Finds, in a recording without authors, the creation that increased a quota's usage.
 
-Admission increases a quota's `status.used` for an object that is about to be created: in Kubernetes just before it,
-here in the same append. Neither write names the creator. So an increase belongs to the creator of the object of the
-namespace, of a counted kind, whose creation is recorded closest to it. When our controllers create their objects, our
-admission makes the increase. A replay does not run admission for input objects, so the increases by them are inputs,
-too. Decreases, and new limits, are the quota controller's and so inputs.
+When an object is created, admission increases a quota's `status.used`: in Kubernetes just before the creation, in
+ctrlmgr in the same append. Neither write names the creator. So an increase is attributed to the creation of an object
+in the namespace, of a counted kind, that is recorded closest to the increase. When our controllers create objects, our
+admission makes the increase. A replay does not run admission for input objects, so increases because of input objects
+are inputs too. Decreases and new limits are written by the quota controller, and are therefore inputs.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class _Created(NamedTuple):
 
 
 class Usage:
-    """The recorded creations of each kind and namespace, as far as they were read."""
+    """The creations of each kind and namespace that were read from the recording so far."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._created: dict[tuple[str, Resource], list[_Created]] = {}
 
     def created(self, obj: Object, *, is_theirs: bool) -> None:
-        """Record a creation, in the order of the recording: by a replayed controller, or not."""
+        """Record a creation, in the order of the recording, and whether a replayed controller made it."""
         self._created.setdefault((obj.namespace, obj.resource), []).append(_Created(obj.revision, is_theirs))
 
     def is_of_theirs(self, old: Object, new: Object) -> bool:
-        """Return whether a quota changed because of a creation by a replayed controller's counterpart."""
+        """Return whether a quota changed because the counterpart of a replayed controller created an object."""
         counted = {_counted(name) for name in _risen(old.to_dict(), new.to_dict())}
         near = [each for resource in counted for each in self._around(new, resource)]
         closest = min(near, key=lambda each: (abs(each.revision - new.revision), -each.revision), default=None)
@@ -55,7 +55,7 @@ class Usage:
 
 
 def _counted(name: str) -> Resource:
-    """Return the kind of the objects that a quota counts under a name."""
+    """Return the kind of the objects that a quota counts under this resource name."""
     if name.startswith(_COUNT):
         plural, _, group = name.removeprefix(_COUNT).partition(".")
         return Resource(group, plural)
@@ -65,7 +65,7 @@ def _counted(name: str) -> Resource:
 
 
 def _risen(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return the names whose usage has increased, if no usage has decreased and nothing else has changed."""
+    """Return the resource names whose usage has increased, if no usage has decreased and no other field has changed."""
     before, after = old.get("status") or {}, new.get("status") or {}
     used, uses = before.get("used") or {}, after.get("used") or {}
     if (old.get("spec"), before.get("hard"), used.keys()) != (new.get("spec"), after.get("hard"), uses.keys()):

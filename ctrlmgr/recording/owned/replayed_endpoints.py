@@ -1,19 +1,19 @@
 """Endpoints in a replay: the recorded controller's writes are expected, other clients' writes are inputs.
 
-When our controller acts. It could act after every input, but its result only matters at a checkpoint, and before it
-becomes history that later results depend on. So ours acts on an object, if its watches have triggered it,
+When does our controller act? It could act after every input, but its result matters only at a checkpoint, and when
+later results depend on this result. So our controller acts on a triggered object
 
-1. before an input changes that object: a client edited the controller's last result, and the edit stays until a later
-   trigger;
-2. when the recorded controller created or deleted it, because a deletion also removes clients' edits;
-3. before its parent (the Service) changes or is deleted, if the recorded controller has written it since ours acted: a
-   Service that loses its selector keeps its last Endpoints. If the recorded controller has not written, it had not
-   acted on the triggers that ours has, so ours must not act either;
+1. before an input changes that object, because the client edited the controller's last result, and the edit stays until
+   a later trigger;
+2. when the recorded controller created or deleted the object, because a deletion also removes clients' edits;
+3. before its parent (the Service) changes or is deleted, if the recorded controller has written the object since our
+   controller acted. The reason is that a Service that loses its selector keeps its last Endpoints. If the recorded
+   controller has not written the object, it had not acted on the triggers, so our controller must not act either;
 4. at a checkpoint, after virtual time has passed until no retry or delay is left.
 
 One hint is taken from the recorded writes. If the recorded controller overwrote a client's edit that is in our log, the
-two writes crossed: it was triggered before the edit and acted after it, while ours acted before (1). Then ours acts on
-that object without a trigger.
+two writes were concurrent: the recorded controller was triggered before the edit and acted after it, while our
+controller acted before the edit (1). In this case, our controller acts on the object without a trigger.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ from ctrlmgr.recording.write_comparison import WriteState, WriteTracker, whole
 
 
 class OwnedEndpoints:
-    """The recorded and our Endpoints."""
+    """The recorded Endpoints and our Endpoints."""
 
     is_shared = False
     expects_others = False
 
     def __init__(self, stage: ReplayStage, ownership: Ownership) -> None:
-        """Follow our controller's writes on `stage`; call it before the stage starts."""
+        """Follow our controller's writes on `stage`; must be created before the stage starts."""
         informer = stage.informer(ownership.resource)
         self.resource = ownership.resource
         self._stage = stage
         self._ownership = ownership
         self._expectation = Expectation(ownership)
         self._lister = informer.lister
-        self._changed: set[Key] = set()  # in our log, since the last checkpoint
-        self._edits: dict[Key, bytes] = {}  # the last client's edit of each object, until the next write
-        self._behind: set[Key] = set()  # the objects that the recorded controller has written since ours acted on them
+        self._changed: set[Key] = set()  # keys that have changed in our log since the last checkpoint
+        self._edits: dict[Key, bytes] = {}  # the last edit of each object by a client, until the next write
+        # the objects that the recorded controller has written since our controller acted on them
+        self._behind: set[Key] = set()
         self._tracker: WriteTracker | None = None
         informer.add_handler(self._on_change)
 
@@ -92,17 +93,17 @@ class OwnedEndpoints:
         return recorded and comparable(recorded), ours and comparable(ours)
 
     def observe(self, change: Change) -> None:
-        """Let our controller act before a Service changes, if the recorded one had."""
+        """Let our controller act before a Service changes, if the recorded controller had acted."""
         self._expectation.observe(change)
         if change.object.resource == self._ownership.parent and change.object.key in self._behind:
             self._act(change.object.key)
 
     def expects(self, change: Change) -> bool:
-        """Return False: changes of other kinds are inputs."""
+        """Return False, because changes of other kinds are inputs."""
         return False
 
     def take(self, change: Change) -> bool:
-        """Append a client's change to our object; let our controller act if the recorded one wrote."""
+        """Append a client's change to our object; for a write of the recorded controller, let our controller act."""
         if self._expectation.take(change):
             self._edit(change)
         else:
@@ -111,7 +112,7 @@ class OwnedEndpoints:
         return True
 
     def take_past(self, change: Change) -> bool:
-        """Record Endpoints of the past."""
+        """Record Endpoints from before the start of the recording."""
         self._expectation.take_past(change)
         return False
 
@@ -122,7 +123,7 @@ class OwnedEndpoints:
             self._tracker.recorded((self.resource, obj.key), WriteState(obj.revision, change.line, state))
 
     def prepare(self) -> None:
-        """Do nothing: checkpoints need no preparation."""
+        """Do nothing, because checkpoints need no preparation."""
 
     def passed(self, revision: Revision) -> None:
         """Reset the state after a checkpoint."""
@@ -131,7 +132,7 @@ class OwnedEndpoints:
         self._expectation.checkpoint(revision)
 
     def unjudged(self) -> Iterable[UncomparedCounts]:
-        """Return nothing: everything can be compared."""
+        """Return nothing, because all Endpoints can be compared."""
         return ()
 
     def _edit(self, change: Change) -> None:
@@ -149,7 +150,7 @@ class OwnedEndpoints:
         self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, edited)
 
     def _follow_suit(self, change: Change) -> None:
-        """Let our controller act when the recorded one did, at once if that matters; see the module's docstring."""
+        """Let our controller act when the recorded controller did, at once if the module's docstring requires that."""
         key = change.object.key
         edit = self._edits.pop(key, None)
         if change.type is EventType.MODIFIED and edit is None:
@@ -166,7 +167,7 @@ class OwnedEndpoints:
 
 
 def _as_incarnation_of(ours: Object | None, recorded: Object) -> Object:
-    """Return `recorded` with the uid and creation time of our object in its place."""
+    """Return `recorded` with the uid and creation time of our object with the same key."""
     if ours is None or ours.uid == recorded.uid:
         return recorded
     return recorded.with_metadata(uid=ours.uid, creation_timestamp=ours.metadata.creation_timestamp)

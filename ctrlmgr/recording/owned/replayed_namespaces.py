@@ -1,18 +1,20 @@
-"""Namespaces in a replay: compares their deletion, and the remaining content of terminating ones.
+"""Namespaces in a replay: compares the deletion of namespaces, and the remaining content of terminating namespaces.
 
 Clients' writes to a namespace (creation, labels, deletion requests, finalizers) are inputs. The namespace controller's
 writes are expected: the conditions, the removal of the finalizer `kubernetes`, and the namespace's deletion. From five
-seconds after the deletion request on, deletions of its content, and of the addresses claimed for its Services, are
-expected too. Before that the recorded controller waits, so deletions are clients'. Deletions of objects that were
-terminating already are always clients': they released finalizers, or acted as the kubelet.
+seconds after the deletion request on, deletions of the namespace's content, and of the addresses claimed for its
+Services, are expected too. Earlier deletions are attributed to clients, because the recorded controller waits for these
+five seconds. Deletions of objects that were terminating already are always attributed to clients, which removed
+finalizers or acted as the kubelet.
 
-The whole namespace is compared, except the times of its conditions, and which objects remain in a terminating one: of
-the recorded kinds, without EndpointSlices, whose names are random.
+The whole namespace is compared, except for the timestamps of its conditions. For a terminating namespace, the set of
+remaining objects is compared too: objects of the recorded kinds, without EndpointSlices, whose names are random.
 
-A namespace may be held by objects of unrecorded kinds, which only the recorded conditions mention. Then an object of
-such a kind with such a finalizer is added to our log as a stand-in, so that the namespace stays. It is removed when the
-conditions no longer mention it. From then on the conditions about remaining content are not compared, because they
-depend on the stand-ins. This is counted; the rest is compared.
+Objects of unrecorded kinds, which only the recorded conditions mention, may delay the deletion of a namespace. In this
+case, a stand-in is added to our log, an object of the mentioned kind with the mentioned finalizer, so that the
+namespace stays. The stand-in is removed when the conditions no longer mention it. From then on, the conditions about
+remaining content are not compared, because they depend on the stand-ins. These omitted comparisons are counted; all
+other fields are compared.
 """
 
 from __future__ import annotations
@@ -45,18 +47,18 @@ _HELD = re.compile(r"(\S+) in (\d+) resource instances")
 _CONTENT, _FINALIZERS = "NamespaceContentRemaining", "NamespaceFinalizersRemaining"
 _UNJUDGED = "what is left in it is of kinds that the recording does not show"
 _ATTEMPTS = 5
-"""How often our controller is run to finish a namespace that the recording creates again."""
+"""The maximum number of runs of our controller to finish a namespace that the recording creates again."""
 
 
 class OwnedNamespaces:
-    """The recorded and our namespaces and their content."""
+    """The recorded namespaces and our namespaces, with their content."""
 
     resource = NAMESPACES
     is_shared = False
     expects_others = True
 
     def __init__(self, stage: ReplayStage, kinds: Kinds) -> None:
-        """Follow our controller's writes on `stage`; call it before the stage starts."""
+        """Follow our controller's writes on `stage`; must be created before the stage starts."""
         informer = stage.informer(NAMESPACES)
         informer.add_handler(self._on_change)
         self._stage = stage
@@ -70,17 +72,17 @@ class OwnedNamespaces:
         self._api_versions = {kind.storage: (kind.gvk.kind, kind.gvk.api_version) for kind in kinds}
         stage.follow_definitions(self)
         self._recorded: dict[Key, Object] = {}
-        self._ending: dict[str, int] = {}  # when recorded namespaces were first terminating, in microseconds
+        self._ending: dict[str, int] = {}  # the times since which recorded namespaces are terminating, in microseconds
         self._there: dict[str, set[tuple[Resource, str]]] = {}  # the recorded content of each namespace
         self._shown: set[Resource] = set()
         self._stand_ins: dict[str, list[Object]] = {}
         self._guessed: set[str] = set()  # namespaces that have had stand-ins
         self._uncompared: Counter[str] = Counter()
         self.held: dict[str, Sequence[Object]] = {}
-        """The first stand-ins of each namespace, by its name."""
+        """The first stand-ins of each namespace, by the namespace's name."""
         self.known_held: Mapping[str, Sequence[Object]] = {}
-        """The same, if an earlier replay of the recording has found them."""
-        self._is_prompt = False  # whether our controller acts when the recorded one did, and not only at the end
+        """The first stand-ins of each namespace, if an earlier replay of the recording has found them."""
+        self._is_prompt = False  # whether our controller acts when the recorded controller did, and not only at the end
         self._changed: set[Key] = set()
 
     def begin(self, definition: Definition, resource: Resource, instances: Informer) -> None:
@@ -91,7 +93,7 @@ class OwnedNamespaces:
             self._api_versions[resource] = (definition.accepted.kind, version)
 
     def end(self, definition: Definition, resource: Resource) -> None:
-        """Do nothing: the instances of a deleted definition are deleted too."""
+        """Do nothing, because the instances of a deleted definition are deleted too."""
 
     def _on_change(self, change: StoreChange) -> None:
         self._changed.add(change.object.key)
@@ -142,7 +144,7 @@ class OwnedNamespaces:
         self._stage.follow()
         ours = lister.get(obj.key)
         if ours is None:
-            return True  # our controller has deleted it already
+            return True  # our controller has deleted the object already
         if not self._is_emptying(change):
             return False
         gone = change.type is EventType.DELETED
@@ -157,12 +159,12 @@ class OwnedNamespaces:
         return since is not None and change.recorded_at - since >= Options.namespace_deletion_grace * 1_000_000
 
     def _act_at_once(self, name: str) -> None:
-        """Let our controller act on a namespace when the recorded one did."""
+        """Let our controller act on a namespace when the recorded controller did."""
         if self._is_prompt:
             self._stage.act(CONTROLLER_NAME, Key("", name), unasked=True)
 
     def take(self, change: Change) -> bool:
-        """Append a client's change of a namespace; leave other changes to our controller."""
+        """Append a client's change of a namespace; other changes are made by our controller."""
         obj = change.object
         self._changed.add(obj.key)
         old = self._recorded.pop(obj.key, None)
@@ -181,11 +183,11 @@ class OwnedNamespaces:
             for each in self.known_held.get(obj.name, ()):
                 self._stage.append(EventType.ADDED, each)
                 self._stand_ins.setdefault(obj.name, []).append(each)
-            self._stage.act(CONTROLLER_NAME, obj.key)  # this starts its grace period
+            self._stage.act(CONTROLLER_NAME, obj.key)  # this starts the namespace's grace period
         return True
 
     def take_past(self, change: Change) -> bool:
-        """Record a namespace of the past; a terminating one has been so since its deletion."""
+        """Record a namespace of the past; if it is terminating, it counts as terminating since its deletion request."""
         obj = change.object
         self._changed.add(obj.key)
         self._ending.pop(obj.name, None)
@@ -198,19 +200,22 @@ class OwnedNamespaces:
         return False
 
     def prepare(self) -> None:
-        """Do nothing: checkpoints need no preparation."""
+        """Do nothing, because checkpoints need no preparation."""
 
     def passed(self, revision: Revision) -> None:
         """Reset the state after a checkpoint."""
         self._changed.clear()
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Act when the recorded controller did, from now on. Single writes are not reported: see `_left_in`."""
+        """From now on, let our controller act when the recorded controller did.
+
+        Single writes are not reported (see `_left_in`).
+        """
         self._is_prompt = True
         return ()
 
     def act_on(self, subject: Key) -> None:
-        """Do nothing: no single write is tracked."""
+        """Do nothing, because no single write is tracked."""
 
     def unjudged(self) -> Iterable[UncomparedCounts]:
         """Return at how many checkpoints the remaining content of a namespace could not be compared."""
@@ -218,13 +223,13 @@ class OwnedNamespaces:
             yield UncomparedCounts(str(NAMESPACES), "", name, _UNJUDGED, count)
 
     def _begin(self, obj: Object) -> None:
-        """Append a namespace; one of the same name that is terminating in our log must be deleted first."""
+        """Append a namespace; if one with the same name is terminating in our log, finish its deletion first."""
         self._urge(obj.key, lambda ours: ours is None)
         ours = self._ours.get(obj.key)
         self._stage.append(EventType.ADDED if ours is None else EventType.MODIFIED, obj)
 
     def _urge(self, key: Key, is_done: Callable[[Object | None], bool]) -> None:
-        """Run our controller on a namespace repeatedly until it is done, because the recorded one was."""
+        """Run our controller on a namespace repeatedly until its deletion is complete, as in the recording."""
         self._stage.follow()
         for _ in range(_ATTEMPTS):
             if is_done(self._ours.get(key)):
@@ -237,7 +242,7 @@ class OwnedNamespaces:
         self._stage.follow()
         ours = self._ours.get(obj.key)
         if ours is None:
-            return  # our controller was done too early, which the comparison reports
+            return  # our controller finished too early, which the comparison reports
         fields, written = obj.to_dict(), ours.to_dict()
         status = {key: value for key, value in fields.get("status", {}).items() if key != "conditions"}
         if conditions := written.get("status", {}).get("conditions"):
@@ -294,7 +299,7 @@ class OwnedNamespaces:
 
 
 def _is_controllers(old: Object, new: Object) -> bool:
-    """Return whether the namespace controller made a change: only it writes conditions and removes its finalizer."""
+    """Return whether the namespace controller made a change: only it writes conditions or removes its finalizer."""
     before, after = old.to_dict(), new.to_dict()
     return (
         _conditions(before) != _conditions(after)
@@ -303,7 +308,7 @@ def _is_controllers(old: Object, new: Object) -> bool:
 
 
 def _holder(obj: Object) -> str:
-    """Return the namespace that an object belongs to; for an IPAddress, that of its Service."""
+    """Return the namespace to which an object belongs; for an IPAddress, the namespace of its Service."""
     parent = obj.view(Claim).parent if obj.resource == IP_ADDRESSES else None
     return obj.namespace if parent is None else parent.namespace
 
@@ -338,7 +343,7 @@ def _without_left(namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 def _left_in(namespace: Object) -> tuple[dict[Resource, int], set[str]]:
-    """Return the remaining content in a namespace's conditions, by resource, and the finalizers that hold it."""
+    """Return the remaining content according to a namespace's conditions, by resource, and the remaining finalizers."""
     messages = {each["type"]: each["message"] for each in _conditions(namespace.to_dict())}
     left = {}
     for name, count in _LEFT.findall(messages.get(_CONTENT, "")):

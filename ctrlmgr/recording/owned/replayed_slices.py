@@ -1,18 +1,18 @@
-"""EndpointSlices in a replay: compares the endpoints of each Service, however they are distributed to slices.
+"""EndpointSlices in a replay: compares the endpoints of each Service, without their distribution to slices.
 
-Names are random, and the packing depends on which changes a controller saw at once. So for each Service, the managing
-controller and the set of endpoints of each address type and set of ports are compared. If a recording has no slices,
-nothing is compared.
+The names of slices are random, and the packing depends on the changes that a controller processed together. So for each
+Service, the managing controller and the set of endpoints of each address type and set of ports are compared. If a
+recording has no slices, nothing is compared.
 
-Slices of the recorded controllers (by their label) are expected and never inputs: the controllers correct other
-clients' changes at once, so these make no difference at a checkpoint. All other slices are inputs.
+Slices of the recorded controllers (by their label) are expected and never inputs: the controllers revert other clients'
+changes at once, so such changes make no difference at a checkpoint. All other slices are inputs.
 
-Our controller acts at checkpoints, and before a Service changes if the recorded one has written its slices since: a
-Service that loses its selector keeps its last slices.
+Our controller acts at checkpoints. It also acts before a Service changes if the recorded controller has written the
+Service's slices since, because a Service that loses its selector keeps its last slices.
 
-Slices refer to the nodes of their endpoints, but a recording may lack Nodes. Then the nodes that recorded slices name
-are created, each in the first recorded zone. Their existence and zone cannot be verified then, only that all endpoints
-agree.
+Slices refer to the nodes of their endpoints, but a recording may lack Nodes. In this case, the nodes that recorded
+slices name are created, each in the first recorded zone. The existence and zone of a node then cannot be verified; the
+comparison only verifies that all endpoints agree.
 """
 
 from __future__ import annotations
@@ -45,23 +45,27 @@ _BY_SERVICE = "service"
 
 
 class OwnedSlices:
-    """The recorded and our slices, by Service."""
+    """The recorded slices and our slices, by Service."""
 
     resource = ENDPOINT_SLICES
     is_shared = False
     expects_others = False
 
     def __init__(self, stage: ReplayStage, controllers: Collection[str]) -> None:
-        """Expect the recorded writes of `controllers`, some of `MANAGERS`; call it before `stage` starts."""
+        """Expect the recorded writes of `controllers`, which are keys of `MANAGERS`.
+
+        Must be created before `stage` starts.
+        """
         informer = stage.informer(ENDPOINT_SLICES)
         self._stage = stage
         self._controllers = controllers
         self._managers = frozenset(MANAGERS[name] for name in controllers)
         self._recorded = _Slices()
         self._shown = False  # whether the recording has any slices
-        self._nodes: set[str] | None = set()  # the nodes that recorded slices named; None if Nodes are recorded
+        self._nodes: set[str] | None = set()  # the nodes that recorded slices name; None if Nodes are recorded
         self._changed: set[Key] = set()
-        self._behind: set[Key] = set()  # Services whose slices were written since ours acted on them
+        # Services whose recorded slices were written since our controllers acted on them
+        self._behind: set[Key] = set()
         self._tracker: WriteTracker | None = None
         informer.add_index(_BY_SERVICE, self._services_of)
         informer.add_handler(self._on_change)
@@ -87,7 +91,7 @@ class OwnedSlices:
             self._stage.act(controller, service)
 
     def foresee(self, change: Change) -> None:
-        """Create the nodes that a later slice names, because ours may need them earlier."""
+        """Create the nodes that a later slice names, because our controllers may need these nodes earlier."""
         obj = change.object
         if obj.resource == ENDPOINT_SLICES and change.type is not EventType.DELETED:
             self._learn_nodes_of(obj)
@@ -120,7 +124,10 @@ class OwnedSlices:
         return said(self._recorded.of(subject)), said(ours)
 
     def observe(self, change: Change) -> None:
-        """Let our controller act before a Service changes, if the recorded one had; detect recorded Nodes."""
+        """Let our controller act before a Service changes, if the recorded controller had acted.
+
+        Also detect whether the recording contains Nodes.
+        """
         obj = change.object
         if obj.resource == NODES:
             self._nodes = None
@@ -131,7 +138,7 @@ class OwnedSlices:
                 self._stage.act(controller, obj.key)
 
     def expects(self, change: Change) -> bool:
-        """Return False: changes of other kinds are inputs."""
+        """Return False, because changes of other kinds are inputs."""
         return False
 
     def take(self, change: Change) -> bool:
@@ -154,7 +161,7 @@ class OwnedSlices:
         return True
 
     def take_past(self, change: Change) -> bool:
-        """Record a slice of the past."""
+        """Record a slice from before the start of the recording."""
         obj = change.object
         self._shown = True
         self._changed.add(service_of(obj))
@@ -172,7 +179,7 @@ class OwnedSlices:
         self._behind.clear()
 
     def unjudged(self) -> Iterable[UncomparedCounts]:
-        """Return nothing: everything can be compared."""
+        """Return nothing, because all slices can be compared."""
         return ()
 
     def _learn_nodes(self, services: Iterable[Key]) -> None:
@@ -187,7 +194,7 @@ class OwnedSlices:
         if self._nodes is None or obj.labels.get(MANAGED_BY) != KEEPER:
             return
         for endpoint in obj.view(EndpointSlice).endpoints or ():
-            # If not-ready addresses are published, pods on missing nodes are too, without a zone.
+            # If not-ready addresses are published, pods on missing nodes are published too, without a zone.
             name = endpoint.node_name
             if name and name not in self._nodes and (endpoint.zone or not self._publishes(service_of(obj))):
                 self._nodes.add(name)
@@ -199,7 +206,7 @@ class OwnedSlices:
 
 
 class _Slices:
-    """Slices by name and by Service."""
+    """Slices, by name and by Service."""
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
@@ -212,7 +219,7 @@ class _Slices:
         return [self._objects[key] for key in sorted(self.by_service.get(service, ()))]
 
     def put(self, key: Key, obj: Object | None) -> None:
-        """Store `obj` at `key`; None removes the old one."""
+        """Store `obj` at `key`; None removes the stored slice."""
         old = self._objects.pop(key, None)
         if old is not None:
             others = self.by_service[service_of(old)]
@@ -225,7 +232,7 @@ class _Slices:
 
 
 def _told(slices: _Slices, obj: Object, *, gone: bool) -> list[tuple[Key, Any]]:
-    """Add or remove a slice, and return the endpoints of the slices with its ports and addresses.
+    """Add or remove a slice, and return the endpoints of all slices with the same ports and address type.
 
     The order of writes to slices with other ports does not matter.
     """
@@ -243,9 +250,9 @@ def service_of(obj: Object) -> Key:
 
 
 def said(slices: Iterable[Object]) -> dict[str, list[Any]] | None:
-    """Return the endpoints of each manager, address type and set of ports, sorted; None without slices.
+    """Return the sorted endpoints for each manager, address type and set of ports; None without slices.
 
-    A slice without endpoints counts as an empty list.
+    A slice without endpoints results in an empty list.
     """
     found: dict[str, list[Any]] = {}
     for obj in slices:

@@ -1,17 +1,18 @@
 """Kinds that controllers and clients both write, in a replay: workloads and their pods.
 
-For each recorded change the author is determined. Writes of the replayed controllers' counterparts are expected. Writes
-of others (users, kubelets, the garbage collector) are inputs. If a controller has written the object too, only the
-client's changes are applied: see `edits`. Our objects get the names and uids of their recorded counterparts: see
-`expected_creations`.
+The author of each recorded change is determined. Writes of the recorded counterparts of replayed controllers are
+expected. Writes of other clients (users, kubelets, the garbage collector) are inputs. If a controller has written the
+object too, only the client's changes are applied (`client_changes`). Our objects get the names and uids of their
+recorded counterparts (`expected_creations`).
 
-A recording of our log contains the author. A watch does not; then the author is read from `managedFields`. They do not
-show the author of a deletion: it counts as the controllers' if ours, which act first, make it too.
+A recording of ctrlmgr's log contains the author. In a recording of a watch, the author is read from `managedFields`,
+which do not show the author of a deletion. A deletion is attributed to the controllers if our controllers, which act
+first, make it too.
 
-Our controllers act in every pause of the recording, each at its time, because the recorded ones were quiescent then;
-before an input, if the recorded ones have written since ours acted; and at checkpoints. Virtual time does not run ahead
-of the recording for them, except briefly at checkpoints. So clock-based actions (deadlines, schedules) happen at the
-recorded times.
+Our controllers act in every pause of the recording, at the time of the pause, because the recorded controllers were
+quiescent then. Our controllers also act at checkpoints, and before an input if the recorded controllers have written
+since our controllers acted. Except briefly at checkpoints, virtual time is never ahead of the recording, so clock-based
+actions (deadlines, schedules) happen at the recorded times.
 """
 
 from __future__ import annotations
@@ -42,44 +43,54 @@ from ctrlmgr.recording.write_comparison import WriteState, WriteTracker, whole
 SHARED: Final[Mapping[str, Sequence[Resource]]] = {
     each.name: each.shared_kinds for each in registry.ALL if each.replays and each.shared_kinds
 }
-"""The kinds that each controller shares with others, by the controller's name."""
+"""The kinds that each controller shares with other clients, by the controller's name."""
 
 _CLAIMS = Resource("", "persistentvolumeclaims")
 _OTHERS_TOO = frozenset({PODS, _CLAIMS, QUOTAS})
 """Kinds that can exist without workloads."""
 
 _PAUSE = 20_000
-"""Microseconds without a change after which the recorded controllers were quiescent."""
+"""Microseconds without a change after which the recorded controllers count as quiescent."""
 
 _INSTANT = 0.05
-"""Virtual seconds that our controllers get whenever they act, for immediate requeues."""
+"""Virtual seconds that pass each time our controllers act, for immediate requeues."""
 
 _AT_REST = 1.5
-"""Virtual seconds that they get at a checkpoint, for batching and retries."""
+"""Virtual seconds that pass at a checkpoint while our controllers act, for batching and retries."""
 
 _LAG = 3_000
-"""Microseconds that a cache may be behind the log. A reconcile lists the revisions of its key that its cache had."""
+"""Maximum microseconds that a cache is behind the log.
+
+A reconcile lists the revisions of its key that its cache contained.
+"""
 
 _SECOND = 1_000_000
 
 _RANDOM = re.compile(r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
-"""The random suffix of a generated name. Messages contain names of refused pods, which are recorded nowhere else."""
+"""Matches the random suffix of a generated name.
+
+Messages contain the names of refused pods, which are not recorded elsewhere.
+"""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ITEMS_BY = ("type", "uid", "name")
 _VERSION = "resourceVersion"
-"""Objects refer to each other's resource versions, which each side counts separately."""
+"""The field of references with a resource version, which each side counts separately."""
 
 
 class SharedKinds:
-    """The recorded and our objects of the kinds that some controllers share."""
+    """The recorded objects and our objects of the kinds that some controllers share."""
 
     def __init__(self, stage: ReplayStage, shared: Mapping[str, Sequence[Resource]]) -> None:
-        """Expect the recorded writes of controllers to their `shared` kinds; call it before `stage` starts."""
+        """Expect the recorded writes of controllers to their `shared` kinds.
+
+        Must be created before `stage` starts.
+        """
         names = [*shared]
         self._stage = stage
         self._users = {user_of(name) for name in names}
-        self._managers: dict[Resource, set[str]] = {QUOTAS: {CONTROLLER_MANAGER}}  # the field managers of their writes
+        # the field managers of the controllers' writes
+        self._managers: dict[Resource, set[str]] = {QUOTAS: {CONTROLLER_MANAGER}}
         for name, kinds in shared.items():
             for resource in kinds:
                 self._managers.setdefault(resource, set()).add(CONTROLLER_MANAGER if name in SHARED else name)
@@ -90,8 +101,9 @@ class SharedKinds:
         self._usage = Usage()
         self._is_there = False  # whether the recording has any workload so far
         self._foreseen: set[str] = set()  # uids of workloads
-        self._decisions: list[tuple[int, Revision]] = []  # a heap of reconciles whose writes are later
-        self._is_behind = False  # whether the recorded controllers have written since ours acted
+        # a heap of reconciles whose writes follow later in the recording
+        self._decisions: list[tuple[int, Revision]] = []
+        self._is_behind = False  # whether the recorded controllers have written since our controllers acted
         stage.in_time = names
         stage.writings.append(self)
 
@@ -101,9 +113,9 @@ class SharedKinds:
         return None if kind is None else kind.recorded(namespace)
 
     def foresee(self, change: Change, *, is_past: bool) -> None:
-        """Process a later change in advance, because ours may create an object before the recorded controllers do.
+        """Process a later change in advance, because our controllers may create objects before the recorded ones do.
 
-        Our controllers create no objects of the past.
+        Changes of the past are ignored, because our controllers do not create these objects.
         """
         kind = self._by_resource.get(change.object.resource)
         if kind is None:
@@ -122,7 +134,7 @@ class SharedKinds:
                 self._expected.expect(change.object)
 
     def before(self, moment: int, revision: Revision) -> None:
-        """Let our controllers act in the pause before the next change, or at the recorded ones' decisions."""
+        """Let our controllers act in the pause before the next change, or when the recorded controllers decided."""
         if not self._is_there:
             return
         is_due = False
@@ -135,12 +147,12 @@ class SharedKinds:
             self.act((pause - _PAUSE) / _SECOND)
 
     def _is_before(self, decision: tuple[int, Revision], moment: int, revision: Revision) -> bool:
-        """Return whether a recorded reconcile did not see a change: it began earlier, or its cache lagged."""
+        """Return whether a recorded reconcile did not read a change, because it began earlier or its cache lagged."""
         began, seen = decision
         return began <= moment + (_LAG if seen and revision > seen else 0)
 
     def act(self, patience: float = _INSTANT, *, again: bool = False) -> None:
-        """Let our controllers act now; retry failures with `again`, or if the recorded controllers have written."""
+        """Let our controllers act now; retry failures if `again` is set or the recorded controllers have written."""
         again, self._is_behind = again or self._is_behind, False
         self._stage.catch_up(patience, again=again)
 
@@ -150,7 +162,7 @@ class SharedKinds:
             self.act(_AT_REST, again=True)
 
     def named(self, proposal: Proposal) -> Proposal:
-        """Return our proposal, with the identity of its recorded counterpart if it is a creation."""
+        """Return our proposal; a creation gets the identity of its recorded counterpart."""
         return self._expected.named(proposal) if proposal.object.resource in self._by_resource else proposal
 
     def written(self, events: Sequence[Event]) -> None:
@@ -195,16 +207,16 @@ class SharedKinds:
         if change.object.resource == QUOTAS and old is not None:
             return self._usage.is_of_theirs(old, change.object)
         if change.object.resource == _CLAIMS and old is not None:
-            return False  # other controllers write them with the same field manager
+            return False  # other controllers write these objects with the same field manager
         if change.object.resource == PODS and old is not None and _node(old) != _node(change.object):
-            return False  # a binding, which managedFields do not contain
+            return False  # this is a binding, which managedFields do not contain
         if old is not None and self._is_orphaned(old, change.object):
             return False
         writer = writer_of(None if old is None else Managed(old), Managed(change.object))
         return writer.manager in self._managers[change.object.resource] and (writer.certain or old is not None)
 
     def _is_of_unknown(self, change: Change, old: Object | None) -> bool:
-        """Return whether an object is new and its owner is not recorded: none of our controllers can create it."""
+        """Return whether an object is new and has an unrecorded owner, so that no controller of ours can create it."""
         owner = controller_of(change.object) if old is None and change.type is EventType.ADDED else None
         return owner is not None and owner.uid not in self._foreseen
 
@@ -218,7 +230,7 @@ class SharedKinds:
         return not any(uid in lost for uids in staying for uid in uids)
 
     def _came_to_it(self, kind: SharedKind, change: Change) -> bool:
-        """Return whether our controllers have made a recorded deletion too."""
+        """Return whether our controllers have also made a recorded deletion."""
         key = change.object.key
         if key not in kind.written:
             return False
@@ -256,12 +268,12 @@ class SharedKind:
         self.resource = resource
         self.lister = informer.lister
         self.written: set[Key] = set()
-        """The keys of all objects that a recorded controller or ours has ever written."""
+        """The keys of all objects that a recorded controller or one of our controllers has ever written."""
         self._shared = shared
         self._tracker: WriteTracker | None = None
         self._recorded: dict[Key, Object] = {}
         self._changed: set[Key] = set()
-        self._old: Object | None = None  # before the current change
+        self._old: Object | None = None  # the state before the current change
 
     def note(self, key: Key) -> None:
         """Record that a controller wrote an object."""
@@ -305,7 +317,7 @@ class SharedKind:
         self._note_change(key)
 
     def expects(self, change: Change) -> bool:
-        """Return False: changes of other kinds are inputs."""
+        """Return False, because changes of other kinds are inputs."""
         return False
 
     def take(self, change: Change) -> bool:
@@ -313,7 +325,7 @@ class SharedKind:
         return self._shared.take(self, change, self._old)
 
     def take_past(self, change: Change) -> bool:
-        """Record an object of the past, as written by a controller if it may have been."""
+        """Record an object of the past; if a controller may have written it, treat it as written by a controller."""
         obj = change.object
         if self.resource not in _OTHERS_TOO or any(each.controller for each in obj.metadata.owner_references or ()):
             self.note(obj.key)
@@ -328,15 +340,15 @@ class SharedKind:
         self._changed.clear()
 
     def track(self, tracker: WriteTracker) -> Collection[str]:
-        """Report each write from now on; its controllers act at the recorded moments anyway."""
+        """Report each write from now on; the kind's controllers act at the recorded moments in any case."""
         if self.resource == QUOTAS:
-            return ()  # admission writes their usage, together with the object that uses it
+            return ()  # admission writes the usage of quotas in the same append as the object that counts
         self._tracker = tracker
         tracker.follow(self.resource, whole(_comparable))
         return ()
 
     def act_on(self, subject: Key) -> None:
-        """Do nothing: its controllers act at the recorded moments anyway."""
+        """Do nothing, because the kind's controllers act at the recorded moments in any case."""
 
     def tracked(self, change: Change) -> None:
         """Report a write of a recorded controller."""
@@ -346,7 +358,7 @@ class SharedKind:
             self._tracker.recorded((self.resource, obj.key), WriteState(obj.revision, change.line, state, is_late=True))
 
     def unjudged(self) -> Iterable[UncomparedCounts]:
-        """Return nothing: everything can be compared."""
+        """Return nothing, because all objects can be compared."""
         return ()
 
 
@@ -385,7 +397,7 @@ def _likened(value: Any, field: str = "") -> Any:
 
 
 def _ordered(items: list[Any]) -> list[Any]:
-    """Return items with an identity in its order, because conditions are in the order in which they were set."""
+    """Return items sorted by their identity, because conditions are in the order in which they were set."""
     for field in _ITEMS_BY:
         if items and all(isinstance(item, dict) and field in item for item in items):
             return sorted(items, key=lambda item: str(item[field]))

@@ -1,6 +1,6 @@
 """Controls a recording that another process serves.
 
-Guarantees: all failures are raised as our errors, with the server's message if there is one.
+Guarantees: all failures are raised as ctrlmgr's errors, with the server's message if it sent one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr.settings.kubeconfig import Access
 T = TypeVar("T")
 
 FOLDER = "play"
-"""The folder in the data directory for a served recording."""
+"""The name of the folder in the data directory that contains the files of a served recording."""
 
 _PATH = "/play"
 
@@ -35,10 +35,10 @@ class _WriteList(msgspec.Struct):
 
 
 class Controls:
-    """Sends commands to a served recording; each returns the new state."""
+    """Sends commands to a served recording; each command returns the new state."""
 
     def __init__(self, access: Access) -> None:
-        """Connect as `access` says; sends no request yet."""
+        """Create the controls for the server and credentials in `access`; no request is sent yet."""
         self._cluster = Cluster(access)
 
     def state(self) -> State:
@@ -46,7 +46,7 @@ class Controls:
         return self._asked("GET", _PATH, {}, State)
 
     def command(self, name: str, **parameters: str) -> State:
-        """Send a command: `pause`, `resume`, `step` (`events`), `seek` (`to`), `speed` (`times`).
+        """Send a command with its parameters: `pause`, `resume`, `step` (`events`), `seek` (`to`), `speed` (`times`).
 
         Raises `BadRequest` for parameters that the server refuses.
         """

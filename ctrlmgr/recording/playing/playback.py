@@ -1,6 +1,7 @@
 """Plays a recording over time, and handles commands.
 
-Guarantees: a command takes effect at once; a later read of the log sees its effect. Nothing runs between two events.
+Guarantees: a command takes effect at once, so a later read of the log includes its effect. While no event is due and no
+command arrives, the player does not run.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _LINGER = 1.0
 
 
 class State(msgspec.Struct, frozen=True, rename="camel"):
-    """The state of the player; times are RFC 3339."""
+    """The state of the player; times are in the format of RFC 3339."""
 
     recording: str
     revision: Revision
-    """The newest revision so far."""
+    """The newest revision that has been played."""
     time: str
     position: int
     """The number of events that have happened."""
@@ -44,11 +45,11 @@ class State(msgspec.Struct, frozen=True, rename="camel"):
     first_revision: Revision
     last_revision: Revision
     writes: int
-    """The number of pretended writes."""
+    """The number of pretended writes so far."""
 
 
 class Playback:
-    """A Runnable that plays into a log; thread-safe."""
+    """A `Runnable` that plays a recording into a log; thread-safe."""
 
     name = "player"
 
@@ -61,33 +62,33 @@ class Playback:
         clock: Clock,
         writes: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Play with `player` into logs that `new_log` creates for a position; `name` is the recording's.
+        """Play with `player` into logs that `new_log` creates for a position; `name` is the name of the recording.
 
         `writes` returns the number of pretended writes.
         """
         self.log = new_log(player.position)
-        """The current log; a new one after each seek backwards."""
+        """The current log; each seek backwards creates a new log."""
         self._recording = name
         self._player = player
         self._new_log = new_log
         self._clock = clock
         self._writes = writes
         self._rewound: Callable[[PlayedLog], None] = lambda log: None
-        self._changed = threading.Condition()  # guards the player, and the log's position
+        self._changed = threading.Condition()  # guards the player and the position of the log
         self._ended: Callable[[], None] | None = None
         self._tell: Callable[[State], None] | None = None
-        self._told = 0.0  # when it last reported (monotonic seconds)
+        self._told = 0.0  # the time of the last report (monotonic seconds)
 
     def on_end(self, ended: Callable[[], None]) -> None:
-        """Call `ended`, once, a moment after the last event."""
+        """Register `ended`, which is called once, a moment after the last event."""
         self._ended = ended
 
     def on_rewind(self, rewound: Callable[[PlayedLog], None]) -> None:
-        """Call `rewound` with the new log after each seek backwards, on the command's thread."""
+        """Register `rewound`, which is called with the new log after each seek backwards, on the command's thread."""
         self._rewound = rewound
 
     def on_move(self, tell: Callable[[State], None]) -> None:
-        """Call `tell` with the state from time to time, on the playing thread."""
+        """Register `tell`, which is called periodically with the state, on the playing thread."""
         self._tell = tell
 
     def run(self, stop: threading.Event) -> None:
@@ -96,7 +97,7 @@ class Playback:
             self._turn()
 
     def _turn(self) -> None:
-        """Show the events that are due, and wait for the next."""
+        """Add the events that are due to the log, and wait for the next event."""
         with self._changed:
             self._follow()
             if self._tell is not None and self._clock.monotonic() >= self._told + _LOOK_UP:
@@ -133,7 +134,7 @@ class Playback:
         return self.state()
 
     def step(self, events: int) -> State:
-        """Pause this many events further on, or back if `events` is negative."""
+        """Move forward by `events` events (backward if negative), and pause."""
         with self._commanded() as now:
             self._player.step(events, now)
         return self.state()
@@ -152,7 +153,7 @@ class Playback:
 
     @contextmanager
     def _commanded(self) -> Iterator[float]:
-        """Hold the player during a command, yield the time, and then show the new position."""
+        """Lock the player during a command, yield the time, and then show the new position in the log."""
         with self._changed:
             self._follow()
             yield self._clock.monotonic()

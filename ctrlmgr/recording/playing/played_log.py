@@ -1,12 +1,12 @@
 """An event log over a recording, which grows as it is played.
 
 Guarantees:
-- At every moment it equals the log of the recorded cluster at that time: the same events, revisions and times. It
-  begins with the initial objects; earlier revisions are `Expired`.
-- Unrecorded revisions are missing; `imports` reports the gaps.
-- It only grows. A seek backwards creates another log of the same tape, so a cache or a watch of one never sees it
-  shrink.
-- `Writes` answers appends; they are never in the log.
+- At every moment, the log equals the log of the recorded cluster at that time: the same events, revisions and times.
+  The log begins with the initial objects; reads of earlier revisions raise `Expired`.
+- Revisions that were not recorded are missing; `imports` reports the gaps.
+- The log only grows. A seek backwards creates another log of the same tape, so a cache or a watch of a log never has to
+  remove events.
+- `Writes` answers appends; appends are never added to the log.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _revision = attrgetter("revision")
 
 
 class PlayedLog:
-    """An `EventLog` over a tape; any thread may read it, only the player calls `show`."""
+    """An `EventLog` over a tape; any thread may read the log, but only the player may call `show`."""
 
     def __init__(self, tape: LoadedRecording, position: int, writes: Writes, *, clock: Clock, random: Random) -> None:
         """Show the first `position` events of `loaded_recording`; `random` generates the log's UUID."""
         self.feed = PlayedFeed(self)
-        """The feed for its watch cache."""
+        """The feed for the log's watch cache."""
         self._tape = tape
         self._writes = writes
         self._clock = clock
@@ -56,7 +56,7 @@ class PlayedLog:
         return self._position
 
     def show(self, position: int) -> None:
-        """Show the first `position` events of the tape; it never decreases."""
+        """Extend the log to the first `position` events of the tape; `position` never decreases."""
         if position <= self._position:
             return
         with self._changed:
@@ -78,12 +78,12 @@ class PlayedLog:
         """Return the current state of an object."""
         return state_at(self._tape.history(resource, key), self.revision)
 
-    # The methods of an `EventLog`.
+    # The methods that implement `EventLog`.
 
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> PendingAppend:
-        """Return the answer of `Writes`; the append is finished when this returns."""
+        """Return the answer of `Writes`; the append is finished when this method returns."""
         now, id_ = self._clock.now(), self._random.getrandbits(63)
         pending = PendingAppend(proposals, author, fence, cause, recorded_at=now, append_id=id_)
         try:
@@ -100,28 +100,28 @@ class PlayedLog:
         return self.submit(proposals, author=author, fence=fence, cause=cause).result()
 
     def import_events(self, events: Sequence[Imported]) -> Sequence[Event]:
-        """Raise `BadRequest`: a recording cannot be changed."""
+        """Raise `BadRequest`, because a recording cannot be changed."""
         raise BadRequest("nothing can be imported into a recording that is being played")
 
     def imports(self) -> Sequence[ImportedRange]:
-        """Return one stretch: there may be gaps anywhere."""
+        """Return one range for the whole recording, because gaps may be anywhere."""
         return [ImportedRange(0, self.revision)]
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Ignore the outcome: no reconcile is recorded."""
+        """Ignore the outcome, because a recording contains no reconciles."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Ignore the failure: no reconcile is recorded."""
+        """Ignore the failure, because a recording contains no reconciles."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return none: no reconcile is recorded."""
+        """Return an empty list, because a recording contains no reconciles."""
         return ()
 
     def flush(self) -> None:
-        """Return at once: this log has no queue."""
+        """Return at once, because this log has no queue."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return None: no reconcile is recorded."""
+        """Return None, because a recording contains no reconciles."""
         return None
 
     def events_after(
@@ -179,7 +179,7 @@ class PlayedLog:
         return self._tape.events[min(timetable.upto_time(moment), self._position) - 1].revision
 
     def compact(self, before: Revision, *, resource: Resource | None = None, keep: int = 1) -> int:
-        """Return 0: a recording is never compacted."""
+        """Return 0, because a recording is never compacted."""
         return 0
 
     def scan(self, *, start: Revision = 1) -> Iterator[Event]:
@@ -199,7 +199,7 @@ class PlayedLog:
             return self.revision
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Ignore the observer: this log has no commits."""
+        """Ignore the observer, because this log never commits events."""
 
     def close(self) -> None:
         """Raise `LogClosed` from now on, and wake all waiting threads."""
@@ -228,7 +228,7 @@ class PlayedLog:
 
 
 class PlayedFeed:
-    """The feed of the log's watch cache, a `Feed`."""
+    """The feed of the log's watch cache; implements `Feed`."""
 
     def __init__(self, log: PlayedLog) -> None:
         """Follow `log`."""
@@ -244,7 +244,7 @@ class PlayedFeed:
         return self._log.events_after(revision, limit=limit)
 
     def held_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
-        """Return the same as `events_after`: all events are in memory."""
+        """Return the result of `events_after`, because all events are in memory."""
         return self._log.events_after(revision, limit=limit)
 
     def catch_up(self) -> Revision:

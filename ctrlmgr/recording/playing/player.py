@@ -1,11 +1,10 @@
-"""The player: which events of a recording have happened by now.
+"""The player: determines which events of a recording have happened by now.
 
-Guarantees:
-- Pure: each method gets the time (`now`, monotonic seconds) and returns the number of events that have happened. That
-  number only grows, except by `seek` and `step`.
-- While it plays, an event has happened exactly when its time has come. Speed, pauses and the frequency of calls do not
-  change which events are before which moment of the recording.
-- It does not move while it is paused, and at the end.
+Guarantees: - The player is pure: each method gets the time (`now`, monotonic seconds) and returns the number of events
+that have happened. Only `seek` and `step` can decrease this number.
+- While the player is playing, an event counts as happened from its time on. Speed, pauses and the frequency of calls do
+  not change which events have happened at a time of the recording. - The position does not change while the player is
+  paused.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from ctrlmgr.errors import BadRequest
 from ctrlmgr.recording.playing.timetable import SECOND, Timetable
 
 FASTEST = 1_000_000.0
-"""The maximum speed relative to real time; seek instead of playing faster."""
+"""The maximum speed relative to real time; users should seek instead of playing faster."""
 
 
 class Player:
-    """A position in a timetable that moves with time; for one thread at a time."""
+    """A position in a timetable that moves with time; only one thread at a time may use it."""
 
     def __init__(self, timetable: Timetable, now: float, *, speed: float = 1.0, paused: bool = False) -> None:
         """Start at the beginning of the recording; raises `BadRequest` for an invalid speed."""
@@ -30,7 +29,8 @@ class Player:
         """The number of events that have happened."""
         self.paused = paused
         self.speed = _checked(speed)
-        # Microseconds of playing at speed 1: at `_since`, from where they are counted, and at the last call.
+        # Positions in microseconds of playing at speed 1: `_from` is the position at `_since`, and `_at` at the last
+        # call.
         self._from = self._at = 0
         self._since = now
 
@@ -41,12 +41,12 @@ class Player:
 
     @property
     def revision(self) -> Revision:
-        """The newest revision so far."""
+        """The newest revision that has been played."""
         return self.timetable.revisions[self.position - 1]
 
     @property
     def time(self) -> int:
-        """The time in the recording at the last call, in microseconds since 1970."""
+        """The time of the recording at the last call, in microseconds since 1970."""
         last = self.position - 1
         time = self.timetable.times[last]
         if self.has_ended:
@@ -85,7 +85,7 @@ class Player:
         self.speed = speed
 
     def step(self, events: int, now: float) -> None:
-        """Pause this many events further on, or back if `events` is negative."""
+        """Move forward by `events` events (backward if negative), and pause."""
         self.pause(now)
         self._stand(self.position + events, now)
 
@@ -94,10 +94,10 @@ class Player:
         self._stand(self.timetable.upto_revision(revision), now)
 
     def seek_time(self, moment: int, now: float) -> None:
-        """Seek to a time, microseconds since 1970; to the beginning or end if it is outside."""
+        """Seek to a time in microseconds since 1970; if it is outside the recording, to the beginning or end."""
         self._stand(self.timetable.upto_time(moment), now)
         if not self.has_ended:
-            # At most the playing time of a shortened gap.
+            # Within a shortened gap, limit the offset to the playing time of the gap.
             since = max(moment - self.timetable.times[self.position - 1], 0)
             self._from = self._at = min(self._at + since, self.timetable.due[self.position])
 

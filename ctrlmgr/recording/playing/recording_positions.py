@@ -1,4 +1,4 @@
-"""Parses positions in a recording."""
+"""Parses the positions in a recording to which users seek."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ START, END = "start", "end"
 def seek(player: Player, text: str, now: float) -> None:
     """Seek to `start`, `end`, a revision, a time (RFC 3339), or a duration forward (`+30s`) or back (`-1m30s`).
 
-    Raises `BadRequest` for other texts, and for a revision outside of the recording; a time outside of it is its
-    beginning or its end.
+    Raises `BadRequest` for other texts, and for a revision outside of the recording; a time outside of the recording
+    stands for its beginning or end.
     """
     timetable = player.timetable
     first, last = timetable.revisions[timetable.opening - 1], timetable.revisions[-1]

@@ -1,13 +1,12 @@
-"""When each event of a recording happened, and when it is played.
+"""Determines when each event of a recording happened, and when the event is played.
 
 Guarantees: times never decrease; events keep the recording's order; gaps are at most as long as requested.
 
 The time of an event is
-- the line's `recordedAt`;
-- in a recording without these, the newest of the object's own times (its creation, or a field manager's). They are
-  whole seconds, so events of one second are distributed over it. An event without any (mostly a deletion) has the time
-  of the event before it;
-- if the objects have no times either, one second after the event before it.
+- the `recordedAt` of its line; - in a recording without `recordedAt`, the newest timestamp in the object (its creation
+  time, or the time of a field manager). These are whole seconds, so the events of one second are distributed over the
+  second. An event without any timestamp (mostly a deletion) has the time of the event before it; - if the objects have
+  no timestamps either, one second after the event before it.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ class Timetable(NamedTuple):
 
     revisions: Sequence[Revision]
     times: Sequence[int]
-    """For each event, microseconds since 1970, ascending."""
+    """The time of each event, in microseconds since 1970, ascending."""
     due: Sequence[int]
-    """For each event, microseconds of playing from the beginning at speed 1, with gaps shortened."""
+    """For each event, the microseconds of playing from the beginning at speed 1, with gaps shortened."""
     opening: int
 
     @classmethod
@@ -56,11 +55,11 @@ class Timetable(NamedTuple):
         return len(self.revisions)
 
     def upto_revision(self, revision: Revision) -> int:
-        """Return the number of events up to a revision; at least the initial ones."""
+        """Return the number of events up to a revision, at least the number of initial objects."""
         return max(bisect_right(self.revisions, revision, lo=self.opening), self.opening)
 
     def upto_time(self, moment: int) -> int:
-        """Return the number of events up to a time; at least the initial ones."""
+        """Return the number of events up to a time, at least the number of initial objects."""
         return max(bisect_right(self.times, moment, lo=self.opening), self.opening)
 
 
@@ -81,10 +80,10 @@ _decode_times = msgspec.json.Decoder(_Timed).decode
 
 
 def opening_of(changes: Sequence[Change]) -> int:
-    """Return how many of the first changes are initial objects: at least one.
+    """Return the number of initial objects at the beginning of the changes, at least one.
 
-    They are the objects ADDED before any other change. If lines have times, only objects created before the first line
-    was recorded count, because the others were added during the recording.
+    Initial objects are those that are ADDED before any other change. If lines have times, only objects that were
+    created before the first line was recorded count, because all other objects were added during the recording.
     """
     began = changes[0].recorded_at
     count = sum(1 for _ in takewhile(lambda change: is_opening(change, began), changes))
@@ -92,9 +91,9 @@ def opening_of(changes: Sequence[Change]) -> int:
 
 
 def is_opening(change: Change, began: int) -> bool:
-    """Return whether a change, if all before it are, is an initial object; see `opening_of`.
+    """Return whether a change is an initial object, if all changes before it are (see `opening_of`).
 
-    `began` is when the first line was recorded.
+    `began` is the time at which the first line was recorded.
     """
     if change.type is not EventType.ADDED or bool(change.recorded_at) is not bool(began):
         return False
@@ -102,7 +101,7 @@ def is_opening(change: Change, began: int) -> bool:
 
 
 def times_of(changes: Sequence[Change], opening: int) -> list[int]:
-    """Return the time of each change; the initial ones all have the time of the last of them."""
+    """Return the time of each change; all initial objects have the time of the last initial object."""
     later = changes[opening:]
     if any(change.recorded_at for change in later) or changes[0].recorded_at:
         start = max(change.recorded_at for change in changes[:opening])
@@ -123,19 +122,19 @@ def _ascending(start: int, times: Iterator[int] | Sequence[int]) -> Iterator[int
 
 
 def _spread(times: Sequence[int]) -> Iterator[int]:
-    """Distribute events with the same second over it."""
+    """Distribute events with the same second over this second."""
     for time, same in groupby(times):
         count = len(list(same))
         yield from (time + SECOND * number // count for number in range(count))
 
 
 def created_at(obj: Object) -> int:
-    """Return when an object was created, in microseconds since 1970; 0 if unknown."""
+    """Return the time at which an object was created, in microseconds since 1970; 0 if unknown."""
     return _read(obj.metadata.creation_timestamp)
 
 
 def stated_at(obj: Object) -> int:
-    """Return the newest time in an object's metadata, 0 if there is none."""
+    """Return the newest timestamp in an object's metadata, 0 if it has none."""
     times = _decode_times(obj.body).metadata
     stated = [times.creation_timestamp, *(entry.time for entry in times.managed_fields or ())]
     return max(map(_read, stated))
