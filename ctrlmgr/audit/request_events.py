@@ -2,8 +2,9 @@
 
 Guarantees:
 - An event is encoded at most once in each format for all backends. Only the file backend encodes events again, many at
-  once. - If an event exceeds a backend's size limit, it is sent without bodies and annotated with
-  `audit.k8s.io/truncated`. If the event is still too large, it is dropped and counted.
+  once.
+- If an event exceeds a backend's size limit, it is sent without bodies and annotated with `audit.k8s.io/truncated`. If
+  the event is still too large, it is dropped and counted.
 
 Rules: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/truncate/truncate.go`.
 """

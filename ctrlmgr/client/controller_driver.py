@@ -1,8 +1,8 @@
 """Runs the engine's operations on a controller's own thread: a driver as `engine.operations` defines it.
 
 Guarantees:
-- The runner uses no event loop. Decisions run on the calling thread, and that thread waits for appends. - Every call
-  terminates: the log limits the time of an append, and `PATIENCE` limits the wait for the caches.
+- The runner uses no event loop. Decisions run on the calling thread, and that thread waits for appends.
+- Every call terminates: the log limits the time of an append, and `PATIENCE` limits the wait for the caches.
 - If an append was refused, the operation continues only when the state contains all events that caused the refusal.
 """
 

@@ -1,9 +1,10 @@
 """The common part of all connections: a transport with timeouts for slow, idle and expired clients.
 
 Guarantees:
-- A client that reads none of its pending output for `Bounds.write_timeout` seconds is disconnected. - If a client
-  certificate expires, its connection is closed. This module checks only the expiry. - A closing connection is dropped
-  `Bounds.linger` seconds after the client has stopped reading, or at once if it has been idle for longer.
+- A client that reads none of its pending output for `Bounds.write_timeout` seconds is disconnected.
+- If a client certificate expires, its connection is closed. This module checks only the expiry.
+- A closing connection is dropped `Bounds.linger` seconds after the client has stopped reading, or at once if it has
+  been idle for longer.
 """
 
 from __future__ import annotations

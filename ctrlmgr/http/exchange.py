@@ -1,10 +1,12 @@
 """One request and its answer: the interface between the server and the application.
 
-Guarantees: - A body is read only if the application asks for it, and never beyond the limit. The server sends 100
-Continue only then. - If a body is read in pieces (`piece`), at most `Bounds.unread_bytes` and one read of the
-connection are in memory. If more is pending, the client must wait. - A request has exactly one answer: whole
-(`answer`), in pieces (`begin`), or a switch to another protocol (`switch`). Output after the client has disconnected is
-dropped.
+Guarantees:
+- A body is read only if the application asks for it, and never beyond the limit. The server sends 100 Continue only
+  then.
+- If a body is read in pieces (`piece`), at most `Bounds.unread_bytes` and one read of the connection are in memory. If
+  more is pending, the client must wait.
+- A request has exactly one answer: whole (`answer`), in pieces (`begin`), or a switch to another protocol (`switch`).
+  Output after the client has disconnected is dropped.
 """
 
 from __future__ import annotations

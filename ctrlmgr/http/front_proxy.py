@@ -1,8 +1,10 @@
 """The client certificate with which this server authenticates as a front proxy, which names users to extension servers.
 
-Guarantees: - If no certificate is configured, the server issues one with an authority that signs nothing else. Only the
-owner of the key file can read it. - A certificate that is replaced on disk is used for the next connection. If the new
-certificate cannot be read, the error is reported and the old certificate stays in use.
+Guarantees:
+- If no certificate is configured, the server issues one with an authority that signs nothing else. Only the owner of
+  the key file can read it.
+- A certificate that is replaced on disk is used for the next connection. If the new certificate cannot be read, the
+  error is reported and the old certificate stays in use.
 """
 
 from __future__ import annotations

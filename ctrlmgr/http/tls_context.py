@@ -1,11 +1,14 @@
 """The server's TLS context: determines the certificate that a client receives, and the allowed versions and ciphers.
 
-Guarantees: - A client receives the certificate for the server name that it requests (SNI), otherwise the default
-certificate. Clients that request the name `LOOPBACK` always receive the server's own certificate, so the
-administrator's kubeconfig always works. - A certificate that is replaced on disk is used for the next handshake. If one
-of the files cannot be read, the error is reported and the old certificates stay in use. - The server requests a
-certificate from clients. The handshake also accepts a client without a certificate, or with a certificate of another
-authority. The certificate is verified at each request (`authn.client_certificate_authenticator`).
+Guarantees:
+- A client receives the certificate for the server name that it requests (SNI), otherwise the default certificate.
+  Clients that request the name `LOOPBACK` always receive the server's own certificate, so the administrator's
+  kubeconfig always works.
+- A certificate that is replaced on disk is used for the next handshake. If one of the files cannot be read, the error
+  is reported and the old certificates stay in use.
+- The server requests a certificate from clients. The handshake also accepts a client without a certificate, or with a
+  certificate of another authority. The certificate is verified at each request
+  (`authn.client_certificate_authenticator`).
 - Only TLS 1.2 and newer are allowed, and with TLS 1.2 only forward-secret AEAD ciphers.
 
 Rules: apiserver `pkg/server/dynamiccertificates/named_certificates.go` and `pkg/server/options/serving.go`.

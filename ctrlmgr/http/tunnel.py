@@ -1,7 +1,8 @@
 """Tunnels: relays raw bytes between two connections after both have switched protocols.
 
-Guarantees: - All bytes that one side sends before it closes reach the other side, in order, even if reading was paused
-when the side closed. Bytes are lost only if a side is aborted.
+Guarantees:
+- All bytes that one side sends before it closes reach the other side, in order, even if reading was paused when the
+  side closed. Bytes are lost only if a side is aborted.
 - Memory is bounded: a side is read only while the other side accepts output.
 - Once one side has closed, the other side receives the rest and is then closed (apimachinery
   `pkg/util/proxy/upgradeaware.go`).

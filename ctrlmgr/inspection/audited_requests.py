@@ -3,9 +3,10 @@
 Guarantees:
 
 - Audited requests are in a database of their own (SQLite, `audit.db`), beside the log. Writing a request neither waits
-  for the log nor delays it. The file may be deleted at any time. - The bodies of requests and responses are not stored.
-  Of a Secret, the name is stored but not the content. - Requests are deleted after the time in the settings. If the
-  database cannot be written, the error is logged, and only audited requests are lost.
+  for the log nor delays it. The file may be deleted at any time.
+- The bodies of requests and responses are not stored. Of a Secret, the name is stored but not the content.
+- Requests are deleted after the time in the settings. If the database cannot be written, the error is logged, and only
+  audited requests are lost.
 """
 
 from __future__ import annotations

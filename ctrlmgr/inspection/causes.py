@@ -3,9 +3,10 @@
 Guarantees:
 
 - If a reconcile wrote an event, its causes are all changes that triggered the reconcile, including changes that the
-  work queue merged. The last user edit of the workload (`user_edits`) is also a cause. - A tree is finite: an event
-  that is in the tree already is shown again without its causes, and the depth is limited. If links are omitted for one
-  of these reasons, the node contains the reason. - A compacted event is still shown, but only with its revision.
+  work queue merged. The last user edit of the workload (`user_edits`) is also a cause.
+- A tree is finite: an event that is in the tree already is shown again without its causes, and the depth is limited. If
+  links are omitted for one of these reasons, the node contains the reason.
+- A compacted event is still shown, but only with its revision.
 - If events were imported without their reconciles, causes are inferred, and marked as inferred.
 """
 

@@ -5,9 +5,9 @@ Guarantees:
 - An established kind can be queried by its resource, `"widgets.example.com"`, and by its plural alone if no other kind,
   table or view has that name. A kind without a CustomResourceDefinition has no view.
 - The columns of a view are the columns of `objects` that make sense for one kind, the printer columns of the kind's
-  definition, `spec` and `status`. The values are the same on SQLite and PostgreSQL. - Nothing is created in the
-  database: the views that a query uses are prepended to the query. Queries without custom kinds are not changed and not
-  slower.
+  definition, `spec` and `status`. The values are the same on SQLite and PostgreSQL.
+- Nothing is created in the database: the views that a query uses are prepended to the query. Queries without custom
+  kinds are not changed and not slower.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Guarantees:
   next such event. Each event of the rollout that creates, changes or ends a pod, or that scales a ReplicaSet, is a
   step.
 - The reason why a step had to wait is found in the state before the step: pods that are not ready, not bound, or
-  terminating; pods that the API refused; a pause; and, for a Deployment, the remaining surge and unavailability. - If
-  the beginning of the rollout was compacted, `Expired` is raised.
+  terminating; pods that the API refused; a pause; and, for a Deployment, the remaining surge and unavailability.
+- If the beginning of the rollout was compacted, `Expired` is raised.
 """
 
 from __future__ import annotations

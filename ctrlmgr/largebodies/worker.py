@@ -1,9 +1,10 @@
 """The worker process: runs jobs from its server, one after the other, which it reads from a socket on stdin.
 
 Guarantees:
-- The process uses at most `MOST_MEMORY` bytes. A request that needs more gets a 413 response, and the process exits. -
-  If the server exits, the worker exits too: at once if it is idle, otherwise at most `LONGEST` seconds after the start
-  of a job. - The server does all reads and appends, so the worker changes nothing itself.
+- The process uses at most `MOST_MEMORY` bytes. A request that needs more gets a 413 response, and the process exits.
+- If the server exits, the worker exits too: at once if it is idle, otherwise at most `LONGEST` seconds after the start
+  of a job.
+- The server does all reads and appends, so the worker changes nothing itself.
 """
 
 from __future__ import annotations

@@ -6,10 +6,12 @@ other entries. If an Update removes a field, the field is removed from every ent
 (apimachinery `managedfields/internal/managedfieldsupdater.go`, structured-merge-diff `merge/update.go`). The times are
 whole seconds. Therefore the author is determined by these rules, in this order:
 
-1. If an entry is new or its time has changed, it is the writer's entry. 2. Otherwise (both writes in the same second),
-   if an entry gained fields, it is the writer's entry. 3. Otherwise, if a value changed, the entry that owns the value
-   is the writer's, because any other writer would have become its owner. 4. Otherwise fields were only removed. Their
-   owner *probably* removed the fields, but this is not certain (`certain` is False).
+1. If an entry is new or its time has changed, it is the writer's entry.
+2. Otherwise (both writes in the same second), if an entry gained fields, it is the writer's entry.
+3. Otherwise, if a value changed, the entry that owns the value is the writer's, because any other writer would have
+   become its owner.
+4. Otherwise fields were only removed. Their owner *probably* removed the fields, but this is not certain (`certain` is
+   False).
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Guarantees:
 - The log contains the recording's objects byte for byte, each at its own revision, in that order. A log that begins
   with a recording returns `Expired` for earlier revisions.
 - The import holds one line at a time in memory, and the current state of the recorded objects. Only the initial objects
-  are collected first, because they may be in the order of a list. - Changes that the log already contains are skipped,
-  so an interrupted import can continue. A recording that begins where the log ends, such as a further file of a rotated
-  recording, continues the log. Any other recording is refused. - The author of a change is determined from
-  managedFields; if this is not certain, the author is `recording`.
+  are collected first, because they may be in the order of a list.
+- Changes that the log already contains are skipped, so an interrupted import can continue. A recording that begins
+  where the log ends, such as a further file of a rotated recording, continues the log. Any other recording is refused.
+- The author of a change is determined from managedFields; if this is not certain, the author is `recording`.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 Guarantees: entries keep their order, and an entry is yielded as soon as it is known whether it belongs to the past. An
 error in the recording is raised after all entries before it.
 
-Lines do not contain this information, so these rules determine the past: - A line with a time adds an object of the
-past if the object was created in a second before the first line's time. - Lines without a time before the first line
-with a time add objects of the past, as in exported logs. - Changes of one resource can precede the listed objects of
-another, because resources are listed one after the other. The past is the state after the last listed object, so all
-entries before that object belong to the past. - A recording without any times has no past.
+Lines do not contain this information, so these rules determine the past:
+- A line with a time adds an object of the past if the object was created in a second before the first line's time.
+- Lines without a time before the first line with a time add objects of the past, as in exported logs.
+- Changes of one resource can precede the listed objects of another, because resources are listed one after the other.
+  The past is the state after the last listed object, so all entries before that object belong to the past.
+- A recording without any times has no past.
 """
 
 from __future__ import annotations

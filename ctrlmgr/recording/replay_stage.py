@@ -1,9 +1,10 @@
 """The stage of a replay: an empty log, caches, our controllers, and one thread that runs all of them.
 
-Guarantees: - Nothing runs in the background: inputs are appended, caches are updated and controllers run only during
-calls of the stage's methods.
-- Inputs of `append` are in the log, in order, when `follow` or `settle` has returned.
-- `settle` ends: it raises `NotQuiescent` for controllers that loop.
+Guarantees:
+- Nothing runs in the background: inputs are appended, caches are updated and controllers run only during calls of the
+  stage's methods.
+- When `follow` or `settle` has returned, the inputs of `append` are in the log, in order.
+- `settle` always ends: it raises `NotQuiescent` if a controller loops.
 """
 
 from __future__ import annotations
@@ -307,7 +308,8 @@ class ReplayStage:
     def catch_up(self, patience: float = 0.0, *, again: bool = False) -> None:
         """Let the controllers `in_time` act, with at most `patience` seconds of virtual time.
 
-        With `again` they also retry failures. Raises `NotQuiescent` if they do not become quiescent.
+        With `again`, these controllers also retry failures. Raises `NotQuiescent` if a controller does not become
+        quiescent.
         """
         self.follow()
         deadline = self.clock.monotonic() + patience
@@ -328,7 +330,7 @@ class ReplayStage:
     def settle(self) -> None:
         """Let the other controllers act, with virtual time, until no retry or delay is left.
 
-        Raises `NotQuiescent` if they do not become quiescent.
+        Raises `NotQuiescent` if a controller does not become quiescent.
         """
         self.follow()
         deadline = self.clock.monotonic() + _MAX_ADVANCE

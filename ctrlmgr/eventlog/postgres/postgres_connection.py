@@ -1,7 +1,8 @@
 """Connections to PostgreSQL, and the translation of their failures into log errors.
 
-Guarantees: - Every call ends. Network timeouts detect a dead peer (`postgres.url`), and a timeout per call detects a
-server that is alive but hangs.
+Guarantees:
+- Every call ends. Network timeouts detect a dead peer (`postgres.url`), and a timeout per call detects a server that is
+  alive but hangs.
 - An error means that nothing was written (`LogUnavailable`, for example) only if the server itself reported the
   failure. Every other failure of a write is `OutcomeUnknown`.
 """

@@ -1,7 +1,7 @@
 """A SPDY/3.1 connection, as client or server, over a connection that has switched protocols.
 
-Guarantees: - Streams share the connection's back pressure, as in moby/spdystream: a paused stream pauses the whole
-connection.
+Guarantees:
+- Streams share the connection's back pressure, as in moby/spdystream: a paused stream pauses the whole connection.
 - The receiver of a stream is notified of its end exactly once: at the peer's last frame, at a reset, or at the end of
   the connection.
 - A connection has at most `_MOST` streams.

@@ -1,9 +1,9 @@
 """Reconstructs the metrics that an autoscaler must have read from its recorded status.
 
-A status has averages and totals, not the usage of each pod. That is sufficient for the decision if it is known which
-pods had metrics; see `AssumedValues`. Guarantees: the reconstructed amounts of the pods result in exactly the average
-and percentage in the status. If that is impossible, `Impossible` is raised. `MetricMissing` is raised for a metric that
-the status does not contain. Only `currentMetrics` is read from a status.
+A status contains averages and totals, not the resource usage of each pod. These are sufficient for the decision if the
+pods with metrics are known (see `AssumedValues`). Guarantees: the reconstructed amounts of the pods result in exactly
+the average and percentage in the status. If that is impossible, `Impossible` is raised. `MetricMissing` is raised for a
+metric that the status does not contain. Only `currentMetrics` is read from a status.
 """
 
 from __future__ import annotations

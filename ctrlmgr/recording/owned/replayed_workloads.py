@@ -256,7 +256,7 @@ class SharedKinds:
 
 
 class SharedKind:
-    """One of the shared kinds; a `KindOwnership`."""
+    """One of the shared kinds, as a `KindOwnership`."""
 
     is_shared = True
     expects_others = False

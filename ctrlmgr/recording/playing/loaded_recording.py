@@ -82,7 +82,7 @@ def load(path: str | Path, *, max_gap: int | None = None) -> LoadedRecording:
 
 
 def recording_of(changes: Sequence[Change], opening: int, *, max_gap: int | None = None) -> LoadedRecording:
-    """Return a tape of changes in revision order, of which the first `opening` are the initial objects."""
+    """Return a loaded recording of changes in revision order, of which the first `opening` are the initial objects."""
     times = times_of(changes, opening)
     events = [_event(change.type, change.object, time) for change, time in zip(changes, times, strict=True)]
     standing = list(_stand_ins(events))

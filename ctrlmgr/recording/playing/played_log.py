@@ -4,8 +4,8 @@ Guarantees:
 - At every moment, the log equals the log of the recorded cluster at that time: the same events, revisions and times.
   The log begins with the initial objects; reads of earlier revisions raise `Expired`.
 - Revisions that were not recorded are missing; `imports` reports the gaps.
-- The log only grows. A seek backwards creates another log of the same tape, so a cache or a watch of a log never has to
-  remove events.
+- The log only grows. A seek backwards creates another log of the same recording, so a cache or a watch of a log never
+  has to remove events.
 - `Writes` answers appends; appends are never added to the log.
 """
 
@@ -35,10 +35,10 @@ _revision = attrgetter("revision")
 
 
 class PlayedLog:
-    """An `EventLog` over a tape; any thread may read the log, but only the player may call `show`."""
+    """An `EventLog` over a loaded recording; any thread may read the log, but only the player may call `show`."""
 
     def __init__(self, tape: LoadedRecording, position: int, writes: Writes, *, clock: Clock, random: Random) -> None:
-        """Show the first `position` events of `loaded_recording`; `random` generates the log's UUID."""
+        """Create a log with the first `position` events of `tape`; `random` generates the log's UUID."""
         self.feed = PlayedFeed(self)
         """The feed for the log's watch cache."""
         self._tape = tape
@@ -56,7 +56,7 @@ class PlayedLog:
         return self._position
 
     def show(self, position: int) -> None:
-        """Extend the log to the first `position` events of the tape; `position` never decreases."""
+        """Extend the log to the first `position` events of the recording; `position` never decreases."""
         if position <= self._position:
             return
         with self._changed:

@@ -1,10 +1,11 @@
 """The player: determines which events of a recording have happened by now.
 
-Guarantees: - The player is pure: each method gets the time (`now`, monotonic seconds) and returns the number of events
-that have happened. Only `seek` and `step` can decrease this number.
+Guarantees:
+- The player is pure: each method gets the time (`now`, monotonic seconds) and returns the number of events that have
+  happened. Only `seek` and `step` can decrease this number.
 - While the player is playing, an event counts as happened from its time on. Speed, pauses and the frequency of calls do
-  not change which events have happened at a time of the recording. - The position does not change while the player is
-  paused.
+  not change which events have happened at a time of the recording.
+- The position does not change while the player is paused.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 Guarantees: times never decrease; events keep the recording's order; gaps are at most as long as requested.
 
 The time of an event is
-- the `recordedAt` of its line; - in a recording without `recordedAt`, the newest timestamp in the object (its creation
-  time, or the time of a field manager). These are whole seconds, so the events of one second are distributed over the
-  second. An event without any timestamp (mostly a deletion) has the time of the event before it; - if the objects have
-  no timestamps either, one second after the event before it.
+- the `recordedAt` of its line;
+- in a recording without `recordedAt`, the newest timestamp in the object (its creation time, or the time of a field
+  manager). These are whole seconds, so the events of one second are distributed over the second. An event without any
+  timestamp (mostly a deletion) has the time of the event before it;
+- if the objects have no timestamps either, one second after the event before it.
 """
 
 from __future__ import annotations
