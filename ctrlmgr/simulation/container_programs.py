@@ -121,5 +121,7 @@ def is_task(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
     own = container.get("restartPolicy")
     if own:
         return bool(own != "Always")
+    if any(each["name"] == container["name"] for each in spec.get("ephemeralContainers") or ()):
+        return False  # users add it to look into the pod
     is_init = any(each["name"] == container["name"] for each in spec.get("initContainers") or ())
     return is_init or (spec.get("restartPolicy") or "Always") != "Always"

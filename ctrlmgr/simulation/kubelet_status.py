@@ -21,6 +21,7 @@ RUNNING: Final = "Running"
 PENDING: Final = "Pending"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
+_NOT_EPHEMERAL: Final = ("started", "resources", "allocatedResources")
 _ORDER: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
@@ -61,6 +62,7 @@ def desired_status(
     statuses = {
         "initContainerStatuses": [_container(pod, each, now, clock) for each in life.init],
         "containerStatuses": [_container(pod, each, now, clock) for each in life.main],
+        "ephemeralContainerStatuses": [_ephemeral(_container(pod, each, now, clock)) for each in life.ephemeral],
     }
     generation = pod["metadata"].get("generation", 0)
     new: dict[str, Any] = {
@@ -147,6 +149,12 @@ def _container(
     if life.spans:  # The field is set even if it is empty, because it says that the node can resize pods.
         found["resources"] = {key: each for key, each in resources.items() if key in ("limits", "requests")}
     return found
+
+
+def _ephemeral(status: dict[str, Any]) -> dict[str, Any]:
+    """Return the status of an ephemeral container: it has no probes and no resources, and is never ready."""
+    kept = {field: each for field, each in status.items() if field not in _NOT_EPHEMERAL}
+    return {**kept, "ready": False}
 
 
 def _is_init(pod: Mapping[str, Any], life: ContainerLife) -> bool:

@@ -6,6 +6,7 @@ Guarantees, those of the kubelet as far as they are visible from outside:
   10 s; the delay then doubles up to five minutes. After a run of ten minutes, the delay is reset.
 - If a pod is deleted, or its deadline has passed, its containers are stopped. A stopped container ends at once, after
   its `preStop` sleep, or, if it ignores the signal, after the grace period.
+- Ephemeral containers start once they are added, and never start again. They end with the pod.
 
 Seconds count from the time when the node accepted the pod. Each call computes the whole life again, so no state is
 kept.
@@ -109,12 +110,18 @@ class Life:
     reason: str = ""
     message: str = ""
     next_change: float | None = None
+    ephemeral: list[ContainerLife] = field(default_factory=list)
     told: Sequence[tuple[str, str, Entry]] = ()
     """The writes of the pod's containers to shared volumes: place, path and change."""
 
+    @property
+    def containers(self) -> Sequence[ContainerLife]:
+        """All containers."""
+        return (*self.init, *self.main, *self.ephemeral)
+
     def has_stopped(self, now: float) -> bool:
         """Return whether all containers of the pod have stopped."""
-        return not any(each.running(now) for each in (*self.init, *self.main))
+        return not any(each.running(now) for each in self.containers)
 
 
 def is_sidecar(container: Container) -> bool:
@@ -155,7 +162,8 @@ class _Pod:
 
 def _statuses(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     status = pod.get("status") or {}
-    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    fields = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+    return [each for field in fields for each in status.get(field) or ()]
 
 
 def live(
@@ -232,15 +240,32 @@ def _lived(common: _Pod, end: ContainerStop | None) -> Life:
         never = end.at if end is not None else 0.0
         found.ended_at = max((each.spans[-1].end or 0.0 for each in found.main if each.spans), default=never)
         _end_sidecars(found, common, end)
-    found.next_change = _earliest(each.next_change for each in (*found.init, *found.main))
+    stop = _sooner(end, common, found.ended_at)
+    found.ephemeral = [_ephemeral(common, each, stop) for each in spec.get("ephemeralContainers") or ()]
+    found.next_change = _earliest(each.next_change for each in found.containers)
     return found
 
 
+def _ephemeral(common: _Pod, container: Container, stop: ContainerStop | None) -> ContainerLife:
+    """Compute the life of an ephemeral container. It starts now if it has not started, because no field says when."""
+    now, begin = common.now, None
+    if now >= SANDBOX_TAKES and (stop is None or now < stop.at):
+        recorded = common.recorded.get(container["name"]) or {}
+        waited_for = ((recorded.get("state") or {}).get("waiting") or {}).get("reason")
+        begin = now - _delays(common.asked(container)) - (1.0 if waited_for in _PROBLEMS else 0.0)
+    return _container(common, container, begin, stop, sidecar=False, init=False, policy="Never")
+
+
+def _sooner(end: ContainerStop | None, common: _Pod, over: float | None) -> ContainerStop | None:
+    """Return the earlier one of a pod's deletion and of `over`, the end of its main containers."""
+    if over is None or (end is not None and end.at <= over):
+        return end
+    return ContainerStop(over, float(common.pod["spec"].get("terminationGracePeriodSeconds") or 0))
+
+
 def _end_sidecars(found: Life, common: _Pod, end: ContainerStop | None) -> None:
-    """Stop the sidecars of a pod whose main containers have all ended."""
-    over = found.ended_at or 0.0
-    grace = float(common.pod["spec"].get("terminationGracePeriodSeconds") or 0)
-    sooner = ContainerStop(over, grace) if end is None or over < end.at else end
+    """Stop the sidecars of a pod whose main containers have ended."""
+    sooner = _sooner(end, common, found.ended_at or 0.0)
     for index, life in enumerate(found.init):
         if is_sidecar(life.container) and life.spans:
             begin = life.spans[0].start - _delays(common.asked(life.container))
@@ -267,9 +292,19 @@ def _delays(behaviour: Behaviour) -> float:
 
 
 def _container(
-    common: _Pod, container: Container, begin: float | None, end: ContainerStop | None, *, sidecar: bool, init: bool
+    common: _Pod,
+    container: Container,
+    begin: float | None,
+    end: ContainerStop | None,
+    *,
+    sidecar: bool,
+    init: bool,
+    policy: str = "",
 ) -> ContainerLife:
-    """Compute the life of a container that may start at `begin`; None means that it may not start yet."""
+    """Compute the life of a container that may start at `begin`; None means that it may not start yet.
+
+    `policy` is its restart policy, by default the pod's.
+    """
     life = ContainerLife(container, waits_for=common.first_wait)
     common.volumes.keep(life.name)
     life.recorded = common.recorded.get(life.name) or {}
@@ -278,7 +313,7 @@ def _container(
         life.next_change = begin
         return life
     behaviour = common.asked(container)
-    policy = "Always" if sidecar else common.policy
+    policy = "Always" if sidecar else policy or common.policy
     if init and policy == "Always" and not sidecar:
         policy = "OnFailure"  # An init container must succeed once.
     recipe = recipe_of(container, behaviour)

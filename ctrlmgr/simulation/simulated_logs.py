@@ -104,7 +104,7 @@ def _life(
     network: Network,
 ) -> ContainerLife | None:
     life = live(pod, asked, now, end, None, network)
-    return next((each for each in (*life.init, *life.main) if each.name == container), None)
+    return next((each for each in life.containers if each.name == container), None)
 
 
 def first_lines(span: Span, until: float, wanted: LogSelection) -> list[Line]:

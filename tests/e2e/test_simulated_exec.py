@@ -137,3 +137,24 @@ def test_the_proxy_of_a_simulated_node_shows_its_kubelet(kubectl: Kubectl, names
     assert "could not find" in kubectl.fails(f"get --raw {base}/nonsense")
     log = kubectl("logs web")
     assert kubectl(f"get --raw {base}/containerLogs/{namespace}/web/web") == log
+
+
+def test_debug_starts_a_container_in_a_simulated_pod(kubectl: Kubectl) -> None:
+    command = "debug web -i --image=busybox --target=web --container=debugger -- sh"
+    assert kubectl(command, "hostname; exit\n").endswith("web\n")
+    pod = kubectl.get("pod web")
+    [status] = pod["status"]["ephemeralContainerStatuses"]
+    assert (status["name"], "running" in status["state"], status["ready"]) == ("debugger", True, False)
+    assert kubectl("exec web -c debugger -- hostname") == "web\n"
+    assert kubectl("logs web -c debugger") == ""
+    kubectl("debug web --image=busybox --container=short -- sh -c 'echo seen; exit 4'")
+    short = "jsonpath={.status.ephemeralContainerStatuses[1].state.terminated.exitCode}=4"
+    kubectl(f"wait pod web --for {short} --timeout 20s")
+    assert kubectl("logs web -c short") == "seen\n"
+    assert "Container started" in kubectl("events --for pod/web")
+
+
+def test_debug_of_a_simulated_node_runs_a_pod_on_it(kubectl: Kubectl) -> None:
+    node = kubectl("get nodes -o name").split()[0]
+    out = kubectl(f"debug {node} -i --image=busybox -- sh", "hostname; exit\n")
+    assert out.splitlines()[-1].startswith("node-debugger-")

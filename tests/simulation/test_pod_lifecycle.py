@@ -361,3 +361,50 @@ def test_which_container_is_meant(name: str, refusal: str) -> None:
     with pytest.raises(LookupError) as raised:
         container_of(of, name)
     assert raised.value.args == (refusal,)
+
+
+def debugged(*ephemeral: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a pod that runs since long, with these ephemeral containers."""
+    running = pod()
+    running["status"] = at(60, running).status
+    running["spec"] |= {"ephemeralContainers": list(ephemeral), **more}
+    return running
+
+
+def test_an_ephemeral_container_starts_when_it_is_added_and_stays_ended() -> None:
+    of = debugged(container("debugger", "sleep 2; exit 3"))
+    started = at(100, of)
+    [status] = started.status["ephemeralContainerStatuses"]
+    assert status["state"] == {"running": {"startedAt": clock(100)}}
+    assert (status["ready"], status["restartCount"], "started" in status) == (False, 0, False)
+    assert started.changes_in == pytest.approx(2)
+    assert started.status["phase"] == "Running"
+    of["status"] = started.status
+    for moment in (103, 500):
+        found = at(moment, of)
+        ended = state(found, field="ephemeralContainerStatuses")
+        assert (ended["kind"], ended["exitCode"], ended["restarts"]) == ("terminated", 3, 0)
+        assert (ended["startedAt"], ended["finishedAt"]) == (clock(100), clock(102))
+        assert conditions(found)["Ready"] == "True"
+
+
+def test_an_ephemeral_container_ends_with_its_pod() -> None:
+    of = debugged(container("debugger"))
+    of["status"] = at(100, of).status
+    found = at(210, of, end=ContainerStop(200, 30))
+    assert state(found, field="ephemeralContainerStatuses")["kind"] == "terminated"
+    assert found.stopped
+    of = debugged(container("late"))
+    found = at(210, of, end=ContainerStop(200, 30))
+    assert state(found, field="ephemeralContainerStatuses")["kind"] == "waiting"
+    assert found.stopped
+
+
+def test_an_ephemeral_container_without_its_image_waits() -> None:
+    of = debugged({**container("debugger"), "image": "nonexistent:nonexistent"})
+    found = at(100, of)
+    assert state(found, field="ephemeralContainerStatuses")["reason"] == "ErrImagePull"
+    of["status"] = found.status
+    found = at(101, of)
+    assert state(found, field="ephemeralContainerStatuses")["reason"] == "ImagePullBackOff"
+    assert found.changes_in is None

@@ -9,6 +9,11 @@ from ctrlmgr.simulation.pod_lifecycle import Life
 
 _NORMAL: Final = "Normal"
 _WARNING: Final = "Warning"
+_PLACES: Final = (
+    ("initContainerStatuses", "initContainers"),
+    ("containerStatuses", "containers"),
+    ("ephemeralContainerStatuses", "ephemeralContainers"),
+)
 
 
 class KubeletEvent(NamedTuple):
@@ -23,7 +28,7 @@ class KubeletEvent(NamedTuple):
 def kubelet_events(pod: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KubeletEvent]:
     """Yield the Events for the change of a pod's status to `new`."""
     old = pod.get("status") or {}
-    for field, place in (("initContainerStatuses", "initContainers"), ("containerStatuses", "containers")):
+    for field, place in _PLACES:
         before = {each["name"]: each for each in old.get(field) or ()}
         for status in new.get(field) or ():
             path = f"spec.{place}{{{status['name']}}}"
@@ -65,7 +70,7 @@ def _start(status: Mapping[str, Any]) -> tuple[bool, int]:
 
 def unknown_commands(life: Life) -> Iterator[KubeletEvent]:
     """Yield an Event for each container whose command is unknown to the simulation."""
-    for each in (*life.init, *life.main):
+    for each in life.containers:
         if len(each.spans) == 1 and each.spans[0].run.unknown:
             run = each.spans[0].run
             taken = "run for ever" if run.ends_at is None else "end"

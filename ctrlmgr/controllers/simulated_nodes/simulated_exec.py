@@ -58,8 +58,9 @@ class Executions:
 
     def attach(self, pod: Object, node: Object, container: str, options: Unstructured) -> Execution | None:
         """Start a shell if the container runs a shell that reads its input; return None for any other container."""
-        fields = pod.to_dict()
-        spec: dict[str, Any] = next((each for each in fields["spec"]["containers"] if each["name"] == container), {})
+        whole = pod.to_dict()["spec"]
+        known = (*whole["containers"], *(whole.get("ephemeralContainers") or ()))
+        spec: dict[str, Any] = next((each for each in known if each["name"] == container), {})
         words = words_of(spec) or ["sh"]
         if not (spec.get("stdin") and options.get("stdin") and words[0].rsplit("/", 1)[-1] in SHELLS):
             return None
@@ -82,7 +83,7 @@ class Executions:
         network = self._services.seen_by(pod.key, time, ips_of(fields), is_told=False)
         asked = asked_of(fields, self._rules, node.annotations)
         life = live(fields, asked, time.seconds(now), time.end(fields), None, network)
-        found = next((each for each in (*life.init, *life.main) if each.name == container), None)
+        found = next((each for each in life.containers if each.name == container), None)
         span = found.running(time.seconds(now)) if found is not None else None
         if found is None or found.files is None or span is None:
             raise UnknownError(f'container not found ("{container}")')

@@ -1,7 +1,7 @@
 """A small kubelet: the kubelet's HTTPS endpoints for containers, which are processes of this machine.
 
 It asks for a client certificate of the control plane's authority, as a kubelet with x509 authentication does. WebSocket
-frames are those of wsproto. Containers have one log, `log`, and `exec` runs a program of this machine.
+frames are those of wsproto. Containers have one log, `log`, `exec` runs a program of this machine, `attach` a shell.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ class SmallKubelet:
                 await self._log(exchange, query)
             case ["", "exec", _, _, _]:
                 await self._exec(exchange, query)
+            case ["", "attach", _, _, _]:
+                await self._exec(exchange, {**query, "command": ["sh"]})
             case ["", "healthz"]:
                 exchange.answer(200, [(b"content-type", b"text/plain")], b"ok")
             case ["", "logs", ""]:
