@@ -25,7 +25,7 @@ class _State(NamedTuple):
 
 
 def is_protected(group: str) -> bool:
-    """Return whether a group is Kubernetes' own."""
+    """Return whether an API group is Kubernetes' own."""
     return any(group == each or group.endswith(f".{each}") for each in _PROTECTED)
 
 
@@ -57,14 +57,14 @@ def _is_url(text: str) -> bool:
 
 
 def condition(definition: Raw) -> dict[str, str] | None:
-    """Return the condition KubernetesAPIApprovalPolicyConformant without its time; None for unprotected groups."""
+    """Return the condition KubernetesAPIApprovalPolicyConformant without timestamps; None for unprotected groups."""
     if not is_protected((definition.get("spec") or {}).get("group") or ""):
         return None
     return {"type": "KubernetesAPIApprovalPolicyConformant", **_state(definition)._asdict()}
 
 
 def approval_errors(new: Raw, old: Raw | None) -> list[FieldError]:
-    """Return the errors of the annotation; none if its state is the same as before."""
+    """Return the errors of the annotation; no errors if its state is the same as before the update."""
     if not is_protected((new.get("spec") or {}).get("group") or ""):
         return []
     state = _state(new)

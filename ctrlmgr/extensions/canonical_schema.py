@@ -1,8 +1,8 @@
 """Converts the schemas in a definition to Kubernetes' canonical form.
 
-Some keywords may be a schema or something else (`items`, `additionalProperties`, `dependencies`). The published schema
-of definitions does not describe them. They are decoded here as leniently as in Kubernetes: unknown fields are dropped
-silently.
+The values of some keywords (`items`, `additionalProperties`, `dependencies`) may be a schema or another type. The
+published schema of definitions does not describe these values. They are decoded as leniently as in Kubernetes: unknown
+fields are dropped silently.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go`.
 """
@@ -26,7 +26,7 @@ _DEFINITION: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.J
 _LISTS = ("allOf", "anyOf", "oneOf")
 _NUMBERS: Final = frozenset(("maximum", "minimum", "multipleOf"))
 _LARGEST_WHOLE: Final = 1e21
-"""From here on Go writes numbers with an exponent."""
+"""Go writes numbers of at least this size with an exponent."""
 _MAPS = ("properties", "patternProperties", "definitions")
 
 
@@ -38,7 +38,10 @@ def _props() -> tuple[Schema, type[msgspec.Struct]]:
 
 
 def canonicalize(spec: dict[str, Any]) -> None:
-    """Convert all schemas of a definition's spec; raises ValueError with Go's message for wrong types."""
+    """Convert all schemas in the spec of a definition.
+
+    Raises ValueError with Go's message for values of wrong types.
+    """
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is not None:
@@ -80,7 +83,7 @@ def _below(schema: dict[str, Any]) -> None:
 
 
 def _number(value: Any) -> Any:
-    """Return a number as Go writes it after conversion to a float64."""
+    """Return a number as Go writes it after a conversion to float64."""
     if type(value) not in (int, float) or not math.isfinite(value):
         return value
     number = float(value)

@@ -1,8 +1,8 @@
 """A compiled schema: prunes, defaults and validates values of one version of a kind.
 
-Guarantees: it is created once and may be used by several threads; each part is compiled on first use. Methods that
-change a value change it in place. Rules (`x-kubernetes-validations`) are compiled here and evaluated by
-`rules.evaluated`.
+Guarantees: a compiled schema is created once and may be used by several threads; each part of it is compiled on first
+use. Methods that change a value change it in place. Rules (`x-kubernetes-validations`) are compiled here and evaluated
+by `rules.evaluated`.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
 `unstructuredDefaulter`) and `pkg/registry/customresource/{strategy,validator}.go`.
@@ -34,14 +34,14 @@ from ctrlmgr.work_budget import TooMuchWork, bounded
 _MOST_STEPS: Final = 5_000_000
 """The maximum number of steps (`work_budget`) for the validation of a value."""
 _PARTS = ("_is_clean", "_fill", "_has_embedded", "_accepts", "_is_unique", "rules")
-"""The parts that are compiled on first use."""
+"""The parts of a compiled schema that are compiled on first use."""
 
 
 class Schema:
-    """One schema, compiled."""
+    """A compiled schema of one version of a kind."""
 
     def __init__(self, raw: Raw | None, *, keeps_unknown: bool = False) -> None:
-        """Compile a definition's schema; None accepts everything and keeps no fields.
+        """Compile the schema of a definition; None accepts every value and keeps no fields.
 
         `keeps_unknown` is `spec.preserveUnknownFields` of old definitions, which disables pruning.
         """
@@ -50,26 +50,27 @@ class Schema:
 
     @cached_property
     def structural(self) -> Structural:
-        """The structural schema."""
+        """The schema as a structural schema."""
         return Structural(self.raw)
 
     @cached_property
     def node(self) -> Node:
-        """The schema in the form for validation."""
+        """The schema in the form that validation uses."""
         return Node(self.raw)
 
     def prepare(self) -> None:
-        """Compile every part now, not on first use."""
+        """Compile every part now instead of on first use."""
         for part in _PARTS:
             getattr(self, part)
 
     # Decoding
 
     def read(self, value: dict[str, Any], *, drop_invalid: bool = False) -> tuple[list[str], FieldError | None]:
-        """Apply all steps of decoding to an object: prune, drop nulls, coerce embedded metadata, set defaults.
+        """Apply all steps of decoding to an object, in place.
 
-        Return the paths of unknown fields in Kubernetes' order, and the error of the coercion. The metadata of the
-        object itself is not changed: `shaping.embedded.read_metadata` reads it.
+        The steps are: prune, drop nulls, coerce embedded metadata, set defaults. Return the paths of unknown fields in
+        Kubernetes' order, and the error of the coercion. The metadata of the object itself is not changed:
+        `shaping.embedded_metadata.read_metadata` reads it.
         """
         unknown = self.prune(value)
         coerced = self.coerce(value, drop_invalid=drop_invalid)
@@ -102,7 +103,7 @@ class Schema:
 
     @cached_property
     def has_defaults(self) -> bool:
-        """Return whether the schema contains defaults."""
+        """Return whether the schema has defaults at any depth."""
         return _has_defaults(self.structural)
 
     def has_default_of(self, name: str) -> bool:
@@ -125,7 +126,7 @@ class Schema:
     def validate(self, value: Any, *, old: Any = MISSING, path: Path = ROOT) -> list[FieldError]:
         """Return a value's violations of the schema's OpenAPI keywords.
 
-        If `old` is given, violations that the unchanged parts already had are ignored.
+        If `old` is given, violations by parts that have not changed are ignored.
         """
         try:
             with bounded(_MOST_STEPS):
@@ -146,7 +147,10 @@ class Schema:
         return embedded_metadata.validate_embedded(value, self.structural) if self._has_embedded else []
 
     def validate_lists(self, value: Any, *, old: Any = MISSING) -> list[FieldError]:
-        """Return the duplicates in lists that are sets or maps; none if the old value already had such errors."""
+        """Return the errors for duplicates in lists that are sets or maps.
+
+        No errors if the old value already had some.
+        """
         if self._is_unique is None or self._is_unique(value):
             return []
         if old is not MISSING and list_keys.validate_lists(old, self.structural):
@@ -159,7 +163,7 @@ class Schema:
 
     @cached_property
     def rules(self) -> RulesNode | None:
-        """The `x-kubernetes-validations`, compiled; None if there are none."""
+        """The compiled `x-kubernetes-validations` of the schema; None if it has none."""
         return compile_rules(self.raw)
 
 

@@ -27,7 +27,7 @@ _STATUS = Path("status")
 _BLOCKING = frozenset(
     ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
 )
-"""The reasons of errors that prevent the evaluation of expressions."""
+"""The error reasons with which the expressions of rules are not evaluated."""
 _NOT_CHECKED = FieldError(
     "FieldValueInvalid",
     "<nil>",
@@ -38,7 +38,7 @@ _NOT_CHECKED = FieldError(
 
 @dataclass(frozen=True)
 class Names:
-    """The names of a kind, requested or accepted."""
+    """The names of a kind, as requested or as accepted."""
 
     plural: str = ""
     singular: str = ""
@@ -49,7 +49,7 @@ class Names:
 
     @classmethod
     def of(cls, raw: Raw) -> Names:
-        """Read `spec.names` or `status.acceptedNames`."""
+        """Read the names from `spec.names` or `status.acceptedNames`."""
         return cls(
             raw.get("plural") or "",
             raw.get("singular") or "",
@@ -61,14 +61,14 @@ class Names:
 
 
 class SelectableField(NamedTuple):
-    """A selectable field of objects."""
+    """A field of objects that field selectors can select by."""
 
     name: str
-    """Its name in selectors: `spec.color`."""
+    """The name of the field in field selectors: `spec.color`."""
     path: JSONPath
 
     def read(self, value: Any) -> str:
-        """Return an object's value as selectors compare it; "" for none."""
+        """Return the field's value in an object as selectors compare it; the empty string for an absent value."""
         try:
             found = self.path.find(value)
         except JSONPathError:
@@ -78,20 +78,20 @@ class SelectableField(NamedTuple):
 
 @dataclass(frozen=True)
 class Conversion:
-    """The conversion between versions."""
+    """How objects are converted between versions."""
 
     strategy: str = "None"
-    """"None" changes only the apiVersion, "Webhook" calls a webhook."""
+    """The strategy: "None" changes only the apiVersion, "Webhook" calls a webhook."""
     client: Raw | None = None
-    """The webhook's `clientConfig`."""
+    """The `clientConfig` of the webhook."""
     review_versions: tuple[str, ...] = ()
 
 
 class Version:
-    """One version of a kind."""
+    """One version of a custom kind."""
 
     def __init__(self, raw: Raw, *, keeps_unknown: bool = False) -> None:
-        """Use one of `spec.versions`; `keeps_unknown` is `spec.preserveUnknownFields`."""
+        """Create a version from one entry of `spec.versions`; `keeps_unknown` is `spec.preserveUnknownFields`."""
         self._raw = raw
         self._keeps_unknown = keeps_unknown
         self.name: str = raw["name"]
@@ -99,39 +99,39 @@ class Version:
         self.storage: bool = bool(raw.get("storage"))
         self.deprecated: bool = bool(raw.get("deprecated"))
         self.deprecation_warning: str | None = raw.get("deprecationWarning")
-        """The definition's deprecation warning, None for Kubernetes' default text."""
+        """The deprecation warning in the definition; None for Kubernetes' default text."""
         subresources = raw.get("subresources") or {}
         self.has_status: bool = subresources.get("status") is not None
         self.scale: Scale | None = None if subresources.get("scale") is None else Scale.of(subresources["scale"])
 
     @property
     def raw_schema(self) -> Raw | None:
-        """The schema as it is in the definition."""
+        """The schema as the definition contains it."""
         return (self._raw.get("schema") or {}).get("openAPIV3Schema")
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema of an object."""
+        """The compiled schema of an object."""
         return Schema(self.raw_schema, keeps_unknown=self._keeps_unknown)
 
     @cached_property
     def status_schema(self) -> Schema | None:
-        """The schema of an object's status, None if there is none."""
+        """The compiled schema of an object's status; None without one."""
         properties = (self.raw_schema or {}).get("properties") or {}
         return Schema(properties["status"]) if "status" in properties else None
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of a table, without the name."""
+        """The columns of a table, except the column with the name."""
         return parse_columns(self._raw.get("additionalPrinterColumns") or ())
 
     def cells(self, value: Any, age: Age) -> list[Any]:
-        """Return an object's cells in these columns; `age` formats the age of a time."""
+        """Return the cells of an object in these columns; `age` formats the age of a timestamp."""
         return cells(self.columns, value, age)
 
     @cached_property
     def selectable(self) -> tuple[SelectableField, ...]:
-        """The selectable fields of objects, besides name and namespace."""
+        """The fields that field selectors can select by, except name and namespace."""
         paths = [each.get("jsonPath") or "" for each in self._raw.get("selectableFields") or ()]
         return tuple(SelectableField(path.removeprefix("."), JSONPath(path)) for path in paths)
 
@@ -140,7 +140,7 @@ class Version:
     def validate(
         self, value: Mapping[str, Any], old: Any = MISSING, *, warnings: list[str] | None = None
     ) -> list[FieldError]:
-        """Return the errors of a new object, or of a changed one if `old` is given.
+        """Return the errors of a new object, or of a changed object if `old` is given.
 
         Rule violations of unchanged values are added to `warnings` instead.
         """
@@ -154,7 +154,7 @@ class Version:
     def validate_status(
         self, value: Mapping[str, Any], old: Mapping[str, Any], *, warnings: list[str] | None = None
     ) -> list[FieldError]:
-        """Return the errors of an object of which only the status has changed."""
+        """Return the errors of an object whose status is the only change."""
         errors: list[FieldError] = []
         if "status" in value and self.status_schema is not None:
             errors += self.status_schema.validate(value["status"], old=old.get("status"), path=_STATUS)
@@ -166,7 +166,7 @@ class Version:
     def _with_rules(
         self, errors: list[FieldError], value: Mapping[str, Any], old: Any, warnings: list[str] | None
     ) -> list[FieldError]:
-        """Return the errors with rule violations added; rules are skipped if some errors prevent their evaluation."""
+        """Return the errors, with violations of rules added; if there are certain errors, rules are not evaluated."""
         if self.schema.rules is None:
             return errors
         if errors and any(error.reason in _BLOCKING for error in errors):
@@ -178,7 +178,7 @@ class Definition:
     """A custom kind with all its versions."""
 
     def __init__(self, raw: Raw) -> None:
-        """Use a definition that is decoded and defaulted."""
+        """Create the kind from a definition that is decoded and has its defaults."""
         spec: Raw = raw.get("spec") or {}
         status: Raw = raw.get("status") or {}
         self.raw = raw
@@ -187,7 +187,7 @@ class Definition:
         self.namespaced: bool = spec.get("scope") == "Namespaced"
         self.names = Names.of(spec.get("names") or {})
         self.accepted = Names.of(status.get("acceptedNames") or {})
-        """The names under which it is served: those not taken by another definition of the group."""
+        """The names under which the kind is served: those that no other definition of the group has taken."""
         self.keeps_unknown: bool = bool(spec.get("preserveUnknownFields"))
         self.versions: Mapping[str, Version] = {
             each["name"]: Version(each, keeps_unknown=self.keeps_unknown) for each in spec.get("versions") or ()
@@ -202,16 +202,16 @@ class Definition:
 
     @property
     def served(self) -> list[Version]:
-        """The versions that are served, the preferred one first."""
+        """The versions that are served, in the order of preference."""
         served = {version.name: version for version in self.versions.values() if version.served}
         return [served[name] for name in newest_first(served)]
 
     def has_condition(self, type_: str) -> bool:
-        """Return whether a condition is True: `Established`, `NamesAccepted`, `Terminating` …."""
+        """Return whether the definition's condition of this type (`Established`, `Terminating` …) is True."""
         return any(each.get("type") == type_ and each.get("status") == "True" for each in self._conditions)
 
     def deprecation(self, version: Version) -> str | None:
-        """Return the warning for clients of a version, None if it is not deprecated."""
+        """Return the warning for clients of a version; None if the version is not deprecated."""
         if not version.deprecated:
             return None
         if version.deprecation_warning is not None:

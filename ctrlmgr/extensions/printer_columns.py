@@ -20,10 +20,10 @@ _CREATED = (
     " in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info:"
     " https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
-"""The documentation of the metadata field."""
+"""The description of the metadata field in Kubernetes' documentation."""
 
 Age = Callable[[str], str]
-"""Formats the age of a time, such as `5d`."""
+"""A function that formats the age of a timestamp, such as `5d`."""
 
 
 class Column(NamedTuple):
@@ -33,18 +33,18 @@ class Column(NamedTuple):
     type: str
     format: str = ""
     description: str = ""
-    """Empty if Kubernetes uses the documentation of the metadata field."""
+    """The description of the column; empty for Kubernetes' documentation of the metadata field."""
     priority: int = 0
     path: JSONPath | None = None
-    """None for the object's name."""
+    """The path of the column's value; None for the column with the object's name."""
 
 
 AGE = Column("Age", "date", "", _CREATED, path=JSONPath(_CREATION))
-"""The only column of a version that declares none."""
+"""The only column of a version that declares no columns."""
 
 
 def parse_columns(raw: Sequence[Raw]) -> tuple[Column, ...]:
-    """Return a version's columns without the name; stop at the first with an invalid path."""
+    """Return the columns of a version, without the name; the list ends before the first column with an invalid path."""
     if not raw:
         return (AGE,)
     columns: list[Column] = []
@@ -61,7 +61,7 @@ def parse_columns(raw: Sequence[Raw]) -> tuple[Column, ...]:
 
 
 def cells(columns: Sequence[Column], value: Any, age: Age) -> list[Any]:
-    """Return an object's cells; None for a value that is missing or does not have the column's type."""
+    """Return the cells of an object; None for a value that is missing or has another type than the column."""
     return [None if column.path is None else _cell(column.type, column.path, value, age) for column in columns]
 
 

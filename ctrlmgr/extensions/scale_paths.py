@@ -15,7 +15,7 @@ _MOST_REPLICAS = 2**31 - 1
 
 
 class Scale(NamedTuple):
-    """Paths as in the definition: `.spec.replicas`."""
+    """The paths of the scale subresource, as the definition contains them: `.spec.replicas`."""
 
     spec_replicas: str
     status_replicas: str
@@ -23,17 +23,17 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, raw: Raw) -> Scale:
-        """Parse a version's `subresources.scale`."""
+        """Parse the field `subresources.scale` of a version."""
         return cls(raw.get("specReplicasPath") or "", raw.get("statusReplicasPath") or "", raw.get("labelSelectorPath"))
 
 
 def validate_spec(value: Any, scale: Scale) -> list[FieldError]:
-    """Return the errors of the desired number of replicas."""
+    """Return the errors of the desired number of replicas in an object."""
     return _validate_replicas(value, scale.spec_replicas)
 
 
 def validate_status(value: Any, scale: Scale) -> list[FieldError]:
-    """Return the errors of the actual number of replicas and of the selector."""
+    """Return the errors of the actual number of replicas and of the selector in an object."""
     errors = _validate_replicas(value, scale.status_replicas)
     if scale.label_selector is not None:
         try:

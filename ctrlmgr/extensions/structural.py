@@ -1,7 +1,7 @@
 """Structural schemas: the part of a schema that describes the structure of a value, not its validation.
 
-Guarantees: a `Structural` is created once from a definition's schema and never changes; its source is available as
-`raw`. It accepts every decoded schema: unknown keywords, nulls and zero values count as absent, as in Kubernetes.
+Guarantees: a `Structural` is created once from a definition's schema and never changes; `raw` is the original schema.
+Every decoded schema is accepted: unknown keywords, nulls and zero values count as absent, as in Kubernetes.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/{structural,convert}.go`.
 """
@@ -15,10 +15,10 @@ from typing import Any, Final
 import msgspec
 
 Raw = Mapping[str, Any]
-"""A decoded schema as in a definition (JSONSchemaProps)."""
+"""A decoded schema as a definition contains it (JSONSchemaProps)."""
 
 MISSING: Final = msgspec.UNSET
-"""The `default` of a schema that has none."""
+"""The value that stands for the `default` of a schema without a default."""
 
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED: Final = "x-kubernetes-embedded-resource"
@@ -31,18 +31,18 @@ RULES: Final = "x-kubernetes-validations"
 JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
 TYPE_META: Final = frozenset(("apiVersion", "kind"))
 META: Final = TYPE_META | {"metadata"}
-"""The fields of an object that a schema need not declare."""
+"""The fields of a whole object that a schema need not declare."""
 
 
 NESTING: Final = frozenset((
     *JUNCTORS, "not", "properties", "items", "additionalProperties", "patternProperties", "definitions", "dependencies",
     "additionalItems",
 ))  # fmt: skip
-"""The keywords that contain schemas; a schema without them is a leaf, as most are."""
+"""The keywords that contain schemas; a schema without these keywords is a leaf, which most schemas are."""
 
 
 class NotStructural(ValueError):
-    """A schema contains a keyword that structural schemas do not support."""
+    """Raised if a schema contains a keyword that structural schemas do not support."""
 
 
 _UNSUPPORTED = (
@@ -58,7 +58,7 @@ _UNSUPPORTED_WORDS = frozenset(keyword for keyword, _ in _UNSUPPORTED)
 
 
 def refuse_unsupported(raw: Raw) -> None:
-    """Raise NotStructural for keywords that `NewStructural` cannot convert, at any depth, in its order."""
+    """Raise NotStructural for keywords that `NewStructural` cannot convert, at any depth, in Kubernetes' order."""
     if not _UNSUPPORTED_WORDS.isdisjoint(raw):
         _refuse_words(raw)
     is_leaf = NESTING.isdisjoint(raw)
@@ -102,23 +102,23 @@ def junctors(raw: Raw) -> Iterator[tuple[str, Raw]]:
 
 
 def single_items(raw: Raw) -> Raw | None:
-    """Return the schema of a list's items, None if there is none or several."""
+    """Return the schema of a list's items; None if there is none or several."""
     items = raw.get("items")
     return items if isinstance(items, dict) else None
 
 
 class Structural:
-    """One node: an object, a field, a list's items or a map's values."""
+    """One node of a structural schema: an object, a field, a list's items or a map's values."""
 
     def __init__(self, raw: Raw) -> None:
-        """Use a schema; unsupported ones are refused elsewhere."""
+        """Create a node for a schema; unsupported schemas are refused by other functions."""
         self.raw = raw
         self.type: str = raw.get("type") or ""
         self.nullable: bool = bool(raw.get("nullable"))
         self.default: Any = MISSING if raw.get("default") is None else raw["default"]
-        """MISSING for none."""
+        """The default of the node; MISSING if it has none."""
         self.preserves: bool = bool(raw.get(PRESERVE))
-        """Whether undeclared fields are kept."""
+        """Whether undeclared fields of the object are kept."""
         self.embedded: bool = bool(raw.get(EMBEDDED))
         self.int_or_string: bool = bool(raw.get(INT_OR_STRING))
         self.list_type: str = raw.get(LIST_TYPE) or ""
@@ -139,12 +139,12 @@ class Structural:
 
     @property
     def has_additional(self) -> bool:
-        """Return whether `additionalProperties` is set, including to `false`."""
+        """Return whether `additionalProperties` is set, possibly to `false`."""
         return self.raw.get("additionalProperties") is not None
 
     @cached_property
     def additional(self) -> Structural | None:
-        """The schema of undeclared fields; None if it is not set."""
+        """The schema of undeclared fields; None if `additionalProperties` is not a schema."""
         raw = self.raw.get("additionalProperties")
         return Structural(raw) if isinstance(raw, Mapping) else None
 
@@ -157,10 +157,10 @@ class Structural:
             yield self.additional
 
     def field(self, name: str) -> Structural | None:
-        """Return the schema of a field: its own, or that of a map's values."""
+        """Return the schema of a field: the declared one, or that of a map's values."""
         return self.properties.get(name) or self.additional
 
     @cached_property
     def as_object(self) -> Structural:
-        """The same schema as the root of an object, whose metadata it does not describe."""
+        """The same schema as the root of a whole object, whose metadata the schema does not describe."""
         return self if self.embedded else Structural({**self.raw, EMBEDDED: True})

@@ -1,1 +1,1 @@
-"""Schemas and codecs: the structure of bodies, and reading and writing JSON, YAML and protobuf."""
+"""Schemas and codecs: the structure of bodies, and functions that read and write JSON, YAML and protobuf."""

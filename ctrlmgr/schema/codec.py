@@ -1,7 +1,7 @@
 """Decodes bodies to objects and encodes objects to bodies; one codec for each kind and version.
 
 Guarantees:
-- A decoded object has the shape of the kind's Go struct: only known fields with the right types, in Go's order. Zero
+- A decoded object has the form of the kind's Go struct: only known fields with the right types, in Go's order. Zero
   values are absent if `omitempty` drops them, and present otherwise (`status: {}`, `rules: None`). Quantities and times
   are in canonical form. `Decoded.problems` lists the dropped fields.
 - An encoded object has the bytes that Kubernetes would write, with kind and apiVersion first, without a
@@ -9,7 +9,7 @@ Guarantees:
 - Decoding an encoded object and encoding it again changes nothing.
 
 The common case runs in C: a document is decoded, converted to the kind's Struct (`schema.structs`) and back to a dict.
-Only a document that this refuses is checked field by field (`schema.schema_pruning`).
+A document that this conversion refuses is checked field by field in Python (`schema.schema_pruning`).
 """
 
 from __future__ import annotations
@@ -45,44 +45,50 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class OtherVersion(BadRequest):
-    """A body has another version than the requested one; it also carries the problems found in its own version."""
+    """Raised if a body has another version than the request.
+
+    It has the problems that the body has in its own version.
+    """
 
     def __init__(self, message: str, problems: Sequence[str], strictly: BadRequest) -> None:
-        """Store the `problems` for warnings, and the error to raise if these are errors."""
+        """Create the error with the `problems` for warnings, and the error that is raised if problems are errors."""
         super().__init__(message)
         self.problems = problems
         self.strictly = strictly
 
 
 class Decoded(NamedTuple):
-    """An object, and the problems of its body."""
+    """An object, and the problems of the body from which it was decoded."""
 
     fields: Unstructured
     problems: tuple[str, ...] = ()
-    """`unknown field "spec.foo"`, `duplicate field "metadata.name"`: Kubernetes' wording and order."""
+    """Problems in Kubernetes' wording and order: `unknown field "spec.foo"`, `duplicate field "metadata.name"`."""
 
 
 class ObjectCodec(Protocol):
-    """The codec that the engine uses, for any source of the kind's schema."""
+    """The methods of a codec that the engine uses, for built-in and custom kinds."""
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
-        """Decode a body, see `Codec.decode`."""
+        """Decode a body; see `Codec.decode`."""
 
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
-        """Read an object that is already decoded, see `Codec.read`."""
+        """Read an object that is already decoded; see `Codec.read`."""
 
     def encode(self, fields: Unstructured) -> bytes:
         """Encode an object in its stored form."""
 
     def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
-        """Return the 400 for a body with problems, if the client wants them to be errors."""
+        """Return the 400 error for a body with problems, if the client requested strict validation."""
 
 
 class Codec:
     """Decodes and encodes the objects of one kind in one version."""
 
     def __init__(self, kind: str, api_version: str, schemas: Schemas, structs: Structs, schema: Schema) -> None:
-        """Create a codec with the kind's schema, all schemas (which know the other kinds) and their Structs."""
+        """Create a codec with the schema of the kind, all schemas, and their Structs.
+
+        The other schemas are needed to recognize other kinds.
+        """
         self.kind = kind
         self.api_version = api_version
         self.schema = schema
@@ -92,7 +98,7 @@ class Codec:
     def decode(self, data: bytes, media_type: str) -> Decoded:
         """Decode a body. A missing kind or apiVersion defaults to this codec's.
 
-        The same kind in another group is accepted too: this is for DeleteOptions, which clients send with any group.
+        The same kind in another group is also accepted, because clients send DeleteOptions with any group.
 
         Raises `UnsupportedMediaType`. Raises `BadRequest` if the body is malformed, has another kind, or has values of
         wrong types.
@@ -145,8 +151,8 @@ class Codec:
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
         """Read an object that is already decoded; `fields` may be changed, and the result may share parts of it.
 
-        `known` is an object that was read before: parts that a patch did not change are not checked again. The patch
-        may have changed the rest arbitrarily, so this also raises `BadRequest` if `fields` is not an object.
+        `known` is an object that was read before; parts that a patch did not change are not checked again. A patch may
+        produce any JSON value, so this also raises `BadRequest` if `fields` is not an object.
         """
         if not isinstance(fields, dict):
             raise BadRequest(_no_object(fields))
@@ -163,7 +169,7 @@ class Codec:
         return {name: fields[name] for name in self.schema.properties if name in fields}
 
     def _shaped(self, fields: Unstructured) -> Unstructured | None:
-        """Return `fields` in the shape of the Go struct; None if they need the slow path."""
+        """Return `fields` in the form of the Go struct; None if `fields` needs the slow path."""
         try:
             return self._fitted(fields)
         except msgspec.ValidationError:
@@ -182,10 +188,13 @@ class Codec:
             raise self.refuse(str(error)) from error
 
     def encode(self, fields: Unstructured) -> bytes:
-        """Encode an object as Kubernetes does; raises ValueError for values of wrong types, which decoding refuses."""
+        """Encode an object as Kubernetes does.
+
+        Raises ValueError for values of wrong types, which decoding would refuse.
+        """
         try:
             struct = self._writable(fields)
-        except msgspec.ValidationError:  # a null or an empty list that a strategy left
+        except msgspec.ValidationError:  # a strategy may have left a null or an empty list
             struct = self._pruned_struct(fields)
         if self._version_at:
             metadata, version = self._version_at
@@ -211,7 +220,7 @@ class Codec:
 
     @cached_property
     def _version_at(self) -> tuple[str, str] | None:
-        """The attributes of metadata and its resourceVersion in a Struct; None for types that are not objects."""
+        """The attributes of a Struct for metadata and its resourceVersion; None for types that are not API objects."""
         metadata = self.schema.properties.get("metadata")
         if metadata is None or metadata.definition != _OBJECT_META:
             return None
@@ -232,7 +241,7 @@ class Codec:
         raise self._unrecognized(_no_object(value), data)
 
     def _identify(self, fields: Unstructured) -> None:
-        """Set kind and apiVersion; raises `BadRequest` if they are those of another kind.
+        """Set kind and apiVersion; raises `BadRequest` if the body names another kind.
 
         An empty list of managedFields is replaced by `[{}]`, which has the same meaning (remove all owners). Otherwise
         the conversion to Go's shape would drop it.
@@ -267,12 +276,12 @@ class Codec:
         )
 
     def refuse(self, reason: str, kind: str = "", api_version: str = "") -> BadRequest:
-        """Return the 400 for an invalid body of this kind, or of another kind that was sent instead."""
+        """Return the 400 error for an invalid body of this kind, or for a body of another kind."""
         version = quote(_version(api_version or self.api_version))
         return BadRequest(f"{kind or self.kind} in version {version} cannot be handled as a {self.kind}: {reason}")
 
     def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
-        """Return the 400 for a body with problems, if the client wants them to be errors."""
+        """Return the 400 error for a body with problems, if the client requested strict validation."""
         return self.refuse(f"strict decoding error: {', '.join(problems)}")
 
     def _unrecognized(self, reason: str, data: bytes) -> BadRequest:
@@ -282,7 +291,7 @@ class Codec:
 
 
 def _told_apart(fields: Unstructured, known: Unstructured) -> tuple[Unstructured, Unstructured]:
-    """Return the containers in `fields` that are identical (not only equal) to those in `known`, and the rest."""
+    """Return those containers in `fields` that are the same Python objects as in `known`, and the remaining fields."""
     left: Unstructured = {}
     rest: Unstructured = {}
     for name, each in fields.items():
@@ -296,7 +305,7 @@ def _no_object(value: Any) -> str:
 
 
 def _unnamed(fields: Unstructured) -> str:
-    """Return why Go cannot read the kind of a body, empty if it can (`SimpleMetaFactory.Interpret`)."""
+    """Return the reason why Go cannot read the kind of a body; empty if it can (`SimpleMetaFactory.Interpret`)."""
     for name in (each for each in fields if each in ("kind", "apiVersion")):
         if not isinstance(fields[name], str) and fields[name] is not None:
             reason = f"json: cannot unmarshal {json_kind(fields[name])} into Go struct field .{name} of type string"
@@ -310,13 +319,13 @@ def _version(api_version: str) -> str:
 
 
 def _internal_package(api_version: str) -> str:
-    """Return the Go package of a group's internal types, which Kubernetes' messages contain."""
+    """Return the Go package of a group's internal types, whose name is in Kubernetes' messages."""
     group, slash, _ = api_version.partition("/")
     return group.partition(".")[0] if slash else "core"
 
 
 def summary(data: bytes) -> str:
-    """Return the start of a body as Kubernetes shows it: text for an object, hexadecimal for anything else."""
+    """Return the start of a body as Kubernetes shows it: text for a JSON object, hexadecimal for any other body."""
     if not data:
         return "<empty>"
     start = data[:30]

@@ -17,10 +17,10 @@ from ctrlmgr.schema.structs import Structs, StructType
 
 
 class Definitions(Schemas):
-    """Schemas by name, and the codecs and Structs made from them."""
+    """OpenAPI schemas by name, and the codecs and Structs that are created from them."""
 
     def __init__(self, raw: Mapping[str, msgspec.Raw]) -> None:
-        """Use the definitions of an OpenAPI v2 document, each as JSON."""
+        """Use the definitions of an OpenAPI v2 document; each definition is given as JSON."""
         super().__init__(raw)
         self._codecs: dict[tuple[str, str, str], Codec] = {}
         self._structs = Structs()
@@ -28,15 +28,15 @@ class Definitions(Schemas):
     @classmethod
     @cache
     def builtin(cls) -> Definitions:
-        """Return the definitions of the built-in kinds, a singleton."""
+        """Return the definitions of the built-in kinds, which are a singleton."""
         return cls(published_schema.definitions())
 
     def struct(self, definition: str) -> StructType:
-        """Return the Struct of a definition that is a struct in Go; raises KeyError as `schema` does."""
+        """Return the Struct of a definition that is a struct in Go; raises KeyError if there is no such definition."""
         return self._structs.of(self.schema(definition))
 
     def codec(self, kind: str, api_version: str, definition: str) -> Codec:
-        """Return the codec of a kind with this definition; raises KeyError as `schema` does."""
+        """Return the codec of a kind with this definition; raises KeyError if there is no such definition."""
         key = (kind, api_version, definition)
         codec = self._codecs.get(key)
         if codec is None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class _Embedded(NamedTuple):
-    """One embedded struct, and the fields of the outer struct that are not in it."""
+    """An embedded struct, and the fields of the outer struct that the embedded struct does not contain."""
 
     name: str
     beside: frozenset[str]
@@ -63,11 +63,14 @@ _EMBEDDED: Final[Mapping[str, _Embedded]] = {
     **_table("Rule", {"RuleWithOperations": "operations"}),
     **_table("RuleWithOperations", {"NamedRuleWithOperations": "resourceNames"}),
 }
-"""The struct that a type embeds, by the type's name; besides kind and apiVersion, no type embeds two."""
+"""The struct that a type embeds, by the type's name.
+
+Besides the struct with kind and apiVersion, no type embeds more than one.
+"""
 
 
 def embedding(struct: str, field: str) -> Sequence[str]:
-    """Return the embedded structs, outermost first, through which `struct` has `field`; usually none."""
+    """Return the embedded structs that contain `field` of `struct`, the outermost first; usually there are none."""
     found: list[str] = []
     while (embedded := _EMBEDDED.get(struct)) is not None and field not in embedded.beside:
         found.append(embedded.name)

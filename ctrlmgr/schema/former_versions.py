@@ -1,6 +1,6 @@
-"""Versions of kinds that Kubernetes no longer serves, or not by default, but still knows.
+"""Versions of kinds that Kubernetes knows, but no longer serves, or does not serve by default.
 
-A body in such a version is refused for its version, not as an unknown kind.
+A body in such a version is refused because of its version, not as an unknown kind.
 
 Source: the schemes of `pkg/apis/*/install` of Kubernetes 1.36.
 """
@@ -38,5 +38,5 @@ _KINDS: Final = {
 
 
 def is_former(kind: str, api_version: str) -> bool:
-    """Return whether the kind exists or existed in this version, which is not served."""
+    """Return whether the kind exists or has existed in this version, which ctrlmgr does not serve."""
     return kind in _KINDS.get(api_version, ())

@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 class GoField(NamedTuple):
-    """One field of a Go struct, as encoding/json sees it."""
+    """One field of a Go struct, as Go's encoding/json handles it."""
 
     name: str
-    """Its name in JSON."""
+    """The name of the field in JSON."""
     type: str
-    """Its type as Go prints it: `*v1.Probe`, `[]string`, `v1.PodPhase`."""
+    """The field's type as Go prints it: `*v1.Probe`, `[]string`, `v1.PodPhase`."""
     omitted: bool
-    """Whether it is omitted when zero; never for structs, for which `omitempty` has no effect."""
+    """Whether the field is omitted if it is zero; never for structs, on which `omitempty` has no effect."""
 
 
 def _read(name: str, type_: type[T]) -> T:
@@ -40,13 +40,16 @@ def _read(name: str, type_: type[T]) -> T:
 
 @cache
 def definitions() -> Mapping[str, msgspec.Raw]:
-    """Return each definition of the OpenAPI v2 document as JSON, by name; most are never decoded."""
+    """Return each definition of the OpenAPI v2 document as JSON, by name.
+
+    They are not decoded, because most are never used.
+    """
     return _read("definitions", dict[str, msgspec.Raw])
 
 
 @cache
 def go() -> Mapping[str, msgspec.Raw]:
-    """Return the Go fields of each definition as JSON (see `go_fields`), without leaf types such as Time."""
+    """Return the Go fields of each definition as JSON (see `go_fields`); leaf types such as Time are omitted."""
     return _read("go", dict[str, msgspec.Raw])
 
 
@@ -54,7 +57,7 @@ _decode_fields = msgspec.json.Decoder(tuple[GoField, ...]).decode
 
 
 def go_fields(definition: str) -> tuple[GoField, ...] | None:
-    """Return the fields of a definition's Go struct, in its order; None if it is not a struct."""
+    """Return the fields of a definition's Go struct, in Go's order; None if it is not a struct."""
     raw = go().get(definition)
     return None if raw is None else _decode_fields(raw)
 

@@ -1,8 +1,8 @@
 """Sorts the keys of each `runtime.RawExtension`, as Kubernetes does when an object passes through Go maps.
 
 Go keeps the bytes of a RawExtension, including the order of its keys, while an object is decoded and encoded. A
-strategic merge patch and an apply convert the whole object to maps and back (`DefaultUnstructuredConverter`). That
-sorts the keys of every RawExtension, even if the patch does not contain it.
+strategic merge patch and an apply convert the whole object to maps and back (`DefaultUnstructuredConverter`). This
+conversion sorts the keys of every RawExtension, even of those that the patch does not contain.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _decode = msgspec.json.Decoder().decode
 
 
 def with_sorted_raw_extensions(schema: Schema | None, value: Any) -> Any:
-    """Return a value of `schema` with the keys of each RawExtension sorted; the rest is shared with `value`.
+    """Return a value of `schema` with the keys of each RawExtension sorted; other parts are shared with `value`.
 
-    Custom resources have no such schema (None) and no RawExtension.
+    The schema is None for custom resources, which contain no RawExtension.
     """
     if schema is None or value is None or not _holds_any(schema):
         return value

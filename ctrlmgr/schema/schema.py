@@ -1,7 +1,7 @@
 """The fields of kinds: one `Schema` for each node, created on first use and shared by all callers.
 
 Guarantees:
-- Fields are in Go's order, with the facts of Go's types that OpenAPI lacks: `go_type` and `omitted`.
+- Fields are in Go's order, and have properties of Go's types that OpenAPI lacks: `go_type` and `omitted`.
 - A node never changes. Nodes are created lazily because definitions may contain themselves (JSONSchemaProps does).
 - A field that refers to a definition has that definition's node, with the field's own additions (a patch strategy).
 """
@@ -17,7 +17,7 @@ import msgspec
 from ctrlmgr.schema import published_schema
 
 MISSING: Final = msgspec.UNSET
-"""The `default` of a schema that has none."""
+"""The value that stands for the `default` of a schema without a default."""
 
 _REFERENCE = "#/definitions/"
 _ANY: Mapping[str, Any] = {}
@@ -27,12 +27,12 @@ _LEAVES: Mapping[str, tuple[str, str]] = {
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": ("string", "date-time"),
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": ("int-or-string", ""),
 }
-"""The definitions whose OpenAPI type does not describe them fully."""
+"""The definitions that OpenAPI describes incompletely by their type."""
 _ALSO: Mapping[tuple[str, str], str] = {
     ("meta.k8s.io/v1", "DeleteOptions"): "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     ("policy/v1beta1", "Eviction"): "io.k8s.api.policy.v1.Eviction",
 }
-"""Kinds that Kubernetes accepts but its OpenAPI document does not list."""
+"""Kinds that Kubernetes accepts, but that its OpenAPI document does not list."""
 
 
 class _Name(msgspec.Struct):
@@ -46,7 +46,7 @@ class _Names(msgspec.Struct):
 
 
 class Schema:
-    """One node: a whole kind, a field, a list's items or a map's values."""
+    """One node of a schema: a whole kind, a field, a list's items or a map's values."""
 
     def __init__(
         self,
@@ -64,7 +64,10 @@ class Schema:
         self._definitions = definitions
         self._raw = raw
         self.definition = definition
-        """A name such as `io.k8s.api.core.v1.PodSpec`; empty for a node without its own definition."""
+        """The name of the definition, such as `io.k8s.api.core.v1.PodSpec`.
+
+        Empty for a node without its own definition.
+        """
         self.kind, self.format = self._kind_and_format(raw, definition)
         """The kind is "object", "map", "array", "string", "integer", "number", "boolean", "int-or-string" or "any". The
         format is "int32", "int64", "double", "byte", "date-time", "micro-time", "quantity" or empty.
@@ -74,19 +77,19 @@ class Schema:
         merged = {**raw, **field}
         self.default: Any = merged.get("default", MISSING)
         self.list_type: str = merged.get("x-kubernetes-list-type", "")
-        """"atomic", "set", "map" or empty."""
+        """The type of a list: "atomic", "set", "map" or empty."""
         self.list_map_keys: tuple[str, ...] = tuple(merged.get("x-kubernetes-list-map-keys", ()))
         self.map_type: str = merged.get("x-kubernetes-map-type", "")
-        """"atomic", "granular" or empty."""
+        """The type of a map: "atomic", "granular" or empty."""
         self.patch_strategy: tuple[str, ...] = tuple(
             filter(None, merged.get("x-kubernetes-patch-strategy", "").split(","))
         )
-        """The strategies of a strategic merge patch: "merge", "replace", "retainKeys", or none."""
+        """The strategies of a strategic merge patch: "merge", "replace", "retainKeys", or no strategy."""
         self.patch_merge_key: str = merged.get("x-kubernetes-patch-merge-key", "")
         self.go_type = go.type if go else ""
-        """A field's Go type, such as `*v1.Probe`; empty for a node that is not a field of a struct."""
+        """The Go type of a field, such as `*v1.Probe`; empty for a node that is not a field of a struct."""
         self.omitted = go.omitted if go else False
-        """Whether a zero value of the field is omitted (`omitempty`), see `structure.GoField`."""
+        """Whether a zero value of the field is omitted (`omitempty`); see `published_schema.GoField`."""
 
     def _kind_and_format(self, raw: Mapping[str, Any], definition: str) -> tuple[str, str]:
         if definition in _LEAVES:
@@ -98,7 +101,7 @@ class Schema:
 
     @property
     def is_struct(self) -> bool:
-        """Return whether it is a struct in Go: it has known fields and keeps no others."""
+        """Return whether the node is a struct in Go: it has declared fields and keeps no other fields."""
         return "properties" in self._raw or self.definition in published_schema.go()
 
     @cached_property
@@ -129,10 +132,10 @@ class Schema:
 
 
 class Schemas:
-    """The schemas of definitions by name, each created on first use."""
+    """The schemas of definitions by name; each schema is created on first use."""
 
     def __init__(self, raw: Mapping[str, msgspec.Raw]) -> None:
-        """Use the definitions of an OpenAPI v2 document, each as JSON."""
+        """Use the definitions of an OpenAPI v2 document; each definition is given as JSON."""
         self._raw = raw
         self._schemas: dict[str, Schema] = {}
 
@@ -150,7 +153,7 @@ class Schemas:
     def node(self, raw: Mapping[str, Any], go: published_schema.GoField | None = None) -> Schema:
         """Return the schema of one OpenAPI node, following its reference.
 
-        `go` describes it if it is a field of a Go struct.
+        If the node is a field of a Go struct, `go` describes that field.
         """
         reference: str = raw.get("$ref", "")
         if not reference:
@@ -162,7 +165,10 @@ class Schemas:
 
     @cached_property
     def by_kind(self) -> Mapping[tuple[str, str], str]:
-        """The definitions of whole kinds, by apiVersion and kind; some belong to several groups (DeleteOptions)."""
+        """The definitions of whole kinds, by apiVersion and kind.
+
+        A definition may belong to several groups (DeleteOptions).
+        """
         found = {name: definition for name, definition in _ALSO.items() if definition in self._raw}
         for definition, raw in self._raw.items():
             for each in msgspec.json.decode(raw, type=_Names).names:

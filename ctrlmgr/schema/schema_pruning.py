@@ -1,7 +1,7 @@
 """Prunes a decoded object to its schema, and reports its problems with Kubernetes' messages.
 
 This is the slow path, for documents that `schema.structs` refuses. Unknown and duplicate fields are dropped and listed.
-A null is read as Go reads it (no value). A wrong type is an error.
+A null is read as no value, as in Go. A value of a wrong type is an error.
 
 Rules and messages are those of `sigs.k8s.io/json`, Kubernetes' variant of Go's encoding/json.
 """
@@ -21,7 +21,7 @@ from ctrlmgr.schema.strict_json import NumberText, Repeated, refuse_free_form_de
 from ctrlmgr.schema.structs import TEXTS, canonical_text
 
 MOST_PROBLEMS = 100
-"""The maximum number of listed problems, as in Kubernetes."""
+"""The maximum number of problems that are reported, as in Kubernetes."""
 
 _NULL = object()
 """The result for a value that counts as absent."""
@@ -31,7 +31,7 @@ _JSON_KINDS = {"string": "string", "boolean": "bool", "number": "number"}
 
 
 class _Place(NamedTuple):
-    """The current position.
+    """The current position in a document.
 
     Problems show the path (`spec.ports[0].name`); errors show the struct and the fields (`ServicePort`,
     `spec.ports.name`).
@@ -57,7 +57,7 @@ def _join(path: str, name: str) -> str:
 
 
 def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str, ...]]:
-    """Return the parts of `fields` that `schema` knows, and the problems in their order.
+    """Return those parts of `fields` that `schema` declares, and the problems in their order.
 
     Unchanged parts may be shared. Raises ValueError with Go's message for a value of a wrong type.
     """
@@ -71,8 +71,9 @@ def prune(schema: Schema, fields: Unstructured) -> tuple[Unstructured, tuple[str
 class _Walk:
     """Reads one document.
 
-    As in Go, the first wrong type is kept as the error and reading continues. A type that decodes itself (quantities,
-    times, int-or-string) stops at once, so its error takes precedence over an earlier one.
+    As in Go, the first value of a wrong type determines the error, and reading continues. Types with a decoder of their
+    own (quantities, times, int-or-string) stop reading at an error, so their error takes precedence over an earlier
+    one.
     """
 
     def __init__(self) -> None:
@@ -100,7 +101,10 @@ class _Walk:
         return kept
 
     def value(self, schema: Schema, value: Any, place: _Place, go_type: str = "") -> Any:
-        """Return the pruned value; `go_type` is the type of an item or map value, which its schema does not contain."""
+        """Return the pruned value.
+
+        `go_type` is the Go type of an item or map value, because its schema does not contain it.
+        """
         go_type = schema.go_type.lstrip("*") or go_type or _go_type(schema)
         if schema.kind == "any":
             value = unwritten(value)
@@ -184,7 +188,7 @@ def _pairs(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 def json_kind(value: Any) -> str:
-    """Return Go's name for the kind of a JSON value."""
+    """Return the name that Go's errors use for the kind of a JSON value."""
     match value:
         case bool():
             return "bool"
@@ -205,7 +209,7 @@ def _wrong_type(what: str, go_type: str, place: _Place) -> ValueError:
 
 
 def _go_type(schema: Schema) -> str:
-    """Return the Go type that a value of `schema` is decoded to, as far as it is known for items and map values."""
+    """Return the Go type to which a value of `schema` is decoded, as far as it is known for items and map values."""
     if schema.is_struct:
         *_, version, name = schema.definition.split(".")
         return f"{version}.{name}"
@@ -213,7 +217,7 @@ def _go_type(schema: Schema) -> str:
 
 
 def _element(go_type: str) -> str:
-    """Return the type of a list's items or a map's values, empty if the type's name does not contain it."""
+    """Return the Go type of a list's items or a map's values; empty if the name of the type does not contain it."""
     if not go_type.startswith(("[]", "map[")):
         return ""
     return go_type.partition("]")[2].lstrip("*")
@@ -246,7 +250,7 @@ _BREAKS, _PADDING = b"\r\n", ord("=")
 
 
 def _illegal_byte(text: bytes) -> int:
-    """Return the index at which Go stops in malformed base64 (encoding/base64, `decodeQuantum`)."""
+    """Return the index at which Go stops reading malformed base64 (encoding/base64, `decodeQuantum`)."""
     of_quantum = 0
     for at, byte in enumerate(text):
         if byte in _DIGITS:
@@ -259,7 +263,7 @@ def _illegal_byte(text: bytes) -> int:
 
 
 def _illegal_padding(text: bytes, at: int, of_quantum: int) -> int:
-    """Return the same index for errors after the first padding character, which ends before `at`."""
+    """Return the index at which Go stops, for errors after the first padding character, which ends before `at`."""
     at = _behind_breaks(text, at)
     if of_quantum == 3 or at == len(text):
         return at

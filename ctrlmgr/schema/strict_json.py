@@ -1,12 +1,12 @@
-"""Decodes JSON from clients strictly: any program can store, copy and send an accepted document.
+"""Decodes JSON from clients strictly, so that any program can store, copy and send the accepted documents.
 
 Guarantees: the result of `decode` consists of dicts, lists, strings of Unicode scalars without NUL, bools, None, ints
 and finite floats, nested at most `DEEPEST` levels. Invalid UTF-8, lone surrogates, NaN, infinities and trailing
 characters are refused. Kubernetes refuses only some of these, and silently replaces invalid UTF-8. NUL is refused
-because PostgreSQL's text and jsonb cannot contain it, and both databases must store the same.
+because PostgreSQL's text and jsonb cannot contain NUL, and both databases must store the same documents.
 
 If a key is repeated in one object, the last value counts, as in Kubernetes; `has_repeated_keys` and `decode_repeated`
-find such keys, to report them to the client.
+find repeated keys, so that they can be reported to the client.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from ctrlmgr.golang.go_text import quote_byte
 DEEPEST = 64
 """The maximum nesting of objects and lists in a document."""
 DEEPEST_FREE_FORM = 48
-"""The maximum nesting of a value without a schema; its surroundings add their own levels."""
+"""The maximum nesting depth of a value without a schema; the document around the value has additional levels."""
 
 MOST_VALUES: Final = 200_000
 """The maximum number of values in a body; an empty object or list counts twice.
 
 Kubernetes has no such limit: a body of 3 MB may contain a million `{}`, each of which becomes a container with its
-defaults. A custom object there has at most 1.5 MiB (etcd), which is fewer values than this at eight bytes for each.
+defaults. In Kubernetes, etcd limits a custom object to 1.5 MiB. At eight bytes for each value, that is fewer values
+than this maximum.
 """
 
 _NESTING = bytes.maketrans(b"{}", b"[]")
@@ -43,19 +44,19 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 def decode(data: bytes) -> Any:
-    """Decode a JSON document; raises ValueError with Go's message, without its prefix, if it is invalid."""
+    """Decode a JSON document; raises ValueError with Go's message, without the message's prefix, if it is invalid."""
     refuse_depth(data)
     return decode_shallow(data)
 
 
 def refuse_depth(data: bytes) -> None:
-    """Raise ValueError if well-formed JSON nests too deeply."""
+    """Raise ValueError if well-formed JSON is nested too deeply."""
     if depth_exceeds(data, DEEPEST):
         raise ValueError("exceeded max depth")
 
 
 def refuse_free_form_depth(value: Any) -> None:
-    """Raise ValueError if a value without a schema nests too deeply."""
+    """Raise ValueError if a value without a schema is nested too deeply."""
     try:
         too_deep = depth_exceeds(_ENCODE(value), DEEPEST_FREE_FORM)
     except RecursionError:
@@ -65,7 +66,7 @@ def refuse_free_form_depth(value: Any) -> None:
 
 
 def decode_shallow(data: bytes) -> Any:
-    """Decode like `decode`, for input whose depth is checked separately."""
+    """Decode as `decode` does, but for input whose nesting depth is checked separately."""
     try:
         value = _PLAIN.decode(data)
     except UnicodeDecodeError as error:
@@ -80,7 +81,7 @@ def decode_shallow(data: bytes) -> Any:
 
 
 class NumberText(float):
-    """A number with a fraction or an exponent, and its JSON text."""
+    """A number with a fraction or an exponent, and the text of the number in the JSON document."""
 
     __slots__ = ("text",)
 
@@ -93,7 +94,7 @@ class NumberText(float):
     text: str
 
     def __repr__(self) -> str:
-        """Return its text."""
+        """Return the text of the number in the JSON document."""
         return self.text
 
 
@@ -106,7 +107,7 @@ def decode_as_written(data: bytes) -> Any:
 
 
 def unwritten(value: Any) -> Any:
-    """Return a value with each `NumberText` replaced by a float."""
+    """Return a value in which each `NumberText` is replaced by a float."""
     if type(value) is NumberText:
         return float(value)
     if isinstance(value, dict):
@@ -115,12 +116,15 @@ def unwritten(value: Any) -> Any:
 
 
 def has_escaped_letters(data: bytes) -> bool:
-    r"""Return whether JSON contains letters as escapes such as `\u0063`; Go escapes only `<`, `>` and `&` like this."""
+    r"""Return whether JSON contains letters as escapes such as `\u0063`.
+
+    Go escapes only `<`, `>` and `&` in this way.
+    """
     return _ESCAPED_LETTER.search(data) is not None
 
 
 def refuse_nul(data: bytes) -> None:
-    r"""Raise ValueError if well-formed JSON contains `\u0000` (not a backslash followed by `u0000`)."""
+    r"""Raise ValueError if well-formed JSON contains the escape `\u0000`, unless its backslash is itself escaped."""
     if b"\\u0000" in data.replace(b"\\\\", b""):
         raise ValueError("invalid character '\\x00' in string literal")
 
@@ -128,7 +132,8 @@ def refuse_nul(data: bytes) -> None:
 def depth_exceeds(data: bytes, deepest: int) -> bool:
     """Return whether well-formed JSON nests deeper than `deepest`; for other input the result is undefined.
 
-    It removes strings and makes all brackets equal. Then each round removes the innermost pairs.
+    The function removes all strings, and replaces all brackets by one kind of bracket. Then each round removes the
+    innermost pairs of brackets.
     """
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -142,7 +147,7 @@ def depth_exceeds(data: bytes, deepest: int) -> bool:
     for _ in range(deepest):
         shorter = rest.replace(b"[]", b"")
         if len(shorter) == len(rest):
-            return False  # empty or unbalanced: the parser reports it
+            return False  # the document is empty, or its brackets are unbalanced; the parser reports this error
         rest = shorter
     return bool(rest)
 
@@ -159,7 +164,7 @@ def refuse_many(data: bytes) -> None:
 
 
 def too_many_values() -> RequestEntityTooLarge:
-    """Return the 413 for a body of more than `MOST_VALUES` values."""
+    """Return the 413 error for a body of more than `MOST_VALUES` values."""
     return RequestEntityTooLarge(f"Request entity is too large: it has more values than the limit of {MOST_VALUES}")
 
 
@@ -168,7 +173,7 @@ def _separators(data: bytes) -> int:
 
 
 def _reason(message: str, data: bytes) -> str:
-    """Return the error in the words of Go's scanner, as far as msgspec's message allows it."""
+    """Return the error with the message of Go's scanner, as far as it follows from msgspec's message."""
     if "truncated" in message:
         return "unexpected end of JSON input"
     if "surrogate" in message:
@@ -188,7 +193,7 @@ def _expectation(data: bytes) -> str:
         json.loads(data.decode(errors="replace"))
     except json.JSONDecodeError as error:
         return GO_WORDS.get(error.msg, _VALUE)
-    except (ValueError, RecursionError):  # numbers or depths that Python does not parse
+    except (ValueError, RecursionError):  # numbers or nesting depths that Python cannot parse
         pass
     return _VALUE
 
@@ -201,27 +206,30 @@ GO_WORDS: Final = {
     "Expecting ',' delimiter": "after object key:value pair",
     "Extra data": "after top-level value",
 }
-"""The words of Go's scanner, by Python's error message."""
+"""The messages of Go's scanner, by Python's error message."""
 
 
 class Repeated(dict[str, Any]):
-    """A JSON object with a repeated key: a dict of the last values, and all pairs in their order."""
+    """A JSON object with a repeated key: a dict with the last values, and all pairs in their order."""
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
-        """Store the pairs in their order."""
+        """Create the object from its pairs, in their order."""
         super().__init__(pairs)
         self.pairs = pairs
 
 
 def has_repeated_keys(data: bytes, value: Any) -> bool:
-    """Return whether keys may have been lost in decoding `data` to `value`; a false alarm is possible for unusual data.
+    """Return whether decoding `data` to `value` may have lost repeated keys.
 
-    Compact documents are compared with their encoded value. For others the quotes are counted: without repeated keys
-    the numbers of strings are equal. Quotes within strings are equal too, unless they are written as code points.
+    For unusual data, the result may be true although no key was lost.
+
+    If `data` is compact JSON, it is compared with the encoded `value`. Otherwise the quotation marks in `data` and in
+    the encoded `value` are counted. If no key is repeated, both have the same number of strings. Escaped quotation
+    marks within strings are also equally many, unless `data` contains them as code points.
     """
     try:
         again = _ENCODE(value)
-    except RecursionError:  # far too deep: the slow path refuses it
+    except RecursionError:  # nested far too deeply; the slow path refuses the document
         return True
     if again == data or (data.endswith(b"\n") and again == data[:-1]):
         return False

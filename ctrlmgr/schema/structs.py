@@ -3,8 +3,8 @@
 Guarantees:
 - A Struct has the fields of the Go struct of a definition, and encodes what Go would encode. Fields are in Go's order.
   Zero values are omitted where `omitempty` or `omitzero` omits them; elsewhere nil lists are null.
-- A conversion refuses every deviation: unknown fields, wrong types, and nulls that Go only tolerates. The slow path
-  (`schema.schema_pruning`) decides which of them are errors, and reports them.
+- A conversion refuses every deviation: unknown fields, wrong types, and nulls that Go tolerates. The slow path
+  (`schema.schema_pruning`) decides which deviations are errors, and reports them.
 - Each definition has exactly one Struct, even if several threads request it first.
 - Quantities and times are in Kubernetes' canonical form. Amounts of resources are rounded up to thousandths, as
   `pkg/apis/core/v1/defaults.go` does for every ResourceList of every kind.
@@ -29,7 +29,7 @@ StructType: TypeAlias = type[msgspec.Struct]
 
 
 class _Text(type):
-    """A metaclass for types that msgspec converts by a hook, although their values are plain strings."""
+    """The metaclass of types that a hook of msgspec converts, although their values are plain strings."""
 
     canonical: Callable[[str], str | None]
 
@@ -43,7 +43,7 @@ class _Anything(type):
 
 
 class FreeForm(metaclass=_Anything):
-    """Arbitrary JSON: RawExtension, FieldsV1, JSON. Go keeps its bytes, including the order of keys."""
+    """Arbitrary JSON: RawExtension, FieldsV1, JSON. Go keeps the bytes of such a value, including the order of keys."""
 
 
 class Quantity(metaclass=_Text):
@@ -53,7 +53,7 @@ class Quantity(metaclass=_Text):
 
 
 class Amount(metaclass=_Text):
-    """resource.Quantity in a ResourceList: rounded up to thousandths (`SetDefaults_ResourceList`)."""
+    """A resource.Quantity in a ResourceList, which is rounded up to thousandths (`SetDefaults_ResourceList`)."""
 
     canonical = staticmethod(lambda text: rounded_up(canonical(text), MILLI))
 
@@ -72,9 +72,9 @@ class MicroTime(metaclass=_Text):
 
 _QUANTITIES = (Quantity, Amount)
 _RESOURCE_LIST = "v1.ResourceList"
-"""The Go type of maps of amounts; other maps of quantities are not rounded."""
+"""The Go type of maps of resource amounts; quantities in other maps are not rounded."""
 _UNROUNDED = "io.k8s.api.node.v1.Overhead"
-"""A type whose amounts are not rounded, because node.k8s.io has no defaults."""
+"""A type whose amounts are not rounded, because the group node.k8s.io has no defaults."""
 
 
 def canonical_text(type_: Any, value: Any) -> str | None:
@@ -91,34 +91,37 @@ def canonical_text(type_: Any, value: Any) -> str | None:
 
 
 def _said(quantity: Any) -> str:
-    """Return the text of a quantity; for a JSON number this is its exact text."""
+    """Return the text of a quantity; for a JSON number, this is the number's exact text."""
     if type(quantity) is str:
         return quantity.strip()
     return quantity.text if type(quantity) is NumberText else _encode(quantity).decode()
 
 
 def read_value(type_: Any, value: Any) -> Any:
-    """Convert a value of one of the types above for reading; a msgspec `dec_hook`.
+    """Convert a value of one of the types above while decoding; this is a `dec_hook` of msgspec.
 
-    A quantity that is a JSON number with a fraction is refused: the slow path finds out its exact text.
+    A quantity that is a JSON number with a fraction is refused, because only the slow path knows its exact text.
     """
     if type_ is not FreeForm:
         if type(value) is float and type_ in _QUANTITIES:
-            raise ValueError("a number whose spelling is not known")
+            raise ValueError("a number whose exact text is not known")
         return canonical_text(type_, value)
     refuse_free_form_depth(value)
     return value
 
 
 def write_value(type_: Any, value: Any) -> Any:
-    """Convert a value of one of the types above for writing; free-form JSON is encoded here, before maps are sorted."""
+    """Convert a value of one of the types above while encoding.
+
+    Free-form JSON is encoded here, before maps are sorted.
+    """
     if type_ is FreeForm:
         return msgspec.Raw(_encode(value))
     return type_.canonical(value) if type_ is Time and type(value) is str else canonical_text(type_, value)
 
 
 TEXTS: dict[str, type] = {"quantity": Quantity, "date-time": Time, "micro-time": MicroTime}
-"""The text types by a schema's `format`."""
+"""The text types, by the `format` of a schema."""
 _TIMES = ("date-time", "micro-time")
 
 _INT32: Any = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -135,11 +138,14 @@ _TYPES: dict[tuple[str, str], Any] = {
     ("any", ""): FreeForm,
 }
 _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
-"""The zero values that are omitted; they are compared by identity."""
+"""The zero values that are omitted; they are compared by identity, not by equality."""
 
 
 def _null() -> None:
-    """Return None; as a default factory it makes msgspec write the default, while a plain default is omitted."""
+    """Return None.
+
+    As a default factory, this function makes msgspec write the default; a plain default would be omitted.
+    """
 
 
 def _zero_quantity() -> str:
@@ -147,24 +153,27 @@ def _zero_quantity() -> str:
 
 
 _NIL_DIFFERS = frozenset({("HPAScalingRules", "policies")})
-"""Lists for which absent and empty differ: an absent one gets defaults, an empty one is refused; by type and field."""
+"""Lists for which absent and empty differ, by type and field.
+
+An absent list gets defaults, an empty list is refused.
+"""
 
 
 _NOT_ROUNDED = frozenset({("Overhead", "podFixed")})
-"""ResourceLists of kinds that Kubernetes does not default (RuntimeClass), by type and field."""
+"""ResourceLists of kinds for which Kubernetes sets no defaults (RuntimeClass), by type and field."""
 
 
 class Structs:
-    """The Structs of definitions, created on first use."""
+    """The Structs of definitions; each one is created on first use."""
 
     def __init__(self) -> None:
-        """Start without Structs."""
+        """Create an empty set of Structs."""
         self._made: dict[str, StructType] = {}
         self._recursive: dict[str, bool] = {}
         self._making = threading.RLock()
 
     def of(self, schema: Schema, within: tuple[str, ...] = ()) -> StructType:
-        """Return the Struct of a schema that is a struct in Go; `within` are the definitions being created."""
+        """Return the Struct of a schema that is a struct in Go; `within` are the definitions that are being created."""
         made = self._made.get(schema.definition)
         if made is not None:
             return made
@@ -183,7 +192,7 @@ class Structs:
         return self._type(schema, ())
 
     def is_recursive(self, schema: Schema) -> bool:
-        """Return whether a definition contains itself, so that its schema does not limit the depth."""
+        """Return whether a definition contains itself, so that its schema does not limit the nesting depth."""
         known = self._recursive.get(schema.definition)
         if known is None:
             known = self._recursive[schema.definition] = _is_recursive(schema, ())
@@ -204,7 +213,7 @@ class Structs:
             forbid_unknown_fields=True,
             gc=False,
         )
-        setattr(struct, name, struct)  # the name for references of a definition to itself
+        setattr(struct, name, struct)  # the name by which a definition refers to itself
         return struct
 
     def _named_field(self, struct: str, name: str, schema: Schema, within: tuple[str, ...]) -> tuple[Any, Any]:
@@ -263,7 +272,7 @@ def _scalar(schema: Schema, type_: Any) -> tuple[Any, Any]:
 
 
 def attribute(schema: Schema, name: str) -> str:
-    """Return the attribute in the Struct of `schema` for the JSON field `name`."""
+    """Return the attribute in the Struct of `schema` that holds the JSON field `name`."""
     return f"_{list(schema.properties).index(name)}"
 
 

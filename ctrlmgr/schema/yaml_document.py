@@ -1,7 +1,7 @@
 """Decodes YAML from clients to JSON values; keys and plain scalars have the same meaning as in Kubernetes.
 
 Guarantees: `strict_json.decode` could return every result of `decode`. Anchors are allowed, but the values that aliases
-create are limited. Tags without a JSON type are refused. Only the first document counts.
+create are limited. Tags without a JSON type are refused. Only the first document is read.
 
 Kubernetes reads YAML 1.1 with go-yaml 2: `yes`, `on` and even `y` are true, `017` is fifteen, dates are text.
 """
@@ -26,7 +26,8 @@ from ctrlmgr.schema.strict_json import (
     too_many_values,
 )
 
-_LOADER = getattr(yaml, "CLoader", yaml.Loader)  # libyaml's if available; only its parser is used
+# the parser of libyaml, if it is available; no other part of libyaml is used
+_LOADER = getattr(yaml, "CLoader", yaml.Loader)
 _MOST_ALIASED = 10_000
 """The maximum number of values that all aliases together represent."""
 
@@ -40,7 +41,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "timestamp": (str,),
 }
-"""The allowed types of a scalar by its tag; under any other tag it is text."""
+"""The types that a scalar may have, by its tag; under any other tag, a scalar is text."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _BASED = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[oO]?([0-7]+)|[bB]([01]+))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -56,13 +57,13 @@ _ODD_IN_YAML = re.compile(
     |"[^"]{1000,}"\s*:""",
     re.VERBOSE,
 )
-"""Finds JSON that YAML reads differently; compact JSON contains no control characters."""
+"""Matches JSON that YAML reads differently; compact JSON contains no control characters."""
 
 _PREFIX = "yaml: unmarshal errors:\n"
 
 
 def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Decode the first document, and list its repeated keys with Kubernetes' wording.
+    """Decode the first document, and return its repeated keys in Kubernetes' wording.
 
     Raises ValueError with Kubernetes' message if it is not YAML, or has no JSON form; raises `RequestEntityTooLarge`.
     """
@@ -82,7 +83,7 @@ def decode(data: bytes) -> tuple[Any, tuple[str, ...]]:
 
 
 def _plain_json(data: bytes) -> Any:
-    """Return the value of compact JSON, which clients send as YAML; None if YAML may read it differently.
+    """Return the value of compact JSON, which clients also send as YAML; None if YAML may read it differently.
 
     This is the case for escapes, tabs, control characters, numbers other than small integers, keys of more than 1024
     characters, and repeated keys. Decoding JSON is much faster than reading YAML event by event.
@@ -104,7 +105,7 @@ def _reason(error: yaml.YAMLError) -> str:
 
 
 class _Reader:
-    """Builds values from parser events."""
+    """Builds values from the events of the YAML parser."""
 
     def __init__(self, text: str) -> None:
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)
@@ -173,7 +174,10 @@ class _Reader:
 
 
 def _merge(merged: dict[str, Any], value: Any) -> None:
-    """Merge the value of `<<`: a mapping, or a list of mappings of which the first with a key counts."""
+    """Merge the value of `<<`: a mapping or a list of mappings.
+
+    The first mapping in which a key exists determines the key's value.
+    """
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, dict):
             raise ValueError("yaml: map merge requires map or sequence of maps as the value")
@@ -246,7 +250,7 @@ def _integer(digits: str, base: int) -> int | None:
 
 
 def _float(text: str) -> int | float:
-    """Return a number as its JSON form is read again: Go writes integral floats without a fraction."""
+    """Return a number as it is read from its JSON form again: Go writes integral floats without a fraction."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"json: unsupported value: {text}")

@@ -1,4 +1,4 @@
-"""Conversion by a webhook: sends objects in a ConversionReview, and checks the answer.
+"""Conversion by a webhook: sends objects in a ConversionReview, and checks the response.
 
 Guarantees: a converted object has the name, namespace, uid and all other metadata that it was sent with. The webhook
 may change only labels and annotations; any other change is a failure with a message. If the webhook runs on simulated
@@ -29,7 +29,7 @@ from ctrlmgr.schema import strict_json
 from ctrlmgr.schema.schema_pruning import json_kind
 
 TIMEOUT: Final = 30.0
-"""The webhook's timeout in seconds."""
+"""The timeout of a call to the webhook, in seconds."""
 _GROUP = "apiextensions.k8s.io"
 _KNOWN = ("v1", "v1beta1")
 
@@ -37,21 +37,21 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Unusable(Exception):
-    """An answer, or an object in it, is invalid; the text follows `conversion webhook for KIND`."""
+    """Raised if a response, or an object in it, is invalid; the text follows `conversion webhook for KIND`."""
 
 
 class Webhook:
     """The conversion between two versions of a kind by a webhook."""
 
     def __init__(self, conversion: Conversion, group: str, kind: str, source: str, target: str) -> None:
-        """Convert objects of version `source` into `target`."""
+        """Create a conversion of objects of version `source` into `target`."""
         self._conversion = conversion
         self._kind = kind
         self._source = f"{group}/{source}, Kind={kind}"
         self._target = f"{group}/{target}"
 
     def convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
-        """Return the webhook's result for each object."""
+        """Return the converted object for each of the given objects."""
         try:
             return (yield from self._convert(objects, around))
         except _Unusable as problem:
@@ -107,7 +107,7 @@ class Webhook:
 
 
 def _objects(reply: Reply, uid: str, version: str) -> Sequence[Any]:
-    """Return the objects in an answer."""
+    """Return the objects in a response; raises `_Unusable` for an invalid response."""
     try:
         review = strict_json.decode(reply.body)
     except ValueError as problem:
@@ -145,7 +145,7 @@ def _fields(obj: Unstructured) -> Mapping[str, Any]:
 
 
 def _metadata(obj: Unstructured, new: Unstructured) -> Unstructured:
-    """Return the metadata that an object was sent with, with the labels and annotations of the answer."""
+    """Return the metadata with which an object was sent, with the labels and annotations of the response."""
     answered, metadata = new.get("metadata"), dict(obj.get("metadata") or {})
     if not isinstance(answered, dict):
         told = "missing metadata" if answered is None else f"invalid metadata of type {json_kind(answered)}"

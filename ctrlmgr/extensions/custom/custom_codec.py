@@ -39,12 +39,13 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SHOWN = 30
 """The number of characters of a body that an error shows."""
 MOST_DEFAULTED: Final = 3 * 1024 * 1024
-"""The maximum number of bytes of JSON that defaults may add to a request, equal to the maximum size of a request.
-Stored objects have no such limit.
+"""The maximum number of bytes of JSON that defaults may add to a request.
+
+It is equal to the maximum size of a request. The limit does not apply to stored objects.
 """
 _HEAD = ("kind", "apiVersion", "metadata")
 _WHOLE_BELOW = 1e21
-"""From here on Go writes floats with an exponent."""
+"""Go writes floats of at least this size with an exponent."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _encode_in_order = msgspec.json.Encoder(order="deterministic").encode
@@ -62,7 +63,7 @@ class CustomCodec:
     def __init__(self, kind: str, group: str, version: str, schemas: Callable[[str], Schema | None]) -> None:
         """Create a codec with the kind's names.
 
-        `schemas` returns the schema of a version, None if it does not exist.
+        `schemas` returns the schema of a version, None if the version does not exist.
         """
         self.kind = kind
         self.api_version = f"{group}/{version}"
@@ -71,7 +72,7 @@ class CustomCodec:
 
     def _schema(self) -> Schema:
         schema = self._schemas(self._version)
-        assert schema is not None  # otherwise the kind would not exist
+        assert schema is not None  # the version exists, because the kind exists
         return schema
 
     def decode(self, data: bytes, media_type: str) -> Decoded:
@@ -128,7 +129,10 @@ class CustomCodec:
         return value
 
     def _other_version(self, fields: Unstructured, kind: str, api_version: str) -> BadRequest:
-        """Return the error for a body of another version; a body of the same kind is also checked by its own schema."""
+        """Return the error for a body of another version.
+
+        A body of the same kind is also checked by the schema of its own version.
+        """
         message = (
             f"the API version in the data ({api_version}) does not match the expected API version ({self.api_version})"
         )
@@ -146,11 +150,11 @@ class CustomCodec:
         return OtherVersion(message, problems, strictly)
 
     def read(self, fields: Unstructured, known: Unstructured | None = None) -> Decoded:
-        """Read an object that is already decoded; `fields` is changed.
+        """Read an object that is already decoded; this changes `fields`.
 
-        `known` is an object that was read before: metadata that a patch did not change is not read again. The patch may
-        have changed the rest arbitrarily, so this raises `BadRequest` if `fields` is not an object. Raises
-        `RequestEntityTooLarge` if defaults make the object much larger than it was sent.
+        `known` is an object that was read before; metadata that a patch did not change is not read again. A patch may
+        produce any JSON value, so this raises `BadRequest` if `fields` is not an object. Raises `RequestEntityTooLarge`
+        if defaults make the object much larger than the body that was sent.
         """
         if not isinstance(fields, dict):
             raise BadRequest(
@@ -172,14 +176,17 @@ class CustomCodec:
         return Decoded(fields, tuple(f"unknown field {quote(path)}" for path in (*problems, *unknown)))
 
     def from_store(self, fields: Unstructured) -> Unstructured:
-        """Read a stored object, maybe an old one: like `read`, but malformed values are dropped."""
+        """Read a stored object as `read` does, but drop malformed values, which an old object may contain."""
         metadata = fields.get("metadata")
         self._schema().read(fields, drop_invalid=True)
         fields["metadata"] = metadata
         return fields
 
     def from_other(self, fields: Unstructured) -> FieldError | None:
-        """Read an object converted from another version, in place and without defaults; return its error, if any."""
+        """Read an object that was converted from another version, in place and without defaults.
+
+        Return the error of the object, None if it is valid.
+        """
         metadata = fields.get("metadata")
         schema = self._schema()
         schema.prune(fields)
@@ -188,7 +195,7 @@ class CustomCodec:
         return error
 
     def encode(self, fields: Unstructured) -> bytes:
-        """Encode an object completely; raises ValueError for metadata of wrong types."""
+        """Encode a whole object; raises ValueError if its metadata has values of wrong types."""
         metadata = fields.get("metadata") or {}
         if "resourceVersion" in metadata:
             metadata = {name: each for name, each in metadata.items() if name != "resourceVersion"}
@@ -198,11 +205,11 @@ class CustomCodec:
         return escape_html(b"%b,%b" % (encoded, _encode_numbers(rest)[1:]) if rest else b"%b}" % encoded)
 
     def refuse(self, reason: str) -> BadRequest:
-        """Return the 400 for an invalid body of this kind."""
+        """Return the 400 error for an invalid body of this kind."""
         return BadRequest(f"{self.kind} in version {quote(self._version)} cannot be handled as a {self.kind}: {reason}")
 
     def refuse_strictly(self, problems: Iterable[str]) -> BadRequest:
-        """Return the 400 for a body with problems, if the client wants them to be errors."""
+        """Return the 400 error for a body with problems, if the client requested strict validation."""
         return self.refuse(f"strict decoding error: {', '.join(problems)}")
 
     def _unrecognized(self, reason: str, data: bytes) -> BadRequest:
@@ -212,14 +219,17 @@ class CustomCodec:
 
 
 def _read_metadata(fields: Unstructured, known: Unstructured | None) -> tuple[Unstructured | None, list[str]]:
-    """Return an object's metadata in the shape of Go's struct, and the paths of unknown fields; raises ValueError."""
+    """Return an object's metadata in the form of Go's struct, and the paths of unknown fields.
+
+    Raises ValueError for values of wrong types.
+    """
     if "metadata" not in fields:
         return None, []
     metadata = fields["metadata"]
     if type(metadata) is dict:
         if known is not None and metadata is known.get("metadata"):
             return metadata, []
-        if metadata.get("managedFields") == []:  # it has the same meaning as `[{}]`: remove all owners
+        if metadata.get("managedFields") == []:  # an empty list has the same meaning as `[{}]`: remove all owners
             metadata = {**metadata, "managedFields": [{}]}
         try:
             struct = msgspec.convert(metadata, _metadata_struct(), dec_hook=read_value)
@@ -234,13 +244,13 @@ def _read_metadata(fields: Unstructured, known: Unstructured | None) -> tuple[Un
 def _shaped(metadata: Unstructured) -> msgspec.Struct:
     try:
         return msgspec.convert(metadata, _metadata_struct(), dec_hook=write_value)
-    except msgspec.ValidationError:  # a null or an empty list that a strategy left
+    except msgspec.ValidationError:  # a strategy may have left a null or an empty list
         pruned = prune(Definitions.builtin().schema(_OBJECT_META), metadata)[0]
         return msgspec.convert(pruned, _metadata_struct(), dec_hook=write_value)
 
 
 def _encode_numbers(fields: Unstructured) -> bytes:
-    """Encode fields with numbers as in Go: an integral float has no decimal point."""
+    """Encode fields with numbers as in Go: a float without a fraction has no decimal point."""
     encoded = _encode(fields)
     return _encode(_whole(fields)) if b".0" in encoded else encoded
 

@@ -1,4 +1,4 @@
-"""Converts stored custom objects to one of their versions, and back.
+"""Converts stored custom objects to one of the definition's versions, and back.
 
 Guarantees: a stored object is read by the schema of its stored version, with that version's defaults, and then
 converted to the requested version, as in apiextensions-apiserver's storage codec. An object that was stored after the
@@ -30,7 +30,7 @@ from ctrlmgr.schema.definitions import Definitions
 
 _ENTRIES: Final = 4096
 _SIZE: Final = 32 * 1024 * 1024
-"""The maximum size in bytes of the cached conversions, including their sources."""
+"""The maximum total size of the cached conversions and of their sources, in bytes."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -39,11 +39,14 @@ class Versions:
     """The versions of one definition: their schemas and codecs, and the conversion between them."""
 
     def __init__(self, obj: Object, outline: Definition) -> None:
-        """Use a stored definition and its outline, which contains everything but the schemas."""
+        """Create the versions of a stored definition; the outline contains the whole definition except the schemas."""
         self._obj = obj
         self._outline = outline
         self.since: Revision = obj.revision
-        """Objects with a later revision are in the stored version, as its schema requires."""
+        """The revision of the definition.
+
+        Objects with a later revision are in the stored version, as its schema requires.
+        """
         self._codecs: dict[str, CustomCodec] = {}
         self._shapes: dict[str, Root] = {}
         self._ways: dict[tuple[str, str], Webhook] = {}
@@ -53,27 +56,27 @@ class Versions:
         return parse(_decode(self._obj.body))
 
     def prepare(self, name: str) -> None:
-        """Compile everything that reading and writing objects in a version needs."""
+        """Compile all parts that are needed to read and write objects in a version."""
         for each in (name, self.stored):
             for schema in (self.schema(each), self.status_schema(each)):
                 if schema is not None:
                     schema.prepare()
-        _ = self.stores_defaults  # computed here and cached
+        _ = self.stores_defaults  # the result is computed here and cached
 
     def version(self, name: str) -> Version:
-        """Return a version with its schema."""
+        """Return a version together with its schema."""
         return _Lazy(self, self._outline.versions[name])
 
     def raw_schema(self, name: str) -> Mapping[str, Any] | None:
-        """Return a version's schema as it is in the definition."""
+        """Return the schema of a version as the definition contains it."""
         return self._whole.versions[name].raw_schema
 
     def schema(self, name: str) -> Schema:
-        """Return a version's compiled schema."""
+        """Return the compiled schema of a version."""
         return self._whole.versions[name].schema
 
     def status_schema(self, name: str) -> Schema | None:
-        """Return the compiled schema of a version's status; None if it has none."""
+        """Return the compiled schema of a version's status; None if the schema does not describe a status."""
         return self._whole.versions[name].status_schema
 
     def _schema(self, name: str) -> Schema | None:
@@ -81,13 +84,13 @@ class Versions:
         return None if found is None else found.schema
 
     def structural(self, name: str) -> Structural:
-        """Return a version's structural schema."""
+        """Return the structural schema of a version."""
         return self.schema(name).structural
 
     def shape(self, name: str, definitions: Definitions) -> Root:
-        """Return a version's schema in the form that field management uses.
+        """Return the schema of a version in the form that field management uses.
 
-        `definitions` are those of built-in kinds.
+        `definitions` are the OpenAPI definitions of built-in kinds.
         """
         shape = self._shapes.get(name)
         if shape is None:
@@ -108,7 +111,7 @@ class Versions:
         return self._outline.storage.name
 
     def to_stored(self, fields: Unstructured) -> Unstructured:
-        """Convert an object from any version to the stored one; `fields` is changed.
+        """Convert an object from any version to the stored version; this changes `fields`.
 
         Defaults that only the stored version has are set later, when the object is read.
         """
@@ -118,7 +121,8 @@ class Versions:
     def stores_defaults(self) -> bool:
         """Return whether every stored object has all defaults of the stored version.
 
-        An object from another version has only that version's defaults, and the status of a created object is dropped.
+        This is not the case for an object that was sent in another version, because it has only that version's
+        defaults. It is also not the case if the status of a created object is dropped.
         """
         schema = self.schema(self.stored)
         if not schema.has_defaults:
@@ -131,9 +135,9 @@ class Versions:
         return self.codec(self._known(fields)).from_store(fields)
 
     def converted(self, fields: Unstructured, name: str) -> Unstructured:
-        """Convert an object to a version; `fields` is changed. Raises `UnknownError` if that fails.
+        """Convert an object to a version; this changes `fields`. Raises `UnknownError` if the conversion fails.
 
-        If a webhook converts, the conversion must be known already: see `engine.conversion.asked`.
+        If a webhook converts, its result must already be known: see `engine.conversion.asked`.
         """
         if self._known(fields) == name:
             return fields
@@ -144,7 +148,7 @@ class Versions:
         return fields
 
     def moved(self, fields: Unstructured, name: str) -> Unstructured:
-        """Convert an object to a version without reading it by that version's schema; `fields` is changed."""
+        """Convert an object to a version without reading it by the schema of that version; this changes `fields`."""
         known = self._known(fields)
         if known == name:
             return fields
@@ -167,7 +171,7 @@ class Versions:
         return way
 
     def _known(self, fields: Unstructured) -> str:
-        """Return the version of an object; raises `UnknownError` if the definition no longer has it."""
+        """Return the version of an object; raises `UnknownError` if the definition no longer has this version."""
         group, _, version = fields["apiVersion"].rpartition("/")
         if version not in self._outline.versions or group != self._outline.group:
             raise UnknownError(f"request to convert CR from an invalid group/version: {fields['apiVersion']}")
@@ -175,7 +179,7 @@ class Versions:
 
 
 class _Lazy(Version):
-    """A version whose schema is decoded with the whole definition, on first use."""
+    """A version of a definition; its schema is decoded with the whole definition, on first use."""
 
     def __init__(self, versions: Versions, outline: Version) -> None:
         self.__dict__.update(outline.__dict__)
@@ -183,7 +187,7 @@ class _Lazy(Version):
 
     @property
     def raw_schema(self) -> Mapping[str, Any] | None:
-        """The schema as it is in the definition."""
+        """The schema as the definition contains it."""
         return self._versions.raw_schema(self.name)
 
     @cached_property
@@ -193,26 +197,26 @@ class _Lazy(Version):
 
     @cached_property
     def status_schema(self) -> Schema | None:
-        """The compiled schema of the status."""
+        """The compiled schema of the status; None without one."""
         return self._versions.status_schema(self.name)
 
 
 class Reader:
-    """Converts stored objects to one version, with a cache."""
+    """Converts stored objects to one version, and caches the results."""
 
     def __init__(self, versions: Versions, resource: Resource, version: str) -> None:
-        """Convert objects to the version `version` of `versions`."""
+        """Create a converter to the version `version` of the definition with these `versions`."""
         self._versions = versions
         self._resource = resource
         self._version = version
         self._is_stored = version == versions.stored
-        # The stored object and its converted form.
+        # The cached results: the stored object and its converted form.
         self._shown: BoundedCache[Key, tuple[Object, Object]] = BoundedCache(
             "converted-objects", entries=_ENTRIES, size=_SIZE
         )
 
     def __call__(self, obj: Object) -> Object:
-        """Return an object in this version, at its revision; raises `UnknownError` if that fails."""
+        """Return an object in this version, at its revision; raises `UnknownError` if the conversion fails."""
         if self._is_stored and obj.revision > self._versions.since and self._versions.stores_defaults:
             return obj
         known = self._shown.get(obj.key)

@@ -1,8 +1,8 @@
 """A custom kind: one version of a CustomResourceDefinition as a `Kind` of the engine.
 
-Guarantees: a definition is decoded only as far as needed. Its schemas are compiled on the first read or write of an
-object, or earlier by `prepare`, which can run outside the event loop. A kind never changes: another definition creates
-another kind.
+Guarantees: only the needed parts of a definition are decoded. Its schemas are compiled on the first read or write of an
+object, or earlier by `prepare`, which can run outside the event loop. A kind never changes; a changed definition
+results in new kinds.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from ctrlmgr.schema.definitions import Definitions
 from ctrlmgr.schema.schema import Schema
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""The verbs of custom objects, in discovery's order."""
+"""The verbs of custom objects, in the order in which discovery lists them."""
 VERBS_OF_TERMINATING = ("delete", "deletecollection", "get", "list", "watch")
-"""The verbs in discovery while the definition is being deleted."""
+"""The verbs that discovery lists while the definition is being deleted."""
 
 _PART_VERBS = frozenset({"get", "patch", "update"})
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
@@ -47,7 +47,7 @@ _RESETS: Mapping[bool, Mapping[str, Filter]] = {
 
 
 class _Version(msgspec.Struct, rename="camel", omit_defaults=True):
-    """A version of a definition without its schema."""
+    """A version of a definition, without its schema."""
 
     name: str
     served: bool = False
@@ -69,7 +69,7 @@ class _Spec(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class _Outline(msgspec.Struct, omit_defaults=True):
-    """A definition without its schemas, which are most of its size."""
+    """A definition without its schemas, which are the largest part of it."""
 
     metadata: dict[str, Any]
     spec: _Spec
@@ -87,7 +87,7 @@ class CustomKind(Kind):
     versions_of: Versions
 
     def prepare(self) -> None:
-        """Decode the definition and compile the schemas of this version and the stored one."""
+        """Decode the definition and compile the schemas of this version and of the stored version."""
         if not self.is_prepared:
             self.versions_of.prepare(self.gvk.version)
             self.is_prepared = True
@@ -99,24 +99,24 @@ class CustomKind(Kind):
 
     @cached_property
     def shape(self) -> Root:
-        """Its schema in the form that field management uses, created on first use."""
+        """The schema in the form that field management uses; created on first use."""
         return self.versions_of.shape(self.gvk.version, self.definitions)
 
     @property
     def strategic(self) -> Schema | None:
-        """None: custom kinds accept no strategic merge patches."""
+        """Always None, because custom kinds accept no strategic merge patches."""
         return None
 
 
 def outline_of(obj: Object) -> Definition:
-    """Return a stored definition without its schemas."""
+    """Return a stored definition, decoded without its schemas."""
     return parse(msgspec.to_builtins(_decode_outline(obj.body)))
 
 
 def custom_kinds(obj: Object, definitions: Definitions) -> list[CustomKind]:
     """Return the kinds of a definition with accepted names: one for each version that is served or stored.
 
-    `definitions` are those of Kubernetes' built-in kinds.
+    `definitions` are the OpenAPI definitions of Kubernetes' built-in kinds.
     """
     definition = outline_of(obj)
     versions = Versions(obj, definition)
@@ -171,7 +171,7 @@ def _kind(definition: Definition, version: Version, versions: Versions, definiti
 def _translated(
     versions: Versions, definitions: Definitions, fields: Unstructured, api_version: str
 ) -> tuple[Root, Unstructured]:
-    """Return an object in another version, and that version's shape."""
+    """Return an object in another version, and the shape of that version."""
     name = api_version.rpartition("/")[2]
     return versions.shape(name, definitions), versions.moved(dict(fields), name)
 

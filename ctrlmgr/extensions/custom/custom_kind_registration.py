@@ -19,7 +19,7 @@ from ctrlmgr.extensions.custom.custom_kind import VERBS, VERBS_OF_TERMINATING, c
 
 
 class _Status(msgspec.Struct, rename="camel"):
-    """The fields of a definition's status that decide how it is served."""
+    """The fields in a definition's status that determine how its kinds are served."""
 
     accepted_names: dict[str, Any] | None = None
     conditions: list[dict[str, Any]] | None = None
@@ -35,16 +35,16 @@ _decode = msgspec.json.Decoder(_Definition).decode
 
 
 class _Served(NamedTuple):
-    """A definition that was processed, with its kinds; there may be none."""
+    """A definition that was processed, with its kinds; a definition that is not established has none."""
 
     revision: Revision
     identity: tuple[Any, ...] | None
-    """The parts of the definition that its kinds depend on; None if it is not established."""
+    """The parts of the definition on which its kinds depend; None if it is not established."""
     kinds: Sequence[Kind]
 
 
 class CustomKinds:
-    """Updates a registry; used by one thread."""
+    """Updates a registry of kinds; only one thread may use it."""
 
     def __init__(self, kinds: Kinds) -> None:
         """Update `kinds`."""
@@ -52,7 +52,7 @@ class CustomKinds:
         self._served: dict[str, _Served] = {}
 
     def refresh(self, definitions: Iterable[Object]) -> None:
-        """Replace the registry's custom kinds by those of these definitions."""
+        """Replace the custom kinds in the registry by the kinds of these definitions."""
         found = {obj.name: obj for obj in definitions}
         changes: dict[str, Sequence[Kind]] = dict.fromkeys(self._served.keys() - found.keys(), ())
         for name in changes:

@@ -1,4 +1,4 @@
-"""The scaling of custom objects: the definition gives the paths of their replicas.
+"""The scaling of custom objects: the definition contains the paths of the fields with the number of replicas.
 
 Source: apiextensions-apiserver `pkg/registry/customresource/etcd.go` (`scaleFromCustomResource`).
 """
@@ -19,7 +19,7 @@ class CustomScaling:
     """The scaling of the objects of one version."""
 
     def __init__(self, definition: Definition, scale: Scale) -> None:
-        """Use the paths of a version, and those of the definition's other versions."""
+        """Use the paths of one version, and the paths of the definition's other versions."""
         self._spec, self._status = nested.split(scale.spec_replicas), nested.split(scale.status_replicas)
         self._selector = nested.split(scale.label_selector) if scale.label_selector else None
         self.paths: Mapping[str, Sequence[str]] = {
@@ -28,7 +28,7 @@ class CustomScaling:
         }
 
     def read(self, obj: Unstructured) -> Replicas:
-        """Return the values at the three paths."""
+        """Return the values at the paths of replicas, status and selector."""
         try:
             wanted = None if nested.get(obj, self._spec) is nested.ABSENT else nested.get_int(obj, self._spec)
             selector = nested.get_string(obj, self._selector) if self._selector is not None else ""
@@ -37,7 +37,7 @@ class CustomScaling:
             raise UnknownError(str(error)) from error
 
     def write(self, obj: Unstructured, replicas: int) -> None:
-        """Set the replicas; validation checks their number later."""
+        """Set the number of replicas; validation checks the number later."""
         try:
             nested.set_value(obj, self._spec, replicas)
         except ValueError as error:

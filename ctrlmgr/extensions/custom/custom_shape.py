@@ -1,8 +1,8 @@
 """Creates the `Shape` for field management of a custom kind from its structural schema.
 
-Guarantees: metadata is owned and merged as for every kind. Values that the schema keeps without declaring them
-(`x-kubernetes-preserve-unknown-fields`, an object without declared fields) are merged by their actual types. Missing
-fields count as missing: custom objects are not Go structs, whose zero values are always written.
+Guarantees: metadata is owned and merged in the same way as for built-in kinds. Values that the schema keeps without
+declaring them (`x-kubernetes-preserve-unknown-fields`, an object without declared fields) are merged by their actual
+types. Missing fields count as missing, in contrast to Go structs, whose zero values are always written.
 
 Source: kube-openapi `pkg/schemaconv/openapi.go`; apiextensions-apiserver's `buildOpenAPIModelsForApply`.
 """
@@ -26,7 +26,7 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def custom_shape(schema: Structural, definitions: Definitions) -> Root:
-    """Return the shape of a custom kind; the metadata's schema is in `definitions`, Kubernetes' own."""
+    """Return the shape of a custom kind; Kubernetes' `definitions` contain the schema of metadata."""
     meta = definitions.schema(_OBJECT_META)
     shapes = _Shapes(meta)
     declared = {name: each for name, each in schema.properties.items() if name not in META}
@@ -34,10 +34,10 @@ def custom_shape(schema: Structural, definitions: Definitions) -> Root:
 
 
 class _Shapes:
-    """Creates the shapes of one kind, each on first use."""
+    """Creates the shapes of one kind; each one is created on first use."""
 
     def __init__(self, meta: Schema) -> None:
-        """Use the schema of metadata, which embedded objects also have (`addEmbeddedProperties`)."""
+        """Use this schema of metadata, which embedded objects also have (`addEmbeddedProperties`)."""
         self._meta = meta
 
     def fields(self, properties: Mapping[str, Structural]) -> dict[str, Field]:
@@ -59,7 +59,7 @@ class _Shapes:
         return Untyped()
 
     def rest(self, schema: Structural) -> Shape | None:
-        """Return the shape of undeclared fields of an object; None if they are not allowed."""
+        """Return the shape of the undeclared fields of an object; None if undeclared fields are not allowed."""
         if schema.additional is not None:
             return self.shape(schema.additional)
         if schema.has_additional:
@@ -75,7 +75,7 @@ class _Shapes:
         return Struct(partial(self.fields, properties), rest)
 
     def _embedded(self, properties: Mapping[str, Structural]) -> dict[str, Field]:
-        """Return the fields of an embedded object; its metadata is the same as for every object."""
+        """Return the fields of an embedded object, whose metadata has the same shape as that of every object."""
         string = Scalar("string")
         meta = {"apiVersion": string, "kind": string, "metadata": embedded_metadata(self._meta)}
         return {**self.fields(properties), **{name: _field(name, shape) for name, shape in meta.items()}}

@@ -1,8 +1,8 @@
 """The strategy of a custom kind.
 
 Guarantees: the rules are those of the schema and of apiextensions-apiserver's `pkg/registry/customresource`. If there
-is a status subresource, writes of status and spec are separate. Every change except of metadata increases the
-generation. No object is created while the definition is being deleted.
+is a status subresource, writes of status and spec are separate. Every change outside metadata increases the generation.
+No object is created while the definition is being deleted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ class CustomStrategy(Strategy):
     revalidates = 0
 
     def __init__(self, definition: str, kind: str, version: Version, read: Callable[[Object], Object]) -> None:
-        """Use a version of the definition of this name; `read` converts a stored object to this version."""
+        """Create the strategy for a version of the definition with this name.
+
+        `read` converts a stored object to this version.
+        """
         self._definition = definition
         self._kind = kind
         self._version = version
@@ -46,7 +49,10 @@ class CustomStrategy(Strategy):
         self.fields = tuple(field.name for field in version.selectable)
 
     def validation_cost(self, body: bytes) -> int:
-        """Return the cost by the schema: alternatives, rules and defaults multiply the work."""
+        """Return the validation cost, which depends on the schema.
+
+        Alternatives, rules and defaults multiply the work.
+        """
         return relative_cost(self._version.raw_schema or {})
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
@@ -62,14 +68,14 @@ class CustomStrategy(Strategy):
         metadata_of(obj)["generation"] = 1
 
     def prepare_for_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> None:
-        """Increase the generation for a change; for the status subresource, keep the metadata."""
+        """Increase the generation if the object has changed; for the status subresource, keep the old metadata."""
         if ctx.subresource == "status":
             _keep_metadata(new, old)
         elif _content(new) != _content(old):
             new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate a new object; for every object, check kind and apiVersion."""
+        """Validate a new object; for every write, check kind and apiVersion."""
         errors = self._type_errors(ctx, obj)
         return errors if errors or ctx.old is not None else self._version.validate(obj)
 
@@ -80,7 +86,7 @@ class CustomStrategy(Strategy):
         return errors if api_version == wanted else [*errors, invalid("apiVersion", api_version, f"must be {wanted}")]
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Validate a change; unchanged invalid values are accepted."""
+        """Validate a changed object; invalid values that have not changed are accepted."""
         if self._type_errors(ctx, new):
             return []
         if ctx.subresource == "status":
@@ -88,7 +94,7 @@ class CustomStrategy(Strategy):
         return self._version.validate(new, old, warnings=ctx.warnings)
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
-        """Warn of new finalizers without a domain."""
+        """Warn about new finalizers without a domain."""
         if ctx.subresource == "status":
             return []
         before = (old or {}).get("metadata", {}).get("finalizers") or ()
@@ -96,7 +102,7 @@ class CustomStrategy(Strategy):
         return [warning for finalizer in sorted(added) for warning in _finalizer_warnings(finalizer)]
 
     def field_refusal(self, field: str) -> str:
-        """Return the error message for a field that is not selectable."""
+        """Return the error message for a field that field selectors do not support."""
         return f"field label not supported: {field}"
 
     def selectable(self, obj: Object) -> Mapping[str, str]:

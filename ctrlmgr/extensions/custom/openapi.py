@@ -1,8 +1,8 @@
 """A custom kind in OpenAPI documents: its definitions and paths, in the form of version 2.
 
-Guarantees: the schema of a definition is included as it is. Kubernetes' additions are included too: kind, apiVersion,
-metadata, and the schemas of embedded objects and int-or-string. Constructs that version 2 cannot express, or that old
-versions of kubectl cannot read, are left out of version 2.
+Guarantees: the document contains the unchanged schema of a definition and Kubernetes' additions: kind, apiVersion,
+metadata, and the schemas of embedded objects and int-or-string. Version 2 omits constructs that it cannot express, or
+that old versions of kubectl cannot read.
 
 Source: apiextensions-apiserver `pkg/controller/openapi/builder`, `pkg/controller/openapi/v2/conversion.go` and
 `pkg/apiserver/schema/unfold.go`.
@@ -92,7 +92,7 @@ _TOLD = {
 
 
 class Described(NamedTuple):
-    """The parts of one version of a custom kind that OpenAPI needs."""
+    """The properties of one version of a custom kind that OpenAPI needs."""
 
     group: str
     version: str
@@ -101,26 +101,26 @@ class Described(NamedTuple):
     plural: str
     namespaced: bool
     schema: Callable[[], Mapping[str, Any] | None]
-    """Returns its `openAPIV3Schema`; None if it has none."""
+    """Returns the version's `openAPIV3Schema`; None if it has none."""
     subresources: Sequence[str]
-    """Those of `status` and `scale` that it has."""
+    """The subresources that the version has, among `status` and `scale`."""
     selectable: Sequence[str] = ()
-    """The paths of its selectable fields, without their leading dot."""
+    """The paths of the selectable fields, without the leading dot."""
 
     @property
     def definition(self) -> str:
-        """The name of its definition: `com.example.v1.Widget`."""
+        """The name of the kind's OpenAPI definition: `com.example.v1.Widget`."""
         return definition_name(self.group, self.version, self.kind)
 
     @property
     def list_definition(self) -> str:
-        """The name of the definition of its list."""
+        """The name of the OpenAPI definition of the kind's list."""
         return definition_name(self.group, self.version, self.list_kind)
 
     def definitions(self, *, v2: bool) -> Mapping[str, Node]:
-        """Return its definitions by name, in the form of version 2.
+        """Return the kind's OpenAPI definitions by name, in the form of version 2.
 
-        `v2` leaves out constructs that version 2 cannot express.
+        `v2` omits constructs that version 2 cannot express.
         """
         return {self.definition: self._object(v2=v2), self.list_definition: self._list()}
 
@@ -162,7 +162,7 @@ class Described(NamedTuple):
         return {"group": self.group, "kind": self.kind, "version": self.version}
 
     def paths(self) -> Mapping[str, Node]:
-        """Return its path items by path."""
+        """Return the OpenAPI path items of the kind, by path."""
         root = f"/apis/{self.group}/{self.version}"
         collection = f"{root}/{self.plural}"
         own, listed = _REFERENCE + self.definition, _REFERENCE + self.list_definition
@@ -216,7 +216,7 @@ class Described(NamedTuple):
         part: str = "",
         namespaced: bool | None = None,
     ) -> Node:
-        """Return one operation; its id is Kubernetes' (`createExampleComV1NamespacedWidget`)."""
+        """Return one OpenAPI operation; its ID is the same as in Kubernetes (`createExampleComV1NamespacedWidget`)."""
         scope = "Namespaced" if (self.namespaced if namespaced is None else namespaced) else ""
         place = "".join(word.title() for word in self.group.split(".")) + self.version[:1].upper() + self.version[1:]
         verb_and_more = f"delete{place}Collection" if verb == "deletecollection" else f"{verb}{place}"
@@ -242,12 +242,15 @@ class Described(NamedTuple):
 
 
 def definition_name(group: str, version: str, kind: str) -> str:
-    """Return the name of a custom kind's definition: the reversed group, version and kind, `com.example.v1.Widget`."""
+    """Return the name of a custom kind's OpenAPI definition, such as `com.example.v1.Widget`.
+
+    It consists of the reversed group, the version and the kind.
+    """
     return f"{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
 
 
 def schema_node(schema: Mapping[str, Any], *, v2: bool) -> Node:
-    """Return the document's node for a structural schema."""
+    """Return the OpenAPI document's node for a structural schema."""
     node = {key: value for key, value in schema.items() if value is not None and key not in _UNTOLD}
     if schema.get("x-kubernetes-int-or-string") and not v2:
         _unfold(node)
@@ -267,7 +270,7 @@ def schema_node(schema: Mapping[str, Any], *, v2: bool) -> Node:
 
 
 def _unfold(node: Node) -> None:
-    """Add the types of an int-or-string, unless the schema contains them."""
+    """Add the types of an int-or-string unless the schema already contains them."""
     if "anyOf" not in node:
         node["anyOf"] = _INTEGER_OR_STRING
     elif not _says_int_or_string(node["anyOf"]):
@@ -281,7 +284,7 @@ def _says_int_or_string(any_of: Iterable[Any]) -> bool:
 
 
 def _simplify(node: Node) -> None:
-    """Remove constructs that OpenAPI version 2 cannot express or that kubectl cannot read there."""
+    """Remove constructs that OpenAPI version 2 cannot express, or that kubectl cannot read in version 2."""
     for key in (*_COMBINATORS, "default"):
         node.pop(key, None)
     if node.pop("nullable", False):
@@ -327,7 +330,7 @@ def _in_path(name: str) -> Node:
 def _sharing(item: Node) -> Node:
     """Move the parameters of an item's only operation to the item, where common parameters belong.
 
-    Items with several operations share only parameters that are already there.
+    An item with several operations keeps the common parameters that it already has.
     """
     shared = [*item["parameters"], *item["get"].pop("parameters")]
     return {**item, "parameters": sorted(shared, key=lambda parameter: str(parameter["name"]))}

@@ -1,4 +1,4 @@
-"""The string formats of schemas, and the check of each.
+"""The string formats of schemas, and a check for each format.
 
 Guarantees: a format accepts the same strings as in Kubernetes, including its peculiarities. Dashes in a format's name
 are ignored. Source: kube-openapi `pkg/validation/strfmt`, apiextensions-apiserver
@@ -79,12 +79,12 @@ _NUMERIC: Mapping[str, frozenset[str]] = {
 
 
 def format_named(name: str) -> Format | None:
-    """Return the check of a string format, None if the format is unknown."""
+    """Return the check for a string format; None if the format is unknown."""
     return _FORMATS.get(name.replace("-", ""))
 
 
 def is_recognized(name: str, type_: str) -> bool:
-    """Return whether a format is known for values of a type (empty for no type).
+    """Return whether a format is known for values of a type; an empty type stands for no type.
 
     Unknown formats are ignored with a warning.
     """

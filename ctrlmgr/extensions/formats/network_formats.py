@@ -20,12 +20,15 @@ _MAC_BYTES = (6, 8, 20)
 
 
 def is_ipv4(text: str) -> bool:
-    """Return whether a text is an address with dots; leading zeros and IPv4-mapped IPv6 are accepted."""
+    """Return whether a text is an IPv4 address in dotted form.
+
+    Leading zeros and IPv4-mapped IPv6 addresses are accepted.
+    """
     return "." in text and parse_ip(text) is not None
 
 
 def is_ipv6(text: str) -> bool:
-    """Return whether a text is an address with colons; leading zeros in a part with dots are refused."""
+    """Return whether a text is an IPv6 address, with colons; leading zeros in a dotted part are refused."""
     return ":" in text and parse_ip(text) is not None and not ("." in text and _leading_zero(text))
 
 
@@ -51,7 +54,7 @@ def _is_part(character: str) -> bool:
 
 
 def is_hostname(text: str) -> bool:
-    """Return whether a text is a host name: one label, or several of which the last has only letters."""
+    """Return whether a text is a host name: one label, or several labels of which the last has only letters."""
     if len(text.encode()) > _LONGEST_NAME:
         return False
     labels = text.split(".")

@@ -39,7 +39,10 @@ def is_date(text: str) -> bool:
 
 
 def is_date_time(text: str) -> bool:
-    """Return whether a text is a date, a `T`, and a time with an offset; any character may precede a fraction."""
+    """Return whether a text is a date, a `T`, and a time with an offset.
+
+    Any character may precede the fraction of a second.
+    """
     day, separator, rest = text.lower().partition("t")
     time = rest.partition("t")[0]
     if not separator or not is_date(day):
@@ -49,7 +52,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """Return whether a text is a Go duration, or contains a number with a unit in words (`2 weeks`)."""
+    """Return whether a text is a Go duration, or contains a number with a unit as a word (`2 weeks`)."""
     if _is_go_duration(text):
         return True
     found = False

@@ -1,4 +1,4 @@
-"""Resolves paths of fields in a schema: those of selectable fields and of validation rules.
+"""Resolves the field paths of selectable fields and of validation rules in a schema.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`ValidFieldPath`).
 """
@@ -18,7 +18,10 @@ _ENDED = "unexpected end of JSON path"
 
 
 def resolve(text: str, schema: Structural, *, allow_brackets: bool = True) -> tuple[Path, Structural]:
-    """Return the path in the form of causes, and the field's schema; raises ValueError with Kubernetes' message."""
+    """Return the path as error causes contain it, and the schema of the field.
+
+    Raises ValueError with Kubernetes' message.
+    """
     path = Path()
     tokens = (match[0] for match in _TOKEN.finditer(text))
     for token in tokens:

@@ -1,7 +1,7 @@
 """JSONPath of Kubernetes' clients and printer columns: fields, indexes, slices, unions, wildcards, filters.
 
-Guarantees: a path is accepted or refused as in client-go; missing fields yield nothing. Template constructs other than
-paths (`range`, text between braces) find nothing.
+Guarantees: a path is accepted or refused as in client-go, and missing fields yield no value. Template constructs other
+than paths (`range`, text between braces) also yield no value.
 
 Source: client-go `util/jsonpath/{parser,jsonpath}.go`.
 """
@@ -27,18 +27,21 @@ _DEEPEST = 64
 
 
 class JSONPathError(ValueError):
-    """A path is malformed, or cannot be evaluated on a value."""
+    """Raised if a path is malformed, or cannot be evaluated on a value."""
 
 
 class JSONPath:
     """A parsed path."""
 
     def __init__(self, text: str) -> None:
-        """Parse a path as in definitions, `.spec.replicas`; raises JSONPathError."""
+        """Parse a path as definitions contain it (`.spec.replicas`); raises JSONPathError."""
         self._steps = _Reader(text).read()
 
     def find(self, value: Any) -> list[Any]:
-        """Return the values at the path; raises JSONPathError if a value cannot be indexed or compared in this way."""
+        """Return the values at the path.
+
+        Raises JSONPathError if a value cannot be indexed or compared as the path requires.
+        """
         return _follow(self._steps, [value])
 
 
@@ -328,7 +331,7 @@ def _refuse_incomparable(left: Any, right: Any, operator: str) -> None:
 
 
 def text_of(value: Any) -> str:
-    """Format a value as the result of a path is printed: objects and lists as JSON."""
+    """Format a value as the result of a path is printed; objects and lists are printed as JSON."""
     if type(value) in (dict, list):
         return encode(shown(value)).decode()
     if type(value) is bool:

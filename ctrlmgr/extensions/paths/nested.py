@@ -23,9 +23,9 @@ def split(path: str) -> list[str]:
 
 
 def get(value: Any, names: Sequence[str]) -> Any:
-    """Return the value at the end of a path, ABSENT if there is none.
+    """Return the value at a path; ABSENT if there is none.
 
-    Raises ValueError with Go's message if a value on the path is not an object.
+    Raises ValueError with Go's message if a parent of the value is not an object.
     """
     for at, name in enumerate(names):
         if value is None:
@@ -41,7 +41,10 @@ def get(value: Any, names: Sequence[str]) -> Any:
 
 
 def get_int(value: Any, names: Sequence[str]) -> int:
-    """Return the int64 at a path, 0 if it is absent; raises ValueError as `get` does, and for another type."""
+    """Return the int64 at a path, 0 if it is absent.
+
+    Raises ValueError for a value of another type, and if a parent is not an object.
+    """
     found = get(value, names)
     if found is ABSENT:
         return 0
@@ -51,7 +54,10 @@ def get_int(value: Any, names: Sequence[str]) -> int:
 
 
 def get_string(value: Any, names: Sequence[str]) -> str:
-    """Return the string at a path, "" if it is absent; raises ValueError as `get` does, and for another type."""
+    """Return the string at a path, "" if it is absent.
+
+    Raises ValueError for a value of another type, and if a parent is not an object.
+    """
     found = get(value, names)
     if found is ABSENT:
         return ""
@@ -61,7 +67,10 @@ def get_string(value: Any, names: Sequence[str]) -> str:
 
 
 def set_value(value: dict[str, Any], names: Sequence[str], new: Any) -> None:
-    """Set a value at a path, creating objects on the way; raises ValueError if a value on the way is not an object."""
+    """Set a value at a path, and create missing parents.
+
+    Raises ValueError if a parent is not an object.
+    """
     for at, name in enumerate(names[:-1]):
         below = value.setdefault(name, {})
         if type(below) is not dict:
@@ -82,7 +91,7 @@ def _wrong(names: Sequence[str], found: Any, expected: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Format a value as Go's `%v` does, for the types that occur here."""
+    """Format a value as Go's `%v` does, for the types that occur in JSON."""
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) is list:

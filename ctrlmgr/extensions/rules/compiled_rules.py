@@ -1,4 +1,4 @@
-"""The compiled rules of a schema, as a tree of the schemas that have rules themselves or in nested schemas.
+"""The compiled rules of a schema, as a tree of those schemas that have rules, or contain schemas with rules.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/cel/{compilation,validation}.go`.
 """
@@ -22,12 +22,15 @@ from ctrlmgr.extensions.structural import LIST_MAP_KEYS, LIST_TYPE, RULES, Raw, 
 
 _OLD: Final = "oldSelf"
 UNTYPED: Final = "unable to convert structural schema to CEL declarations"
-"""The problem of a schema whose values have no known type."""
+"""The problem of a rule in a schema whose values have no known type."""
 
 
 @dataclass(slots=True)
 class Rule:
-    """One rule; `problem` is its compilation error, if any, and `telling_problem` that of its message expression."""
+    """One rule.
+
+    `problem` is its compilation error, and `telling_problem` that of its message expression; empty without an error.
+    """
 
     raw: Raw
     expression: Expression | None = None
@@ -36,22 +39,22 @@ class Rule:
     telling_problem: str = ""
     uses_old: bool = False
     place: str = ""
-    """The path of the field that an error is reported for, relative to the rule's schema."""
+    """The field path for which errors are reported, relative to the rule's schema."""
 
     @property
     def text(self) -> str:
-        """The name of the rule in errors: its message, or its expression."""
+        """The text that identifies the rule in errors: its message, or else its expression."""
         return str(self.raw.get("message") or "").strip() or str(self.raw.get("rule") or "").strip()
 
     @property
     def may_be_new(self) -> bool:
-        """Return whether the rule also applies to a value without an old value, although it uses the old value."""
+        """Return whether the rule applies to a value without an old value, although the rule uses the old value."""
         return bool(self.raw.get("optionalOldSelf"))
 
 
 @dataclass(slots=True)
 class Node:
-    """One schema with rules."""
+    """A schema that has rules, or that contains schemas with rules."""
 
     raw: Raw
     is_resource: bool
@@ -62,12 +65,12 @@ class Node:
 
     @property
     def keys(self) -> list[str] | None:
-        """The keys that identify list items; None unless the list is a map."""
+        """The keys that identify list items; None if the list is not a map."""
         return list(self.raw.get(LIST_MAP_KEYS) or ()) if self.raw.get(LIST_TYPE) == "map" else None
 
 
 def compile_rules(raw: Raw, *, is_resource: bool = True) -> Node | None:
-    """Return the rules of a schema, None if there are none."""
+    """Return the compiled rules of a schema; None if there are none."""
     node = Node(raw, is_resource)
     for name, each in (raw.get("properties") or {}).items():
         below = compile_rules(each, is_resource=is_embedded(each))
@@ -141,23 +144,26 @@ def _place(text: str, schema: Raw, is_resource: bool) -> str:
 
 
 class Place(NamedTuple):
-    """The position of a schema with rules."""
+    """The position of a schema with rules within the whole schema."""
 
     node: Node
     path: Path
     unrelated: str = ""
-    """The path of the enclosing list whose items have no old values."""
+    """The path of the outer list whose items cannot be matched with old values; None without such a list."""
     cardinality: int | None = 1
-    """The maximum number of its values in an object; None if the schema sets no limit."""
+    """The maximum number of values of this schema in an object; None without a limit."""
 
     @property
     def schema_path(self) -> Path:
-        """The path of the schema, if `path` is that of one of its rules."""
+        """Return the path of the schema if `path` is that of one of its rules."""
         return Path(self.path.rpartition(f".{RULES}[")[0])
 
 
 def rules_with_places(root: Node, path: Path) -> Iterator[tuple[Place, Rule]]:
-    """Yield each rule with its path and its schema's position; nested schemas precede their parent."""
+    """Yield each rule with its path and the position of its schema.
+
+    Nested schemas precede the schema that contains them.
+    """
     yield from _rules(Place(root, path))
 
 
@@ -176,7 +182,10 @@ def _rules(place: Place) -> Iterator[tuple[Place, Rule]]:
 
 
 def _times(count: int | None, raw: Raw) -> int | None:
-    """Return the maximum number of values of a schema's parts, given `count` of the schema (`extractMaxElements`)."""
+    """Return the maximum number of values of nested schemas.
+
+    `count` is the maximum number for this schema (`extractMaxElements`).
+    """
     kind = raw.get("type")
     if kind == "array":
         limit = raw.get("maxItems")

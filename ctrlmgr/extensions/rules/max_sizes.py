@@ -1,7 +1,7 @@
 """The maximum sizes of a schema's values, from which the cost of rules is estimated.
 
-Guarantees: a value without a limit in the schema is as large as a request allows, which depends on the minimum size of
-its parts. A schema that expressions cannot see has no size.
+Guarantees: if the schema sets no limit for a value, the maximum is what fits into a request, computed from the minimum
+size of the value's parts. A schema that expressions cannot access has no size.
 
 Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`), `pkg/cel/limits.go`; apiextensions-apiserver
 `pkg/apiserver/schema/cel/compilation.go` (`sizeEstimator`, `maxCardinality`).
@@ -22,26 +22,26 @@ from ctrlmgr.extensions.structural import INT_OR_STRING, Raw, single_items
 _LARGEST_REQUEST: Final = 3 * 1024 * 1024
 _LONGEST_TEXT: Final = _LARGEST_REQUEST - 2
 _EMPTY: Final = 2
-"""The length of `""`, `[]` and `{}`."""
+"""The length in bytes of `""`, `[]` and `{}`."""
 _OF_FORMAT: Final = {"duration": (32, 3), "date": (12, 12), "date-time": (32, 21)}
-"""The maximum and minimum length of a text of each format, including quotation marks."""
+"""The maximum and the minimum length of a text of each format, including quotation marks."""
 _SCALARS: Final = {"boolean": 4, "number": 1, "integer": 1}
 
 
 @dataclass(slots=True)
 class Sizes:
-    """The sizes of values of one schema, and of their parts."""
+    """The sizes of the values of one schema, and the sizes of their parts."""
 
     most: int = 0
-    """The maximum number of characters, items or entries."""
+    """The maximum number of characters, items or entries in the value."""
     shortest: int = _EMPTY
-    """The minimum length, in bytes of JSON."""
+    """The minimum length of the value, in bytes of JSON."""
     fields: Mapping[str, Sizes] = field(default_factory=dict)
     keys: Sizes | None = None
     values: Sizes | None = None
 
     def at(self, place: Place) -> Range | None:
-        """Return the size range of the value at a path in this value; the path's first part names the variable."""
+        """Return the size range of the value at a path; the first part of the path is the name of the variable."""
         found: Sizes | None = self
         for name in place[1:]:
             if found is None:
@@ -54,12 +54,12 @@ class Sizes:
 
     @property
     def cardinality(self) -> int:
-        """The maximum number of such values in a request, with a comma between them."""
+        """The maximum number of such values, each with a comma, in a request."""
         return _LARGEST_REQUEST // (self.shortest + 1)
 
 
 def sizes_of(raw: Raw, *, is_resource: bool) -> Sizes | None:
-    """Return the sizes of a schema's values, None if expressions cannot see them."""
+    """Return the sizes of a schema's values; None if expressions cannot access the values."""
     if raw.get(INT_OR_STRING):
         return Sizes(_longest(raw, _LONGEST_TEXT), 1)
     kind = raw.get("type") or ""
@@ -82,7 +82,7 @@ def _limit(raw: Raw, keyword: str) -> int | None:
 
 
 def _longest(raw: Raw, otherwise: int) -> int:
-    """Return the maximum number of bytes of a text whose limit is in characters."""
+    """Return the maximum number of bytes of a text that is limited to a number of characters."""
     limit = _limit(raw, "maxLength")
     return otherwise if limit is None else 4 * limit
 

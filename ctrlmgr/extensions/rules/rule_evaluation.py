@@ -1,7 +1,7 @@
 """Evaluates a schema's rules on a value.
 
 Guarantees: a violation by an unchanged value is only a warning, unless the rule compares with the old value. All rules
-of an object share one cost budget; when it is exceeded, no more rules are evaluated.
+of an object share one cost budget. After the budget is exceeded, no more rules are evaluated.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`.
 """
@@ -23,18 +23,18 @@ from ctrlmgr.work_budget import bounded
 
 _LONGEST_MESSAGE: Final = 5 * 1024
 _MOST_STEPS: Final = 2 * MOST_STEPS
-"""The maximum number of steps of work for all rules of one object."""
+"""The maximum number of steps that all rules of one object may take together."""
 _ROOT: Final = "<nil>"
 
 
 class _Stop(Exception):
-    """Stops the evaluation of further rules."""
+    """Raised to stop the evaluation of further rules."""
 
 
 def evaluate_rules(
     node: Node, value: Any, old: Any = MISSING, *, path: Path = ROOT, warnings: list[str] | None = None
 ) -> list[FieldError]:
-    """Return the violations of a schema's rules by a value at `path`; `old` is the value that it replaces.
+    """Return the violations of a schema's rules by a value at `path`; `old` is the value before the write.
 
     Violations by unchanged values are added to `warnings`.
     """

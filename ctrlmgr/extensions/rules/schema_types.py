@@ -1,7 +1,7 @@
-"""A schema as expressions see it: the types of its values, the names of its fields, and the converted values.
+"""Schemas as CEL types: the types of values, the names of fields, and the conversion of values.
 
-Guarantees: a field name that is not valid in CEL is escaped by the rules of KEP-2876 (`x-y` is `x__dash__y`). A field
-that cannot be named at all is not visible. Only declared fields are visible.
+Guarantees: a field name that is not valid in CEL is escaped by the rules of KEP-2876 (`x-y` is `x__dash__y`).
+Expressions can access only declared fields whose names can be escaped.
 
 Source: apiserver `pkg/cel/common/{schemas,values}.go`.
 """
@@ -59,23 +59,23 @@ class Fields:
     """The object types of one schema, named by their paths; implements `types.Objects`."""
 
     def __init__(self) -> None:
-        """Start without objects."""
+        """Create an empty set of object types."""
         self._objects: dict[str, dict[str, Type]] = {}
 
     def field(self, name: str, field: str) -> Type | None:
-        """Return the type of a field."""
+        """Return the type of a field; None if the field does not exist."""
         return self._objects[name].get(field)
 
     def has_objects(self, name: str) -> bool:
-        """Return whether the fields of objects of this name are known here."""
+        """Return whether this class knows the fields of objects with this type name."""
         return name in self._objects
 
     def has_type(self, name: str) -> bool:
-        """Return whether an expression may create such an object; always False."""
+        """Return whether an expression may create an object of this type, which is never allowed."""
         return False
 
     def declare(self, raw: Raw, *, is_resource: bool, name: str = "selfType") -> Type | None:
-        """Return the type of a schema's values, None if it is unknown."""
+        """Return the type of a schema's values; None if the type is unknown."""
         if raw.get(INT_OR_STRING):
             return types.DYN
         kind = raw.get("type") or ""
@@ -108,7 +108,7 @@ class Fields:
 
 
 def visible(value: Any, raw: Raw, *, is_resource: bool) -> Any:
-    """Return a value in the form that expressions see."""
+    """Return a value as expressions access it."""
     if value is None or raw.get(INT_OR_STRING):
         return value
     if type(value) is list:

@@ -1,4 +1,4 @@
-"""The correlation of a new value with an old one: corresponding parts, and which of them are unchanged.
+"""Correlates a new value with an old one: finds corresponding parts, and which of them are unchanged.
 
 Guarantees: equality is computed once for each part. Fields correspond by name if a schema declares them. Items
 correspond only in lists of type map, by their keys.
@@ -17,17 +17,17 @@ from ctrlmgr.extensions.schema_validation.schema_node import Node
 
 
 class Correlation:
-    """A value, the one it replaces, and the schema of both."""
+    """A new value, the old value that it replaces, and the schema of both."""
 
     def __init__(self, node: Node, new: Any, old: Any) -> None:
-        """Correlate both values."""
+        """Correlate a new value with an old one."""
         self._node = node
         self._new = new
         self._old = old
         self._children: dict[str | int, Correlation | None] = {}
 
     def key(self, name: str) -> Correlation | None:
-        """Return the correlation of a field; None if the old value lacks it, or no schema declares it."""
+        """Return the correlation of a field; None if the old value lacks the field, or no schema declares it."""
         if name not in self._children:
             self._children[name] = self._key(name)
         return self._children[name]
@@ -39,7 +39,10 @@ class Correlation:
         return None if node is None else Correlation(node, self._new[name], self._old[name])
 
     def index(self, at: int) -> Correlation | None:
-        """Return the correlation of an item; None if the list is not a map, or had no item with that key."""
+        """Return the correlation of a list item.
+
+        None if the list is not a map, or the old list had no item with that key.
+        """
         if at not in self._children:
             self._children[at] = self._index(at)
         return self._children[at]
@@ -63,7 +66,7 @@ class Correlation:
 
     @cached_property
     def is_unchanged(self) -> bool:
-        """Return whether the new value equals the old one, as far as a schema describes both."""
+        """Return whether the new value equals the old one, in those parts that a schema describes."""
         new, old = self._new, self._old
         if type(new) is dict and type(old) is dict:
             return len(new) == len(old) and all(_is_unchanged(self.key(name)) for name in new)

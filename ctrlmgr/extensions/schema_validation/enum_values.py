@@ -22,14 +22,17 @@ class Listed:
     """The values of one enumeration."""
 
     def __init__(self, values: Sequence[Any]) -> None:
-        """Index the values of the schema."""
+        """Index the values that the schema lists."""
         self._values = values
         self._by_type = {kind: frozenset(each for each in values if type(each) is kind) for kind in _SCALARS}
         self._others = [each for each in values if type(each) in (dict, list)]
         self._supported: str | None = None
 
     def has(self, value: Any) -> bool:
-        """Return whether a value is one of them, possibly after conversion to its type (`go.equals_converted`)."""
+        """Return whether a value is in the enumeration, possibly after conversion to the type of an enumerated value.
+
+        See `go_json_values.equals_converted`.
+        """
         kind = type(value)
         if kind in (dict, list):
             spend(len(self._others))
@@ -41,13 +44,13 @@ class Listed:
         return kind is float and math.isfinite(value) and math.trunc(value) in self._by_type[int]
 
     def _converted(self, value: int) -> list[Any]:
-        """Return the values of other types that may equal an integer."""
+        """Return those values of other types that may equal an integer."""
         text = chr(value) if 0 <= value <= _LAST_CHARACTER else _REPLACEMENT
         return [each for each in (float(value), text) if each in self._by_type[type(each)]]
 
     @property
     def supported(self) -> str:
-        """The text of errors that lists the values, formatted once."""
+        """The text that lists the values in errors, formatted once."""
         if self._supported is None:
             self._supported = supported_values(
                 each if type(each) is str else encode(shown(each)).decode() for each in self._values

@@ -1,7 +1,7 @@
 """Returns the exact errors of a value, with the messages of Kubernetes' validator.
 
-This is the slow path, for values that `accept` refuses. With a `Correlation`, errors of unchanged parts are ignored,
-field by field (KEP-4008).
+This is the slow path, for values that `fast_validator` refuses. With a `Correlation`, errors of unchanged parts are
+ignored, field by field (KEP-4008).
 
 Source: kube-openapi `pkg/validation/validate/{schema,type,validator,schema_props,object_validator,slice_validator}.go`,
 apiextensions-apiserver `pkg/apiserver/validation/ratcheting.go`.
@@ -32,7 +32,7 @@ from ctrlmgr.golang.go_text import quote
 from ctrlmgr.work_budget import TooMuchWork, spend
 
 _STEPS: Final = 30
-"""The number of steps of work for one value."""
+"""The maximum number of steps for the validation of one value."""
 
 
 def explain(
@@ -40,8 +40,8 @@ def explain(
 ) -> Result:
     """Validate a value; `path` is its path within the validated value.
 
-    `counts` requests the number of matches, which the choice among alternatives needs; without it, valid parts are
-    skipped. Raises `TooMuchWork` if a budget of work is set.
+    If `counts` is true, the result contains the number of matches, by which the best of several alternatives is chosen.
+    Otherwise valid parts are skipped. Raises `TooMuchWork` if a budget of work is set.
     """
     spend(_STEPS)
     result = _explain(node, value, correlation, path, counts)
@@ -88,7 +88,7 @@ _TYPES: Mapping[type, tuple[str, str]] = {
     list: ("array", ""),
     dict: ("object", ""),
 }
-"""The type of a decoded value, and the format that belongs to it."""
+"""Return the type of a decoded value, and the format that belongs to this type."""
 
 
 def _check_type(node: Node, value: Any, path: str, result: Result) -> None:
@@ -205,7 +205,10 @@ def _check_object(
 
 
 def _correlated(correlation: Correlation | None, name: str, path: str) -> Correlation | None:
-    """Return the correlation of a field; None for kind and apiVersion of the whole object, which are always checked."""
+    """Return the correlation of a field.
+
+    The result is None for kind and apiVersion of the whole object, which are always validated.
+    """
     if correlation is None or (not path and name in TYPE_META):
         return None
     return correlation.key(name)

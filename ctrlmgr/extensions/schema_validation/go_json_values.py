@@ -1,7 +1,7 @@
 """Decoded JSON with Go's semantics: equality, conversion of numbers, and formatting.
 
 In Python, `True` equals 1 and 1.0 equals 1. Go's decoded JSON distinguishes bools, int64 and float64, and so do the
-comparisons here. Integers beyond 64 bits are float64 in Go.
+comparisons of this module. Integers beyond 64 bits are float64 in Go.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def is_int(value: Any) -> bool:
-    """Return whether a value is an int64 in Go."""
+    """Return whether a value is decoded to an int64 in Go."""
     return type(value) is int and LOWEST <= value <= HIGHEST
 
 
@@ -41,14 +41,14 @@ def same(left: Any, right: Any) -> bool:
 
 
 def identity(value: Any) -> Hashable:
-    """Return a key that is equal for equal values."""
+    """Return a dict key that is equal for equal values."""
     if type(value) in (dict, list):
         return encode(shown(value))
     return type(value), value
 
 
 def is_integral(number: float) -> bool:
-    """Return whether a float64 counts as an integer, or is very close to one (go-openapi's swag)."""
+    """Return whether a float64 is an integer, or very close to one (go-openapi's swag)."""
     if not math.isfinite(number) or abs(number) > _HIGHEST_INTEGRAL:
         return False
     difference = abs(number - round(number))
@@ -56,12 +56,12 @@ def is_integral(number: float) -> bool:
 
 
 def told(value: Any) -> Any:
-    """Return a value for an error message: floats unchanged, because the message formats them, others as `shown`."""
+    """Return a value for an error message: a float is unchanged, because the message formats it; others are `shown`."""
     return value if type(value) is float else shown(value)
 
 
 def shown(value: Any) -> Any:
-    """Return a value for encoding as JSON: integral floats without a fraction, keys of objects sorted."""
+    """Return a value that encodes to JSON as in Go: floats without a needless fraction, keys of objects sorted."""
     if type(value) is float and value == math.trunc(value) and abs(value) < _EXPONENT_FROM:
         return int(value)
     if type(value) is dict:
@@ -70,7 +70,7 @@ def shown(value: Any) -> Any:
 
 
 def equals_converted(value: Any, other: Any) -> bool:
-    """Return whether a value equals another after conversion to its type, if Go can convert it.
+    """Return whether a value equals another one after conversion to that one's type, if Go can convert it.
 
     For example, 1.5 equals 1, and 97 equals "a".
     """

@@ -18,25 +18,25 @@ from ctrlmgr.golang.go_numbers import write_float
 
 _RANGES = {"int32": (-(2**31), 2**31 - 1)}
 _LARGEST_FLOAT32 = 3.4028235677973366e38
-"""From here on, a float64 rounds to infinity as a float32."""
+"""Float64 values of at least this size become infinite as float32."""
 
 
 class Fault(NamedTuple):
-    """An error of a number."""
+    """An error of a number that violates a rule."""
 
     words: str
-    """The message, with `{path}` for the path."""
+    """The message, with `{path}` in place of the path."""
     has_field: bool = True
-    """Whether the error names the field; errors about a type's range do not."""
+    """Whether the error names the field; errors about the range of a type do not."""
     value: Any = None
     """The value that the error shows instead of the number."""
 
 
 class NumberRules(NamedTuple):
-    """The rules of one schema."""
+    """The rules for numbers in one schema."""
 
     type: str = ""
-    """"integer", "number", or empty for neither or both."""
+    """"integer" or "number"; empty if the schema allows neither or both."""
     format: str = ""
     multiple_of: float | None = None
     maximum: float | None = None
@@ -46,7 +46,7 @@ class NumberRules(NamedTuple):
 
     @classmethod
     def of(cls, raw: Raw, type_: str, format: str) -> NumberRules:
-        """Return the rules of a schema of a type; `format` must be a known one."""
+        """Return the rules of a schema with this type; `format` must be a known format."""
         numeric = type_ if type_ in ("integer", "number") else ""
         return cls(
             numeric,
@@ -60,7 +60,7 @@ class NumberRules(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether every number of the type satisfies the rules."""
+        """Return whether every number of the type satisfies the rules, so that none needs a check."""
         return (
             self.format not in ("int32", "float")
             and self.multiple_of is None
@@ -99,7 +99,7 @@ class NumberRules(NamedTuple):
         yield Fault(f"{what} value must be of type {kind} in {{path}}", has_field=False)
 
     def _holds(self, value: float) -> bool:
-        """Return whether a value is in the range of the type and format."""
+        """Return whether a value is in the range of the type and the format."""
         if self.type == "integer":
             if type(value) is float and (not math.isfinite(value) or value != math.trunc(value)):
                 return False
@@ -133,7 +133,7 @@ class NumberRules(NamedTuple):
 
 
 def _as_int64(limit: float) -> int:
-    """Convert a float64 to an int64 as amd64 does: a value out of range becomes the lowest int64."""
+    """Convert a float64 to an int64 as amd64 processors do: a value out of range becomes the lowest int64."""
     whole = math.trunc(limit)
     return whole if LOWEST <= whole <= HIGHEST else LOWEST
 

@@ -1,4 +1,4 @@
-"""The result of validation: errors in the form of Kubernetes' validator, before they become causes.
+"""The result of validation: errors in the form of Kubernetes' validator, from which causes are created.
 
 Guarantees: an error with the same text as an earlier one is dropped, as in Kubernetes. `matches` counts valid parts,
 and the best of several alternatives is chosen by it.
@@ -15,19 +15,19 @@ from ctrlmgr.golang.go_numbers import write_float
 from ctrlmgr.golang.go_text import quote
 
 MOST_ERRORS = 1000
-"""The maximum number of errors; more would not be useful."""
+"""The maximum number of errors in a result; more errors would not be useful."""
 
 NOWHERE = "<nil>"
-"""Kubernetes' text for the path of an error without a path."""
+"""The text that Kubernetes uses as the path of an error without a path."""
 
 
 class FoundError(NamedTuple):
-    """An error: its identity, and a function that creates the cause for the actual path."""
+    """An error: the text that identifies it, and a function that creates the cause for a path."""
 
     key: Hashable
-    """The text, or the part of it that identifies the error."""
+    """The text of the error, or the part of the text that identifies the error."""
     at: str | None
-    """The path within the validated value, "" for the value itself; None for errors without a path."""
+    """The path within the validated value: "" for the value itself, None for errors without a path."""
     cause: Callable[[str], FieldError]
 
 
@@ -37,7 +37,7 @@ class Result:
     __slots__ = ("errors", "matches")
 
     def __init__(self) -> None:
-        """Start without errors."""
+        """Create a result without errors."""
         self.errors: dict[Hashable, FoundError] = {}
         self.matches = 0
 
@@ -48,7 +48,7 @@ class Result:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the result holds `MOST_ERRORS` errors; the validator then stops."""
+        """Return whether the result has `MOST_ERRORS` errors, so that the validator stops."""
         return len(self.errors) >= MOST_ERRORS
 
     def add(self, found: FoundError) -> None:
@@ -63,7 +63,7 @@ class Result:
         self.matches += other.matches
 
     def field_errors(self, path: str) -> list[FieldError]:
-        """Return the errors as causes for a value at `path`."""
+        """Return the errors as causes; the value is at `path`."""
         return [found.cause(_place(path, found.at)) for found in self.errors.values()]
 
 
@@ -75,7 +75,7 @@ def _place(path: str, at: str | None) -> str:
 
 
 def wrong_type(path: str, types: str, found: str) -> FoundError:
-    """Return the error for a value of another type, or a string that does not match its format."""
+    """Return the error for a value of a wrong type, or for a string that does not match its format."""
     words = f"{path} in body must be of type {types}: {quote(found)}"
     return FoundError(words, path, lambda at: FieldError("FieldValueTypeInvalid", str(at), _invalid(found, words)))
 
@@ -103,7 +103,7 @@ def missing(path: str) -> FoundError:
 
 
 def not_listed(path: str, value: Any, supported: str) -> FoundError:
-    """Return the error for a value outside an enumeration; `supported` lists its values."""
+    """Return the error for a value that is not in an enumeration; `supported` lists the values of the enumeration."""
     return FoundError((path, supported), path, lambda at: unsupported(at, told(value), supported))
 
 

@@ -1,4 +1,4 @@
-"""A schema compiled for validation: one node for each schema in it, with precomputed values.
+"""A schema compiled for validation: a tree of nodes with precomputed values, one node for each nested schema.
 
 Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`ConvertJSONSchemaPropsWithPostProcess`),
 kube-openapi `pkg/validation/validate/{schema,type}.go`.
@@ -21,7 +21,7 @@ class Node:
     """One schema."""
 
     def __init__(self, raw: Raw, *, is_default: bool = False) -> None:
-        """Use a schema of a definition.
+        """Create a node for a schema in a definition.
 
         `is_default` selects Kubernetes' form for validating defaults, in which `x-kubernetes-int-or-string` does not
         affect the type.
@@ -37,7 +37,7 @@ class Node:
         self.format_check: Format | None = format_named(self.format) if self.format else None
         self.enum: Sequence[Any] = raw.get("enum") or ()
         self.accepts: Callable[[Any], bool] | None = None
-        """The check of its values, once `accept.accepting` has compiled it."""
+        """The check for the schema's values, once `fast_validator` has compiled it."""
         self.longest: int | None = raw.get("maxLength")
         self.shortest: int | None = raw.get("minLength")
         self.pattern: str = raw.get("pattern") or ""
@@ -51,28 +51,28 @@ class Node:
         self.forbids_others: bool = raw.get("additionalProperties") is False
 
     def _format(self, format: str) -> str:
-        """Return the format if it is known for the type; otherwise empty."""
+        """Return the format if it is known for the type; otherwise the empty string."""
         if self._is_default:
             return format
         return format if format and is_recognized(format, self.types[0] if len(self.types) == 1 else "") else ""
 
     @cached_property
     def numbers(self) -> NumberRules:
-        """The rules for numbers."""
+        """The rules for numbers in the schema."""
         return NumberRules.of(self._raw, self.types[0] if len(self.types) == 1 else "", self.format)
 
     @cached_property
     def listed(self) -> Listed:
-        """The values of the enumeration, indexed."""
+        """The indexed values of the enumeration; None without one."""
         return Listed(self.enum)
 
     @cached_property
     def regexp(self) -> Regexp:
-        """The compiled pattern; raises PatternError if it is invalid."""
+        """The compiled pattern; raises PatternError if the pattern is invalid."""
         return compiled(self.pattern)
 
     def matches(self, text: str) -> bool:
-        """Return whether a text matches the pattern; False if that takes too many steps."""
+        """Return whether a text matches the pattern; False if matching takes too many steps."""
         try:
             return self.regexp.search(text)
         except TooMuchWork:
@@ -83,12 +83,12 @@ class Node:
 
     @cached_property
     def properties(self) -> Mapping[str, Node]:
-        """The fields of an object."""
+        """The schemas of the declared fields of an object."""
         return {name: self._below(each) for name, each in (self._raw.get("properties") or {}).items()}
 
     @cached_property
     def additional(self) -> Node | None:
-        """The schema of undeclared fields."""
+        """The schema of an object's undeclared fields."""
         raw = self._raw.get("additionalProperties")
         return self._below(raw) if isinstance(raw, Mapping) else None
 
@@ -100,17 +100,17 @@ class Node:
 
     @cached_property
     def all_of(self) -> Sequence[Node]:
-        """Schemas that must all accept a value."""
+        """Schemas all of which must accept a value."""
         return self._junctor("allOf")
 
     @cached_property
     def any_of(self) -> Sequence[Node]:
-        """Schemas of which at least one must accept a value."""
+        """Schemas at least one of which must accept a value."""
         return self._junctor("anyOf")
 
     @cached_property
     def one_of(self) -> Sequence[Node]:
-        """Schemas of which exactly one must accept a value."""
+        """Schemas exactly one of which must accept a value."""
         return self._junctor("oneOf")
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Applies a structural schema to a decoded value: pruning, nulls, defaults, embedded metadata."""
+"""Applies a structural schema to a decoded value: prunes, removes nulls, sets defaults, converts embedded metadata."""

@@ -3,7 +3,7 @@
 Guarantees: each default is copied when it is set, and setting defaults is idempotent. A forbidden null is replaced by
 the default, if there is one. Schemas without defaults cost nothing.
 
-Each byte of JSON that is set costs one step of the budget of `work_budget`, if there is one.
+If `work_budget` has set a budget, each byte of JSON that is set costs one step of this budget.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/algorithm.go`.
 """
@@ -22,9 +22,9 @@ Fill: TypeAlias = Callable[[Any], None]
 
 
 def compile_defaults(schema: Structural, defaults: Mapping[int, Any]) -> Fill | None:
-    """Return the function that sets the defaults in values of a node, None if there are none.
+    """Return the function that sets the defaults in values of a node; None if the node has no defaults.
 
-    `defaults` are the pruned defaults by the identity of their node (`shaping.defaults`).
+    `defaults` are the pruned defaults, by the identity of their node (`shaping.schema_defaults`).
     """
     fields = {name: _field(each, defaults) for name, each in schema.properties.items()}
     defaulted = [(name, each) for name, each in fields.items() if each.default is not MISSING]
@@ -47,7 +47,7 @@ class _Field(NamedTuple):
         return None if self.default is MISSING else self.copy()
 
     def copy(self) -> Any:
-        """Return a copy of the default; its size is subtracted from the budget of work."""
+        """Return a copy of the default, and subtract its size from the work budget."""
         spend(self.size)
         return copied(self.default)
 

@@ -1,4 +1,4 @@
-"""Metadata of embedded objects: converts it to the shape of Go's struct, and validates it as for any object.
+"""Metadata of embedded objects: converts it to the form of Go's struct, and validates it as in any object.
 
 Guarantees: coerced metadata contains only known fields of the right types, in Kubernetes' canonical form. Schemas
 without embedded resources cost nothing.
@@ -25,16 +25,16 @@ from ctrlmgr.schema.structs import read_value
 
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _NAME = "fakename"
-"""Kubernetes' placeholder for a missing name, which is not an error here."""
+"""Kubernetes' placeholder for a missing name, which is not an error in embedded metadata."""
 
 
 class Coerced(NamedTuple):
     """The result of coercing embedded metadata."""
 
     unknown: list[str]
-    """The sorted paths of unknown metadata fields."""
+    """The sorted paths of unknown fields in embedded metadata."""
     error: FieldError | None = None
-    """The error of the first value that could not be coerced."""
+    """The error of the first value that could not be coerced; None without one."""
 
 
 @cache
@@ -45,7 +45,7 @@ def _object_meta() -> tuple[Schema, type[msgspec.Struct]]:
 
 
 def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return metadata in the shape of Go's struct, and its unknown fields.
+    """Return metadata in the form of Go's struct, and its unknown fields.
 
     Raises ValueError with Go's message for wrong types.
     """
@@ -66,7 +66,7 @@ def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _read_leniently(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return metadata without the fields of wrong types."""
+    """Return metadata without the fields whose values have wrong types."""
     kept: dict[str, Any] = {}
     unknown: list[str] = []
     for key, each in value.items():
@@ -80,12 +80,12 @@ def _read_leniently(value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def has_embedded(schema: Structural) -> bool:
-    """Return whether a node or a nested one is an embedded resource."""
+    """Return whether a node, or a node nested in it, is an embedded resource."""
     return schema.embedded or any(map(has_embedded, schema.below()))
 
 
 def coerce(value: Any, schema: Structural, *, path: Path = ROOT, drop_invalid: bool = False) -> Coerced:
-    """Coerce the metadata of embedded resources in place; with `drop_invalid`, invalid fields are removed."""
+    """Coerce the metadata of embedded resources in place; if `drop_invalid` is true, remove invalid fields."""
     unknown: list[str] = []
     try:
         _coerce(value, schema, path, drop_invalid, unknown)
@@ -142,7 +142,7 @@ def _coerce_meta(value: dict[str, Any], path: Path, drop_invalid: bool, unknown:
 
 
 def validate_embedded(value: Any, schema: Structural, path: Path = ROOT) -> list[FieldError]:
-    """Return the errors of the metadata of embedded resources."""
+    """Return the errors in the metadata of embedded resources."""
     errors: list[FieldError] = []
     if type(value) is dict:
         if schema.embedded:

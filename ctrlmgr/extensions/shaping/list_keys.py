@@ -40,7 +40,7 @@ def compile_unique(schema: Structural) -> Check | None:
 
 
 def _identities(schema: Structural) -> Check | None:
-    """Return the check of one list's own items."""
+    """Return the check for duplicates among the items of one list."""
     if schema.list_type == "set":
         return lambda value: len(value) < 2 or len(set(map(identity, value))) == len(value)
     if schema.list_type != "map":
@@ -49,7 +49,7 @@ def _identities(schema: Structural) -> Check | None:
 
     def has_unique_keys(value: list[Any]) -> bool:
         if any(type(each) is not dict for each in value):
-            return False  # the exact check decides
+            return False  # the exact check decides about these values
         return len({tuple(identity(each[key]) if key in each else None for key in keys) for each in value}) == len(
             value
         )
@@ -58,7 +58,7 @@ def _identities(schema: Structural) -> Check | None:
 
 
 def validate_lists(value: Any, schema: Structural, path: Path = ROOT) -> list[FieldError]:
-    """Return an error for the second occurrence of every item of a set, and of every key of a map."""
+    """Return an error for the second occurrence of each item in a set, and of each key in a map."""
     errors: list[FieldError] = []
     if type(value) is dict:
         for key, each in value.items():
@@ -82,7 +82,7 @@ def _validate_items(value: list[Any], path: Path) -> list[FieldError]:
 
 
 def _repeated(items: list[Hashable]) -> list[int]:
-    """Return the indexes of second occurrences; later ones are not reported."""
+    """Return the indexes of second occurrences; third and later occurrences are not reported."""
     times: dict[Hashable, int] = {}
     repeated = []
     for index, item in enumerate(items):

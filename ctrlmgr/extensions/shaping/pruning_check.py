@@ -1,7 +1,7 @@
 """Checks that a value has no undeclared fields and no nulls that its schema forbids.
 
-This is the fast path for the usual case: one walk, which changes nothing and tracks no paths. Values that it refuses
-are pruned by `structural_pruning` and `nulls`.
+This is the fast path for the usual case: it walks a value once, changes nothing and tracks no paths. Values that fail
+this check are pruned by `structural_pruning` and `null_removal`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _may_be_null(schema: Structural) -> bool:
 
 
 def _is_free_of_nulls(schema: Structural, value: Any) -> bool:
-    """Return whether a value that is not pruned, such as metadata, contains no forbidden nulls."""
+    """Return whether a value that is never pruned, such as metadata, contains no forbidden nulls."""
     if type(value) is dict:
         below = ((each, schema.field(key)) for key, each in value.items())
     elif type(value) is list:
@@ -83,7 +83,7 @@ def _anything(value: Any) -> bool:
 
 
 def _without_fields(value: Any) -> bool:
-    """Return whether a value without a schema contains no fields; all fields in it would be pruned."""
+    """Return whether a value without a schema contains no fields, because all of its fields would be pruned."""
     if type(value) is dict:
         return not value
     return all(map(_without_fields, value)) if type(value) is list else True

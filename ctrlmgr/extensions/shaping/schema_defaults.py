@@ -15,11 +15,11 @@ from ctrlmgr.extensions.shaping.structural_pruning import prune
 from ctrlmgr.extensions.structural import MISSING, Structural
 
 Steps: TypeAlias = tuple[str | None, ...]
-"""The path from the root to a node: names of fields, `*` for a map's values, None for a list's items."""
+"""The path from the root schema to a node: names of fields, `*` for a map's values, None for a list's items."""
 
 
 def steps_below(schema: Structural) -> Iterator[tuple[str | None, Structural]]:
-    """Yield the child nodes of a node, each with its step."""
+    """Yield the child nodes of a node, each with its step in the path."""
     if schema.additional is not None:
         yield "*", schema.additional
     if schema.items is not None:
@@ -28,14 +28,14 @@ def steps_below(schema: Structural) -> Iterator[tuple[str | None, Structural]]:
 
 
 def surround(value: Any, steps: Steps) -> Any:
-    """Return the smallest object that has a value at a path."""
+    """Return the smallest object that contains a value at a path."""
     for step in reversed(steps):
         value = [value] if step is None else {step: value}
     return value
 
 
 def at_end(value: Any, steps: Steps) -> Any:
-    """Return the value at a path, MISSING if there is none."""
+    """Return the value at a path; MISSING if there is none."""
     for step in steps:
         if step is None:
             value = value[0] if type(value) is list and value else MISSING
@@ -47,7 +47,7 @@ def at_end(value: Any, steps: Steps) -> Any:
 def pruned_defaults(root: Structural) -> Mapping[int, Any]:
     """Return the defaults that pruning changes, by the identity of their node.
 
-    MISSING if nothing of a default is left.
+    A default of which nothing is left is MISSING.
     """
     changed: dict[int, Any] = {}
     waiting: list[tuple[Steps, Structural]] = [((), root)]

@@ -19,7 +19,7 @@ def prune(value: Any, schema: Structural, *, is_root: bool = True) -> list[str]:
 
 
 def _prune(value: Any, schema: Structural | None, path: str, gone: list[str], preserving: bool = False) -> None:
-    """Prune a value; `preserving` says that an enclosing list keeps undeclared fields of its items."""
+    """Prune a value; `preserving` is true if an outer list keeps the undeclared fields of its items."""
     if schema is None and preserving:
         return
     keeps = preserving or (schema is not None and schema.preserves)

@@ -23,7 +23,7 @@ def conversion_errors(
 ) -> Iterator[FieldError]:
     """Yield the errors of `spec.conversion`.
 
-    `known_review` requires a supported version of ConversionReview, `checked_ca` valid certificates.
+    `known_review` requires a supported version of ConversionReview, and `checked_ca` requires valid certificates.
     """
     if conversion is None:
         return
@@ -77,5 +77,5 @@ def _review_versions(versions: Sequence[str], path: Path, known_review: bool) ->
 
 
 def has_known_review(versions: Sequence[str]) -> bool:
-    """Return whether a supported version of ConversionReview is listed."""
+    """Return whether the list contains a supported version of ConversionReview."""
     return any(version in REVIEW_VERSIONS for version in versions)

@@ -1,4 +1,4 @@
-"""Validates defaults by their own schema, and checks that they have no unknown fields.
+"""Validates each default by its own schema, and checks that it has no unknown fields.
 
 Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go`.
 """
@@ -24,7 +24,7 @@ _TYPE_META = {"kind": "Validation", "apiVersion": "validation/v1"}
 
 
 class _Place(NamedTuple):
-    """The position of a node: its object, the path to it from there, and whether that leads through metadata."""
+    """The position of a node: its object, the path within that object, and whether it is in metadata."""
 
     path: Path
     root: Structural

@@ -1,8 +1,8 @@
 """Validates a whole definition, new or changed.
 
-Guarantees: errors and their paths are Kubernetes'. Errors in parts that all versions share are reported at
-`spec.validation`, `spec.subresources`, `spec.additionalPrinterColumns`, `spec.selectableFields`. Of metadata, only the
-name and the approval annotation are validated here, because they depend on the spec.
+Guarantees: errors and their paths are the same as in Kubernetes. Errors in parts that all versions share are reported
+at `spec.validation`, `spec.subresources`, `spec.additionalPrinterColumns`, `spec.selectableFields`. Of the metadata,
+this module validates only the name and the approval annotation, because they depend on the spec.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 """
@@ -29,7 +29,7 @@ _SCOPES = ("Cluster", "Namespaced")
 
 
 def validate_definition(new: Raw, old: Raw | None = None) -> list[FieldError]:
-    """Return the errors of a definition that was defaulted and prepared by its strategy."""
+    """Return the errors of a definition that has its defaults and was prepared by its strategy."""
     spec = internal_spec(new.get("spec") or {})
     needed = tentatively(lambda: requirements(spec, old))
     errors: list[FieldError] = []
@@ -150,7 +150,7 @@ def _names(raw: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _changes(new: Raw, old: Raw, needed: Requirements) -> Iterator[FieldError]:
-    """Yield errors for changes of fields that are part of the storage key: group, plural name and others."""
+    """Yield errors for changes of fields that are part of the storage key, such as the group and the plural name."""
     fields: list[tuple[str, ...]] = [("group",), ("names", "plural")]
     if needed.same_names:
         fields = [("scope",), ("names", "kind"), *fields]
@@ -173,7 +173,7 @@ def _stored_versions(definition: Raw, spec: InternalSpec) -> Iterator[FieldError
         yield invalid(path, stored, "must have at least one stored version")
         return
     places = {name: at for at, name in enumerate(stored)}
-    for version in spec.versions:  # as in Kubernetes: of two versions with one name, the second is not found
+    for version in spec.versions:  # as in Kubernetes, the second of two versions with the same name is not found
         name = version.get("name") or ""
         if places.pop(name, None) is None and version.get("storage"):
             yield invalid(path, list(stored), f"must have the storage version {name}")

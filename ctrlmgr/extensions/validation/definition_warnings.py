@@ -1,4 +1,4 @@
-"""Warnings about valid definitions with parts that have no effect.
+"""Warnings about parts of valid definitions that have no effect.
 
 Source: apiextensions-apiserver `pkg/registry/customresourcedefinition/strategy.go`.
 """
@@ -13,7 +13,7 @@ from ctrlmgr.golang.go_text import quote
 
 
 def warnings(new: Raw, old: Raw | None = None) -> list[str]:
-    """Return the texts of the warnings; for a changed definition, only new ones."""
+    """Return the texts of the warnings; for a changed definition, only those that the old one did not cause."""
     known = set(_formats(old)) if old is not None else set()
     return [f"unrecognized format {quote(each)}" for each in _formats(new) if each not in known]
 
@@ -24,7 +24,7 @@ def _schemas(definition: Raw) -> list[Raw]:
 
 
 def _formats(definition: Raw) -> list[str]:
-    """Return the formats that are ignored, including repetitions."""
+    """Return the formats that validation ignores; a format may occur several times."""
     return [
         each["format"]
         for each in _schemas(definition)

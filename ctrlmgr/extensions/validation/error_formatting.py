@@ -15,9 +15,9 @@ from ctrlmgr.extensions.validation.internal_form import InternalSpec, Part
 
 class _Field(NamedTuple):
     key: str
-    """Its name in a definition."""
+    """The name of the field in a definition."""
     name: str
-    """Its name in Kubernetes' struct."""
+    """The name of the field in Kubernetes' internal struct."""
     zero: Any = None
     printed: Callable[[Any], Any] = shown
 
@@ -43,7 +43,7 @@ def _schemas(values: Any) -> Any:
 
 
 def printed_items(value: Any) -> Any:
-    """Return the items of a list as printed: one schema, or several."""
+    """Return the schema or schemas of a list's items as Kubernetes prints them."""
     is_list = isinstance(value, list)
     return {"Schema": None if is_list else printed_schema(value), "JSONSchemas": _schemas(value) if is_list else None}
 
@@ -70,7 +70,7 @@ _RULE: Final = (
 
 
 def printed_rule(rule: Raw) -> dict[str, Any]:
-    """Return a validation rule as printed."""
+    """Return a validation rule as Kubernetes prints it."""
     return _struct(rule, _RULE) or {}
 
 
@@ -78,7 +78,7 @@ _DOCS: Final = (_Field("description", "Description", ""), _Field("url", "URL", "
 
 
 def printed_schema(schema: Raw) -> dict[str, Any]:
-    """Return a schema as printed."""
+    """Return a schema as Kubernetes prints it."""
     return _struct(schema, SCHEMA_FIELDS) or {}
 
 
@@ -109,7 +109,7 @@ SCHEMA_FIELDS: Final[Sequence[_Field]] = (
     _Field("x-kubernetes-map-type", "XMapType"),
     _Field("x-kubernetes-validations", "XValidations", None, _list_of(_RULE)),
 )  # fmt: skip
-"""The keywords of a schema, in the order of Kubernetes' struct."""
+"""The keywords of a schema, in the order of the fields of Kubernetes' struct."""
 
 _SCALE: Final = (
     _Field("specReplicasPath", "SpecReplicasPath", ""), _Field("statusReplicasPath", "StatusReplicasPath", ""),
@@ -132,7 +132,7 @@ _VERSION: Final = (
 
 
 def printed_versions(spec: InternalSpec) -> list[dict[str, Any]] | None:
-    """Return `spec.versions` as printed, without shared parts; None if there are none."""
+    """Return `spec.versions` as Kubernetes prints it, without shared parts; None if there are no versions."""
     if spec.raw.get("versions") is None:
         return None
     return [_version(version, part) for version, part in zip(spec.versions, spec.own, strict=True)]

@@ -1,4 +1,4 @@
-"""Converts a definition's spec to the form that Kubernetes validates: parts that all versions share are moved up.
+"""Converts a definition's spec to Kubernetes' internal form, in which shared parts of versions are in the spec.
 
 Kubernetes converts a definition to its internal version. Schemas, subresources, columns and selectable fields that are
 equal in all versions are moved to the spec there. Therefore errors have paths such as `spec.validation…`.
@@ -22,14 +22,14 @@ SPEC = Path("spec")
 
 
 class Part(NamedTuple):
-    """The parts that belong either to one version or to the spec."""
+    """The parts that belong either to one version or to the whole spec."""
 
     place: int | None
-    """The index of the version, None for the spec."""
+    """The index of the version; None for the spec."""
     version: str
-    """The version's name, empty for the spec."""
+    """The name of the version; empty for the spec."""
     validation: Raw | None
-    """The `schema` of a version, None if it is not set."""
+    """The `schema` of a version; None if it is not set."""
     subresources: Raw | None
     columns: Sequence[Raw]
     selectable: Sequence[Raw]
@@ -42,27 +42,30 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class InternalSpec:
-    """A spec, divided into shared and own parts."""
+    """A spec, divided into parts that all versions share and parts of single versions."""
 
     raw: Raw
     versions: Sequence[Raw]
-    """The versions, unchanged."""
+    """The versions as the definition contains them."""
     top: Part
     """The parts that all versions share."""
     own: Sequence[Part]
-    """The own parts of each version."""
+    """The parts of each version that the versions do not share."""
 
     def parts(self) -> Sequence[Part]:
-        """Return all parts, those of versions first."""
+        """Return all parts, first those of versions."""
         return (*self.own, self.top)
 
     def schemas(self) -> Sequence[Raw]:
-        """Return all schemas."""
+        """Return all schemas, first those of versions."""
         found = [schema_of(part.validation) for part in (self.top, *self.own)]
         return [each for each in found if each is not None]
 
     def has_status(self, part: Part) -> bool:
-        """Return whether objects have a status subresource: in the part's version, or in any version for the spec."""
+        """Return whether objects have a status subresource.
+
+        For a version's part, that version decides; for the spec, any version.
+        """
         if not part.version:
             return self._has_any_status
         return _has_status(part if self.has_own_subresources else self.top)
@@ -73,7 +76,7 @@ class InternalSpec:
 
     @cached_property
     def has_own_subresources(self) -> bool:
-        """Return whether versions have their own subresources."""
+        """Return whether versions have subresources of their own."""
         return any(each.subresources is not None for each in self.own)
 
 
@@ -82,7 +85,7 @@ def _has_status(part: Part) -> bool:
 
 
 def schema_of(validation: Raw | None) -> Raw | None:
-    """Return the schema in a version's `schema`."""
+    """Return the schema in the `schema` of a version."""
     return None if validation is None else validation.get("openAPIV3Schema")
 
 
@@ -92,11 +95,11 @@ _FIELDS: Mapping[str, Any] = {
     "additionalPrinterColumns": (),
     "selectableFields": (),
 }
-"""The fields of a part in their order, with their empty values."""
+"""The fields of a part, in their order, each with its empty value."""
 
 
 def internal_spec(spec: Raw) -> InternalSpec:
-    """Divide a spec."""
+    """Divide a spec into shared parts and parts of single versions."""
     versions: Sequence[Raw] = spec.get("versions") or ()
     names = [version.get("name") or "" for version in versions]
     top: list[Any] = []

@@ -1,4 +1,6 @@
-"""The requirements for a definition: all for a new one; a changed one may keep earlier violations.
+"""The requirements that a definition must meet.
+
+A new definition must meet all of them. A changed definition may keep violations that the old definition had.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`require…`, `allow…`).
 """
@@ -32,25 +34,25 @@ from ctrlmgr.extensions.validation.version_validation import MOST_SELECTABLE_FIE
 
 
 class Requirements(NamedTuple):
-    """The requirements; the defaults are for new definitions."""
+    """The requirements that apply to a definition; the defaults are those for new definitions."""
 
     known_review: bool = True
-    """Require a supported version of ConversionReview."""
+    """Whether a supported version of ConversionReview must be listed."""
     same_names: bool = False
-    """Require the same scope and kind, because objects are stored under them."""
+    """Whether scope and kind must not change, because objects are stored under them."""
     schemas: bool = True
-    """Require a schema for every version, served or not."""
+    """Whether every version must have a schema, even if it is not served."""
     known_types: bool = True
     structural: bool = True
     pruned_defaults: bool = True
     atomic_set_items: bool = True
     strict_lists: bool = True
     checked_ca: bool = False
-    """Require valid certificates; a definition that is not established yet may have invalid ones."""
+    """Whether certificates must be valid; a definition that is not established yet may have invalid ones."""
     many_selectable: frozenset[str] = frozenset()
-    """The versions that may have too many selectable fields; "" is the spec."""
+    """The versions that may have too many selectable fields; "" stands for the spec."""
     unchanged: frozenset[str] = frozenset()
-    """The versions with unchanged schemas; "" is the spec."""
+    """The versions whose schemas are unchanged; "" stands for the spec."""
 
 
 def requirements(new: InternalSpec, old: Raw | None) -> Requirements:
@@ -108,7 +110,7 @@ def _many_selectable(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
 def _unchanged(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
     before, after = _schemas_of_versions(old), _schemas_of_versions(new)
     found = {name for name, schema in after.items() if name in before and same(schema, before[name])}
-    if new.own and new.own[0].version in found:  # it decides for the shared schema
+    if new.own and new.own[0].version in found:  # this version decides for the schema that all versions share
         found.add("")
     return frozenset(found)
 
@@ -122,11 +124,11 @@ _WITHIN = (
     *((keyword, False) for keyword in ("items", "not", "additionalProperties", "additionalItems", *JUNCTORS)),
     *((keyword, True) for keyword in ("properties", "patternProperties", "definitions", "dependencies")),
 )
-"""The keywords that contain schemas, and whether they are maps of schemas."""
+"""The keywords that contain schemas, each with whether its value is a map of schemas."""
 
 
 def schemas_within(raw: Raw) -> Iterator[Raw]:
-    """Yield a schema and all non-empty schemas in it, under any keyword."""
+    """Yield a schema and all non-empty schemas nested in it, under any keyword."""
     yield raw
     if not NESTING.isdisjoint(raw):
         yield from _below(raw)

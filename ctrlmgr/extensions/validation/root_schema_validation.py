@@ -30,13 +30,16 @@ _BESIDE_STATUS: Final = (
     "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items",
     "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
 )  # fmt: skip
-"""The keywords allowed at the root of a schema with a status subresource, because the status is validated alone."""
+"""The keywords allowed at the root of a schema with a status subresource.
+
+Others are forbidden, because the status is also validated alone.
+"""
 
 _STATUS_WORDS = "at the root of the schema if the status subresource is enabled"
 
 
 def part_errors(part: Part, required: Requirements, *, has_status: bool) -> Iterator[FieldError]:
-    """Yield the errors of a version's own parts, or of the shared parts."""
+    """Yield the errors of the parts of one version, or of the parts that all versions share."""
     schema = schema_of(part.validation)
     if schema is not None:
         below = "schema" if part.version else "validation"
@@ -60,16 +63,16 @@ def _selectable(part: Part, schema: Raw | None, required: Requirements) -> Itera
 
 
 def version_errors(version: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield the errors of fields that only versions have."""
+    """Yield the errors of the fields that only versions have."""
     yield from deprecation_errors(version, path)
 
 
 def schema_errors(
     schema: Raw, path: Path, required: Requirements, *, has_status: bool, is_unchanged: bool = False
 ) -> list[FieldError]:
-    """Return the errors of a schema, sorted as far as in Kubernetes.
+    """Return the errors of a schema, sorted only where Kubernetes sorts them.
 
-    `is_unchanged` says that it replaces an equal schema.
+    `is_unchanged` says that the old definition has an equal schema.
     """
     errors = list(_beside_status(schema, path)) if has_status else []
     if schema.get("nullable"):

@@ -19,11 +19,11 @@ from ctrlmgr.extensions.structural import RULES, Raw
 from ctrlmgr.extensions.validation.error_formatting import printed_rule
 
 RULE_LIMIT: Final = 10_000_000
-"""The cost limit of one rule, for all values in one object (`StaticEstimatedCostLimit`)."""
+"""The maximum cost of one rule, for all of its values in one object (`StaticEstimatedCostLimit`)."""
 SCHEMA_LIMIT: Final = 100_000_000
-"""The cost limit of all rules of a schema together (`StaticEstimatedCRDCostLimit`)."""
+"""The maximum total cost of all rules of a schema (`StaticEstimatedCRDCostLimit`)."""
 _NAMED: Final = 4
-"""The number of rules that are named if the total cost is too high."""
+"""The number of rules that the error names if the total cost is too high."""
 
 
 class _Cost(NamedTuple):
@@ -37,8 +37,8 @@ def expression_errors(
 ) -> Iterator[FieldError]:
     """Yield the errors of rules and messages: compilation errors, unavailable old values, and too high costs.
 
-    In an unchanged schema no single rule is refused for its cost, because it was accepted before. Rules of schemas with
-    other errors (`known`) in them are not checked.
+    In an unchanged schema, no single rule is refused because of its cost, because the rule was accepted before. If a
+    schema contains other errors (`known`), its rules are not checked.
     """
     node = compile_rules(schema)
     if node is None:
@@ -64,7 +64,10 @@ def _is_within(field: str, path: Path) -> bool:
 
 
 def _costs(rule: Rule, place: Place, sizes: Sizes | None) -> Iterator[_Cost]:
-    """Yield the cost of a rule for all values in an object, and that of its message, which is evaluated once."""
+    """Yield the cost of a rule for all its values in an object, and the cost of its message.
+
+    The message is evaluated only once.
+    """
     if sizes is None or rule.expression is None:
         return
     times = sizes.cardinality if place.cardinality is None else place.cardinality

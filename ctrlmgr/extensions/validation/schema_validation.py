@@ -43,25 +43,25 @@ _UNSUPPORTED: Final = (
 )
 _JUDGED: Final = frozenset((*(keyword for keyword, _ in _UNSUPPORTED), "default", "items", "uniqueItems", EMBEDDED))
 _EXTENSIONS: Final = frozenset((PRESERVE, MAP_TYPE, LIST_TYPE, LIST_MAP_KEYS, RULES))
-"""The keywords that need checks; few schemas have one, and all others are skipped."""
+"""The keywords that need checks; most schemas have none of them and are skipped."""
 _breaks_line = re.compile(r"[\n\r]").search
 
 
 class Rules(NamedTuple):
-    """The requirements for a schema; an update may keep earlier violations."""
+    """The requirements that a schema must meet; on an update, violations in the old schema are allowed."""
 
     known_types: bool = True
     atomic_set_items: bool = True
-    """Require that items of sets are atomic."""
+    """Whether the items of sets must be atomic."""
     strict_lists: bool = True
-    """Require that keys of list maps are always set, and that items of sets and maps are never null."""
+    """Whether the keys of list maps must always be set, and the items of sets and maps must never be null."""
     no_defaults: str | None = None
-    """Why defaults are forbidden here, None if they are allowed."""
+    """The reason why defaults are forbidden in this schema; None if defaults are allowed."""
     inside_metadata: bool = False
 
 
 def validate_schema(raw: Raw, path: Path, rules: Rules, *, is_root: bool = True) -> Iterator[FieldError]:
-    """Yield the errors of a schema and all schemas in it."""
+    """Yield the errors of a schema and of all schemas nested in it."""
     if not _JUDGED.isdisjoint(raw) or (raw.get("type") or "string") not in TYPES:
         yield from _keywords(raw, path, rules)
     if not NESTING.isdisjoint(raw):
@@ -199,7 +199,8 @@ def set_item_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
     if items.get("type") == "array" and list_type not in (None, "atomic"):
         yield invalid(path.child("items", LIST_TYPE), list_type, words)
     elif items.get("type") == "object" and items.get(MAP_TYPE) != "atomic":
-        yield invalid(path.child("items", MAP_TYPE), list_type, words)  # Kubernetes shows the list's type here
+        # in this error, Kubernetes shows the type of the list
+        yield invalid(path.child("items", MAP_TYPE), list_type, words)
 
 
 def _list_map(raw: Raw, path: Path) -> Iterator[FieldError]:
@@ -234,7 +235,7 @@ def _list_map_keys(items: Raw, keys: Sequence[str], path: Path) -> Iterator[Fiel
 
 
 def strict_list_errors(raw: Raw, path: Path) -> Iterator[FieldError]:
-    """Yield errors for nullable items of sets and maps, and for keys that may be absent."""
+    """Yield errors for items of sets and maps that may be null, and for keys that may be absent."""
     items, list_type = single_items(raw), raw.get(LIST_TYPE)
     if items is None or list_type not in ("set", "map"):
         return

@@ -53,14 +53,17 @@ _NESTED: Final = (
     (MAP_TYPE, "must be undefined to be structural"),
     (RULES, "must be empty to be structural"),
 )
-"""The keywords that are forbidden in schemas under a junctor, each with its error message."""
+"""The keywords that are forbidden in schemas below a junctor, each with its error message.
+
+Junctors are `allOf`, `anyOf`, `oneOf` and `not`.
+"""
 _NESTED_WORDS: Final = frozenset(keyword for keyword, _ in _NESTED)
 _VALUES: Final = frozenset((*JUNCTORS, "not", "pattern"))
 _BELOW: Final = frozenset(("items", "properties", "additionalProperties"))
 
 
 def validate_structure(raw: Raw, path: Path) -> list[FieldError]:
-    """Return why a schema is not structural; `refuse_unsupported` must have accepted it."""
+    """Return the reasons why a schema is not structural; `refuse_unsupported` must have accepted the schema."""
     errors = [*_invariants(raw, "root", path), *_completeness(raw, raw, path, path)]
     return sorted(errors, key=lambda error: error.message)
 
@@ -75,7 +78,10 @@ def is_structural(raw: Raw) -> bool:
 
 
 def condition(definition: Raw) -> dict[str, str] | None:
-    """Return the condition NonStructuralSchema of a definition, without its time; None for none."""
+    """Return the condition NonStructuralSchema of a definition, without timestamps.
+
+    None if all schemas are structural.
+    """
     spec: Raw = definition.get("spec") or {}
     path = Path("spec")
     errors: list[FieldError] = []
@@ -189,7 +195,7 @@ def _is_root_metadata(metadata: Raw) -> bool:
 
 
 def _value_validation(raw: Raw, path: Path, skips_any: bool, skips_first: bool) -> Iterator[FieldError]:
-    """Yield the errors of a schema's value validation; two forms of "integer or string" are allowed."""
+    """Yield the errors of a schema's value validation; two notations of "integer or string" are allowed."""
     for where, below in junctors(raw):
         if where.startswith("anyOf") and skips_any:
             continue
@@ -226,12 +232,12 @@ def _nested_words(raw: Raw, path: Path) -> Iterator[FieldError]:
 
 
 def _is_said(keyword: str, value: Any) -> bool:
-    """Return whether a value counts as set although it is false in Python: a default of 0, an empty list type."""
+    """Return whether a value counts as set although it is false in Python, such as a default of 0."""
     return keyword in ("default", LIST_TYPE, MAP_TYPE) and value is not None
 
 
 def _completeness(raw: Raw, structure: Raw, s_path: Path, v_path: Path) -> Iterator[FieldError]:
-    """Yield errors for fields that occur in junctors but not in the structure."""
+    """Yield errors for fields that occur in junctors but not in the structural part of the schema."""
     if _VALUES.isdisjoint(raw):
         return
     if isinstance(negated := raw.get("not"), dict):

@@ -77,7 +77,10 @@ def _path_errors(text: str, path: Path) -> Iterator[FieldError]:
 
 
 def selectable_errors(fields: Sequence[Raw], schema: Raw, path: Path, *, allow_many: bool) -> Iterator[FieldError]:
-    """Yield the errors of selectable fields; `allow_many` accepts too many, because the old definition had too many."""
+    """Yield the errors of selectable fields.
+
+    `allow_many` accepts too many fields, because the old definition had too many.
+    """
     try:
         refuse_unsupported(schema)
     except NotStructural as error:

@@ -1,1 +1,1 @@
-"""Kubernetes' protobuf format, read and written from the published message structure."""
+"""Kubernetes' protobuf format, which is read and written by the published structure of the messages."""

@@ -1,8 +1,10 @@
-"""Messages of Kubernetes' protobuf format; each is compiled on first use to one function for each field.
+"""Messages of Kubernetes' protobuf format.
 
-`data/protobuf.json.gz` describes them: the fields of every message as (number, JSON name, type). The name is empty if
-JSON has the field's own fields inline (an embedded struct in Go). A type is a scalar, another message, `json` (bytes
-with JSON), `repeated T` or `map<string,T>`. A test verifies that the names are those of the published OpenAPI
+On first use, each message is compiled to one function for each of its fields.
+
+`data/protobuf.json.gz` contains the fields of every message as (number, JSON name, type). The name is empty if the
+field is an embedded struct in Go, whose fields are inline in JSON. A type is a scalar, another message, `json` (bytes
+with JSON), `repeated T` or `map<string,T>`. A test verifies that the names are the same as in the published OpenAPI
 definitions.
 """
 
@@ -35,27 +37,30 @@ from ctrlmgr.schema.protobuf.wire import (
 )
 
 Store: TypeAlias = Callable[[dict[str, Any], bytes, int, int, int], int]
-"""Reads one field into a dict: (into, data, at, end, depth) → the position after it."""
+"""Reads one field into a dict: (into, data, at, end, depth) → the position after the field."""
 Read: TypeAlias = Callable[[bytes, int, int, int], Any]
 """Reads a value with a length prefix: (data, start, stop, depth) → the value."""
 
 
 class Message:
-    """One message type; its fields are compiled later, because messages may contain themselves."""
+    """A message type; its fields are compiled later, because a message may contain messages of the same type."""
 
     def __init__(self, name: str, rows: Sequence[tuple[int, str, str | Message]]) -> None:
-        """Describe a message by its rows of (number, JSON name, type)."""
+        """Create a message type from its rows of (number, JSON name, type)."""
         self.name = name
         self.rows = rows
         self._finish = VALUES.get(name) or (_items if _is_list(rows) else None)
 
     @property
     def merges(self) -> bool:
-        """Return whether JSON has an object here, so that a second occurrence is merged; other values are replaced."""
+        """Return whether JSON represents the message as an object.
+
+        A second occurrence of such a message is merged; other values are replaced.
+        """
         return self._finish is None
 
     def read(self, data: bytes, at: int, end: int, depth: int, into: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Read the message in `data[at:end]`, `into` an existing object if given; raises `BadRequest`."""
+        """Read the message in `data[at:end]`, into the object `into` if it is given; raises `BadRequest`."""
         if depth > DEEPEST:
             raise BadRequest("exceeded max depth")
         fields = {} if into is None else into
@@ -74,7 +79,7 @@ class Message:
         return self.finished(self.read(data, start, stop, depth + 1))
 
     def finished(self, fields: dict[str, Any]) -> Any:
-        """Return the JSON value of a message with these fields."""
+        """Return the JSON value of a message that has these fields."""
         return fields if self._finish is None else self._finish(fields)
 
     @cached_property
@@ -104,7 +109,7 @@ def _structure() -> _Structure:
 
 
 def message_of(api_version: str, kind: str) -> str | None:
-    """Return the name of a kind's message (`apps/v1`, `Deployment`), None if there is none."""
+    """Return the name of the message for a kind (`apps/v1`, `Deployment`); None if there is none."""
     return _structure().kinds.get(f"{api_version}/{kind}")
 
 
@@ -115,7 +120,7 @@ def message(name: str) -> Message:
 
 
 def _is_list(rows: Sequence[tuple[int, str, str | Message]]) -> bool:
-    """Return whether a message is a named list in Go (`type ExtraValue []string`), which is a message in protobuf."""
+    """Return whether a message is a named list in Go (`type ExtraValue []string`), but a message in protobuf."""
     return [row[1:] for row in rows] == [("items", "repeated string")]
 
 
@@ -124,7 +129,7 @@ def _items(fields: Mapping[str, Any]) -> Any:
 
 
 def _compile(number: int, name: str, type: str | Message) -> list[tuple[int, Store]]:
-    """Return the functions that read a field, by its possible tags (number and wire type)."""
+    """Return the functions that read a field, by the tags (number and wire type) with which it can be encoded."""
     plain, varied, fixed = (number << 3 | wire for wire in (LENGTH, VARINT, FIXED64))
     if isinstance(type, Message):
         return [(plain, _object(name, type))]
@@ -155,7 +160,7 @@ def _string(data: bytes, start: int, stop: int, depth: int) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError:
-        return text.decode("utf-8", "replace")  # as Go does when it encodes JSON
+        return text.decode("utf-8", "replace")  # as Go does when it encodes a value to JSON
 
 
 def _bytes(data: bytes, start: int, stop: int, depth: int) -> str:
@@ -171,7 +176,7 @@ def _json(data: bytes, start: int, stop: int, depth: int) -> Any:
         return None
     try:
         return msgspec.json.decode(data[start:stop])
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # ValueError for invalid UTF-8
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # invalid UTF-8 raises ValueError
         raise BadRequest(f"error decoding from json: {error}") from error
 
 
@@ -216,7 +221,10 @@ def _added(name: str, read: Read) -> Store:
 
 
 def _entry(name: str, type: str) -> Store:
-    """Return the reader of map entries: messages of a key and a value; a missing part is its zero value."""
+    """Return the function that reads map entries, which are messages of a key and a value.
+
+    A missing key or value is its zero value.
+    """
     entry = Message("entry", [(1, "key", "string"), (2, "value", type)])
 
     def store(into: dict[str, Any], data: bytes, at: int, end: int, depth: int) -> int:

@@ -1,8 +1,8 @@
 """Decodes Kubernetes' protobuf, which kubectl since 1.32 and typed client-go send, to dicts in the form of JSON.
 
 Guarantees:
-- The result has the JSON form: JSON's names, embedded structs inlined, bytes as base64, times as RFC 3339, raw JSON
-  decoded. Zero values are kept, because the codec decides which of them are written.
+- The result has the same form as decoded JSON: names of JSON, embedded structs inlined, bytes as base64, times as RFC
+  3339, raw JSON decoded. Zero values are kept, because the codec decides which of them are written.
 - A body is read once, in time linear in its length; nesting is bounded. A malformed message raises `BadRequest` with
   Kubernetes' message.
 - Fields with unknown numbers are skipped, as protobuf requires.
@@ -34,9 +34,10 @@ _UNKNOWN = Message("Unknown", [(1, "typeMeta", _TYPE_META), (2, "raw", "extent")
 
 
 def decode(data: bytes, api_version: str = "", kind: str = "") -> Unstructured:
-    """Decode a request body to a dict with kind and apiVersion, which default to the given ones, as in Kubernetes.
+    """Decode a request body to a dict with kind and apiVersion.
 
-    Raises `BadRequest` if the body is not protobuf, is truncated or malformed, or has an unknown kind.
+    As in Kubernetes, a missing kind or apiVersion defaults to the given one. Raises `BadRequest` if the body is not
+    protobuf, is truncated or malformed, or has an unknown kind.
     """
     try:
         head = _open(data)
@@ -83,7 +84,7 @@ def not_registered(kind: str, api_version: str, wanted: str) -> str:
 
 
 def _summary(data: bytes, limit: int = 30) -> str:
-    """Return the start of a body in the form of apiserver's `summarizeData`."""
+    """Return the start of a body as apiserver's `summarizeData` shows it."""
     if not data:
         return "<empty>"
     start = data[:limit].decode("utf-8", "replace") if data.startswith(b"{") else data[:limit].hex()

@@ -1,6 +1,6 @@
-"""Values whose protobuf and JSON forms differ: times, quantities, int-or-string, JSON in bytes.
+"""Converts values that protobuf and JSON represent differently: times, quantities, int-or-string, JSON in bytes.
 
-Each function converts the decoded fields of such a message into its JSON value. The rules are those of apimachinery's
+Each function converts the decoded fields of one message into its JSON value. The rules are those of apimachinery's
 `time_proto.go`, `micro_time_proto.go`, `quantity_proto.go`, `intstr.go` and of apiextensions' `marshal.go`. For
 example, an empty time is null, not the year 1970.
 """
@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _time(fields: Fields) -> str | None:
-    """Return whole seconds: Kubernetes' encoder and decoder ignore the nanoseconds of a Time."""
+    """Return whole seconds, because Kubernetes' encoder and decoder ignore the nanoseconds of a Time."""
     return _rfc3339(fields, 0, "seconds") if fields else None
 
 
@@ -74,4 +74,4 @@ VALUES: Mapping[str, Callable[[Fields], Any]] = {
     f"{_EXTENSIONS}JSONSchemaPropsOrStringArray": _schema_or_list("property"),
     f"{_EXTENSIONS}JSONSchemaPropsOrBool": _schema_or_bool,
 }
-"""The conversion of each message by name; other messages become JSON objects, or lists (`ExtraValue`)."""
+"""The functions that convert messages, by name; other messages become JSON objects, or lists (`ExtraValue`)."""

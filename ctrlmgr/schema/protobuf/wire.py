@@ -1,9 +1,10 @@
 """Protobuf's wire format: reads variable-length integers, skips unknown fields, and writes fields.
 
-Guarantees: nothing past `end` is read. Truncated, overlong or too deeply nested input raises `BadRequest` with
+Guarantees: no byte at or after `end` is read. Truncated, overlong or too deeply nested input raises `BadRequest` with
 gogo/protobuf's message, which Kubernetes returns.
 
-Every reading function takes the whole body and two positions, never a slice, so nesting copies nothing.
+Every function that reads gets the whole body and two positions instead of a slice. Therefore nested messages are not
+copied.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from ctrlmgr.errors import BadRequest
 
 VARINT, FIXED64, LENGTH, GROUP, END_GROUP, FIXED32 = range(6)
 DEEPEST = 64
-"""The maximum nesting of messages. Kubernetes' own kinds need about a dozen levels, schemas in custom resource
-definitions more.
+"""The maximum nesting depth of messages.
+
+Kubernetes' own kinds need about a dozen levels; schemas in custom resource definitions need more.
 """
 
 _FIXED_SIZE = {FIXED64: 8, FIXED32: 4}
@@ -26,7 +28,7 @@ def truncated() -> BadRequest:
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Read an unsigned 64-bit integer; return it and the position after it."""
-    if at < end and data[at] < 0x80:  # the common case: lengths and small numbers
+    if at < end and data[at] < 0x80:  # the common case: the integer is a length or another small number
         return data[at], at + 1
     value = shift = 0
     for position in range(at, min(end, at + 10)):
@@ -39,7 +41,7 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def extent(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Read a length; return the start and the stop of the value, which is not past `end`."""
+    """Read a length; return the start and the end of the value, which is at most `end`."""
     if at < end and data[at] < 0x80:
         size, at = data[at], at + 1
     else:
@@ -98,17 +100,17 @@ def signed64(value: int) -> int:
 
 
 def write_number(number: int, value: int) -> bytes:
-    """Return the field `number` with an unsigned integer."""
+    """Return the encoded field `number` with an unsigned integer."""
     return _write_varint(number << 3 | VARINT) + _write_varint(value)
 
 
 def write_part(number: int, content: bytes) -> bytes:
-    """Return the field `number` with a text, bytes or another message."""
+    """Return the encoded field `number` with a text, bytes or another message."""
     return b"".join((_write_varint(number << 3 | LENGTH), _write_varint(len(content)), content))
 
 
 def write_fixed64(number: int, content: bytes) -> bytes:
-    """Return the field `number` with eight bytes: a double, or a fixed-length integer."""
+    """Return the encoded field `number` with eight bytes: a double, or a fixed-length integer."""
     return _write_varint(number << 3 | FIXED64) + content
 
 
