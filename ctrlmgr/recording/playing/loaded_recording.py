@@ -1,10 +1,10 @@
-"""A whole recording in memory, for playing in any order.
+"""A whole recording in memory, which can be played from any position.
 
-Guarantees: it does not change after loading, so any thread may read it. The state at any position is found without
-playing the events before it.
+Guarantees: a loaded recording does not change after loading, so any thread may read it. The state at any position is
+found without playing the events before the position.
 
-A recording may lack Namespaces. Then stand-ins for the namespaces of its objects exist from the beginning, because
-clients could not write there otherwise.
+If a recording lacks Namespaces, stand-ins for the namespaces of its objects exist from the beginning, because clients
+could not write into these namespaces otherwise.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ctrlmgr.recording.format import Change, RecordingReader
 from ctrlmgr.recording.playing.timetable import Timetable, opening_of, times_of
 
 ACTOR = "recording"
-"""The author of all played events."""
+"""The author of all events of a played recording."""
 
 _NOBODY: Mapping[Key, Sequence[Event]] = {}
 
 
 class LoadedRecording:
-    """Every event of a recording, in order."""
+    """All events of a recording, in order."""
 
     def __init__(self, events: Sequence[Event], timetable: Timetable) -> None:
-        """Hold `events`, which are those of `timetable`."""
+        """Create a loaded recording of `events`, whose times are in `timetable`."""
         self.events = events
         self.timetable = timetable
         self._histories: dict[Resource, dict[Key, list[Event]]] = {}
@@ -42,7 +42,7 @@ class LoadedRecording:
 
     @property
     def resources(self) -> Iterable[Resource]:
-        """The resources of its objects."""
+        """The resources of all objects in the recording."""
         return self._histories.keys()
 
     @property
@@ -51,11 +51,11 @@ class LoadedRecording:
         return {key.name for key in self._histories.get(NAMESPACES, _NOBODY)}
 
     def of(self, resource: Resource | None) -> Sequence[Event]:
-        """Return the events of one resource, or all."""
+        """Return the events of one resource, or all events."""
         return self.events if resource is None else self._by_resource.get(resource, [])
 
     def history(self, resource: Resource, key: Key) -> Sequence[Event]:
-        """Return the events of one key, including those of earlier and later objects of the same name."""
+        """Return the events of one key, including the events of earlier and later objects with the same name."""
         return self._histories.get(resource, _NOBODY).get(key, ())
 
     def objects(self, resource: Resource | None, namespace: str | None, position: int) -> Iterator[Object]:
@@ -97,14 +97,14 @@ def _event(type_: EventType, obj: Object, time: int, previous: int = 0) -> Event
 
 
 def _linked(events: Sequence[Event]) -> list[Event]:
-    """Return events that each refer to the one before at the same place."""
+    """Return events in which each refers to the previous event of the same object key."""
     newest: dict[tuple[Resource, Key], int] = {}
     linked = []
     for event in events:
         place = (event.resource, event.key)
         linked.append(_event(event.type, event.object, event.recorded_at, newest.get(place, 0)))
         newest[place] = event.revision
-        event.object.forget_decoded()  # most of them are only served as bytes
+        event.object.forget_decoded()  # most objects are only served as bytes, so drop the decoded form
     return linked
 
 

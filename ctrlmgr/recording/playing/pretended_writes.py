@@ -1,11 +1,11 @@
 """Answers writes to a recording, which cannot be changed.
 
-`RefusedWrites` refuses all writes. `PretendedWrites` answers as if they were made, but only keeps a list of them. So a
-controller runs unchanged, and the list shows what it would have done.
+`RefusedWrites` refuses all writes. `PretendedWrites` answers as if the writes were made, but only keeps a list of them.
+So a controller runs unchanged, and the list contains the writes that it would have made.
 
-Guarantees of the latter: invalid writes are refused as usual (a conflict, the creation of an existing object), and not
-kept. An answer has the revision of the existing object, or the newest one for a new object, so a client that continues
-from it reads the actual state. The newest `KEPT` writes are kept.
+Guarantees of `PretendedWrites`: invalid writes are refused as usual (a conflict, the creation of an existing object),
+and are not in the list. An answer has the revision of the existing object, or the newest revision for a new object, so
+a client that continues from this revision reads the actual state. The newest `KEPT` writes are kept.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ctrlmgr.eventlog.event import Event, EventType, Proposal
 from ctrlmgr.eventlog.optimistic_concurrency import EMPTY, Slot, refusal
 
 KEPT = 10_000
-"""The number of writes that are kept."""
+"""The maximum number of writes in the list."""
 
 VERBS = {EventType.ADDED: "create", EventType.MODIFIED: "change", EventType.DELETED: "delete"}
 
 
 class PretendedWrite(msgspec.Struct, frozen=True, rename="camel"):
-    """One pretended write: the object as it would be, or its last state for a deletion."""
+    """One pretended write: the object as it would be after the write, or its last state for a deletion."""
 
     number: int
-    """Counted from 1."""
+    """The number of the write, counted from 1."""
     verb: str
     resource: str
     namespace: str
@@ -42,11 +42,11 @@ class PretendedWrite(msgspec.Struct, frozen=True, rename="camel"):
     user: str
     user_agent: str
     at: Revision
-    """The newest played revision at that time."""
+    """The newest revision that had been played at the time of the write."""
     recorded_time: str
-    """The time in the recording (RFC 3339)."""
+    """The time of the recording at the write (RFC 3339)."""
     time: str
-    """The real time (RFC 3339)."""
+    """The real time of the write (RFC 3339)."""
     object: msgspec.Raw
 
 
@@ -55,7 +55,7 @@ class Moment(Protocol):
 
     @property
     def revision(self) -> Revision:
-        """The newest revision so far."""
+        """The newest revision that has been played."""
 
     def current(self, resource: Resource, key: Key) -> Object | None:
         """Return the current state of an object."""
@@ -80,10 +80,10 @@ class RefusedWrites:
 
 
 class PretendedWrites:
-    """Accepts writes without storing objects; thread-safe."""
+    """Answers writes as if they were made, without storing objects; thread-safe."""
 
     def __init__(self, stamps: Callable[[], tuple[str, str]]) -> None:
-        """Call `stamps` for the time in the recording and the real time (RFC 3339)."""
+        """Create an empty list of writes; `stamps` returns the time of the recording and the real time (RFC 3339)."""
         self._stamps = stamps
         self._lock = threading.Lock()
         self._kept: deque[PretendedWrite] = deque(maxlen=KEPT)
@@ -95,12 +95,12 @@ class PretendedWrites:
         return self._count
 
     def after(self, number: int, limit: int) -> list[PretendedWrite]:
-        """Return up to `limit` kept writes after number `number`."""
+        """Return up to `limit` writes of the list after number `number`."""
         with self._lock:
             return [write for write in self._kept if write.number > number][:limit]
 
     def take(self, pending: PendingAppend, moment: Moment) -> Sequence[Event]:
-        """Return an answer as if it were written, and keep it; raises the errors of a log."""
+        """Return the answer to an append as if it were made, and keep its writes; raises the errors of a log."""
         revision = moment.revision
         events = []
         for index, proposal in enumerate(pending.proposals):
