@@ -44,5 +44,5 @@ def test_every_question_is_listed_with_its_parameters_and_defaults(question: Que
 
 
 def test_no_question_is_listed_that_is_gone() -> None:
-    listed = PAGE.split("## The ready-made questions")[1]
+    listed = PAGE.split("## The ready-made queries")[1]
     assert set(re.findall(r"^\| `(\w+)[^`]*` \|", listed, re.MULTILINE)) == set(questions())
