@@ -1,8 +1,9 @@
 """The public framework: kinds as classes, controllers as functions, and the code that runs them.
 
-Users import from `ctrlmgr` itself (`ctrlmgr.__all__`). `typed_kinds` and `class_declaration` are kinds as classes;
-`class_schema` and `derived_definition` derive their definitions. `app` declares controllers and admission as functions,
-`reconcile_context` is the argument of a controller's function, `reconciler` calls it, `controller_building` builds the
-controller, and `app_admission` does the same for admission. `app_loading` finds apps by name, `install` installs their
-definitions, `typed_client` is for programs outside a control plane, and `remote` runs an app in its own process.
+Users import from `ctrlmgr` itself (`ctrlmgr.__all__`). `typed_kinds` and `class_declaration` implement kinds as
+classes; `class_schema` and `derived_definition` derive the definitions of these kinds. `app` declares controllers and
+admission as functions. `reconcile_context` is the argument of a controller's function, `reconciler` calls the function,
+and `controller_building` builds the controller. `app_admission` does the same for admission. `app_loading` finds apps
+by name, `install` installs their definitions, `typed_client` is for programs outside a control plane, and `remote` runs
+an app in its own process.
 """

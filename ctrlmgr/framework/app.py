@@ -1,6 +1,6 @@
-"""Apps: controllers and kinds that belong together.
+"""Apps: controllers and kinds that belong together, under one name.
 
-Guarantees: an app is only a declaration. Invalid declarations raise a TypeError with the reason at once.
+Guarantees: an app is only a declaration. An invalid declaration immediately raises a TypeError with the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctrlmgr.framework.options_checks import check_count, check_list, check_seco
 from ctrlmgr.framework.typed_kinds import Kind, Untyped
 from ctrlmgr.manager.reconcile_result import Result
 
-if TYPE_CHECKING:  # a context imports apps
+if TYPE_CHECKING:  # This import is for type checkers only, because `reconcile_context` imports apps.
     from ctrlmgr.framework.cached_objects import Cache
     from ctrlmgr.framework.reconcile_context import Context
 
@@ -27,9 +27,11 @@ K = TypeVar("K")
 T = TypeVar("T", bound=Kind)
 
 Reconcile: TypeAlias = "Callable[[K, Context], Result | Coroutine[Any, Any, Result | None] | None]"
-"""A plain or async function."""
+"""A plain function or an async function."""
 Target: TypeAlias = "str | Key | Kind | Untyped"
-"""An object to reconcile: its name, in the namespace of the changed object; its key; or the object itself."""
+"""Identifies an object to reconcile: its name, if it is in the namespace of the changed object; its key; or the object
+itself.
+"""
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE")
@@ -38,7 +40,7 @@ _FINALIZER = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0
 
 @dataclass(frozen=True)
 class Watch:
-    """A further watch: when an object of `kind` changes, `to(object, cache)` returns the objects to reconcile.
+    """An additional watch: when an object of `kind` changes, `to(object, cache)` returns the objects to reconcile.
 
     `to` is called with the previous and the new state, and returns names, keys or objects. It must not wait.
     """
@@ -54,7 +56,7 @@ class Watch:
 
 @dataclass(eq=False)
 class AppController(Generic[K]):
-    """One controller of an app, made by `App.controller`; calling it calls the function."""
+    """One controller of an app, which `App.controller` creates; a call of it calls the function."""
 
     name: str
     declaration: Declaration
@@ -68,17 +70,20 @@ class AppController(Generic[K]):
     finalizer: str = ""
     cleanup: Reconcile[K] | None = field(default=None, repr=False)
     is_daemon: bool = False
-    """Whether the function is a generator or async generator, which lasts as long as the object."""
+    """Whether the function is a generator or async generator, which runs as long as the object exists."""
 
     def __call__(self, obj: K, context: Context) -> Any:
-        """Call the function: return its `Result` or None, or what must be awaited for it."""
+        """Call the function.
+
+        Return its `Result` or None, or an awaitable that returns one of these.
+        """
         return self.function(obj, context)
 
     def finalize(self, name: str) -> Callable[[Reconcile[K]], Reconcile[K]]:
         """Return a decorator for the function that is called when an object is deleted.
 
-        The object is kept until the function returns None. `name` is the finalizer, such as `example.com/bucket`, which
-        is added to every object before its first reconcile.
+        The object exists until the function returns None. `name` is the finalizer, such as `example.com/bucket`. It is
+        added to every object before the object's first reconcile.
         """
         if not isinstance(name, str):
             raise TypeError(
@@ -104,17 +109,17 @@ class AppController(Generic[K]):
 
     @property
     def where(self) -> str:
-        """Return where it is declared."""
+        """Return where the function is declared."""
         return f"{self.function.__module__}:{self.function.__qualname__}"
 
     @property
     def declared(self) -> tuple[Declaration, ...]:
-        """Return every kind that it declares, with duplicates."""
+        """Return every kind that the controller declares, with duplicates."""
         return (self.declaration, *self.owns, *(each.declaration for each in self.watches), *self.reads)
 
     @property
     def kinds(self) -> tuple[Declaration, ...]:
-        """Return every kind that it reads, without duplicates."""
+        """Return every kind that the controller reads, without duplicates."""
         return tuple({each.resource: each for each in reversed(self.declared)}.values())
 
 
@@ -122,7 +127,7 @@ class App:
     """Controllers and kinds under one name."""
 
     def __init__(self, name: str, *, kinds: Sequence[type[Kind]] = ()) -> None:
-        """Start without controllers; `kinds` are those that no controller of this app uses."""
+        """Start without controllers; `kinds` are additional kinds, which no controller of this app uses."""
         if not _NAME.fullmatch(name):
             raise TypeError(f"{name!r} is not a valid name of an app; write a name such as `shop`")
         self.name = name
@@ -132,7 +137,7 @@ class App:
 
     @property
     def kinds(self) -> Sequence[Declaration]:
-        """Return the kinds whose definitions belong to this app."""
+        """Return the kinds whose CustomResourceDefinitions belong to this app."""
         found = [*self._kinds, *(kind for each in self.controllers for kind in each.kinds)]
         found += [each.declaration for each in self.admissions]
         return [*{each.resource: each for each in found if not each.existing and each.cls is not None}.values()]
@@ -179,11 +184,12 @@ class App:
     ) -> Callable[[Reconcile[Any]], AppController[Any]]:
         """Return a decorator that makes a function a controller of `kind`, a class or a name such as `v1/Pod`.
 
-        It is called for an object after a change of it, or of an object that it `owns` (applied as owned); when one of
-        its `watches` returns it; after the time in its `Result` or `resync` (seconds); and after it raised. `reads` are
-        kinds that it only reads. At most `workers` objects are reconciled at a time, each by one worker. An object that
-        failed 1 + `max_retries` times waits for its next change. `name` is by default the function's. An async function
-        runs on the event loop that all async functions of the process share; a worker waits for it.
+        The function is called for an object after a change of the object, or of an object that it `owns` (applied as
+        owned). It is also called when one of its `watches` returns the object, after the time in its `Result` or
+        `resync` (seconds), and after it raised an error. `reads` are kinds that it only reads. At most `workers`
+        objects are reconciled at a time, each by one worker. An object that failed 1 + `max_retries` times waits for
+        its next change. `name` is by default the function's name. An async function runs on the event loop that all
+        async functions of the process share; a worker waits until it has returned.
         """
         declaration, owned, read = declaration_of(kind), sequence_of(owns, "owns"), sequence_of(reads, "reads")
         check_list("watches", watches, '[Watch("v1/Pod", function)]', of=Watch)
@@ -227,9 +233,9 @@ class App:
     ) -> Callable[[Callable[[Any, Context], Iterator[float] | AsyncIterator[float]]], AppController[Any]]:
         """Return a decorator for a generator that runs for each object of `kind`: `yield 5` sleeps for five seconds.
 
-        It starts with the object, and ends with a `GeneratorExit` at its `yield` when the object is deleted, so that
-        `finally` cleans up. `yield` returns the current object. It runs for `workers` objects at a time; blocking code
-        occupies a worker. The generator may be async.
+        The generator starts when the object is created. When the object is deleted, it ends with a `GeneratorExit` at
+        its `yield`, so that `finally` can clean up. `yield` returns the current object. At most `workers` generators
+        run at a time; blocking code occupies a worker. The generator may be async.
         """
 
         def decorate(function: Callable[[Any, Context], Iterator[float] | AsyncIterator[float]]) -> AppController[Any]:
@@ -254,12 +260,12 @@ class App:
     ) -> Callable[[Admit], AppAdmission]:
         """Return a decorator for a function that is called before writes of `kind` are stored.
 
-        The function's arguments are the object and the `Write`. It changes the object in place, raises `Refused` to
-        refuse the write, or does nothing. `operations` are some of `CREATE`, `UPDATE`, `DELETE`; `subresource` is for
-        example `status`, or empty for the object itself. With `validates` it is called with the complete object, and
-        only validates. With `on`, fields such as `spec` or `spec.replicas`, it is not called for an update that changes
-        none of them, such as the removal of a finalizer. `name` is by default the function's;
-        `--disable-admission-plugins` uses it.
+        The function's arguments are the object and the `Write`. The function changes the object in place, raises
+        `Refused` to refuse the write, or does nothing. `operations` are some of `CREATE`, `UPDATE`, `DELETE`;
+        `subresource` is for example `status`, or empty for the object itself. With `validates`, the function is called
+        with the complete object, and must not change it. `on` are fields such as `spec` or `spec.replicas`; the
+        function is then not called for an update that changes none of these fields, such as the removal of a finalizer.
+        `name` is by default the function's name; `--disable-admission-plugins` accepts it.
         """
         declaration = declaration_of(kind)
         check_list("operations", operations, '["CREATE"]')

@@ -1,9 +1,9 @@
 """Admission functions of apps: they change or refuse objects before they are stored.
 
-Guarantees: the function gets a copy of the object. Its changes are applied; fields that the class does not declare are
-unchanged. An exception that is no refusal fails the write with a 500 that contains it, so that a broken plugin allows
-nothing. The function may read the state on which the write is decided (`Write.cache`). It blocks other writes, so it
-must not wait.
+Guarantees: the function is called with a copy of the object. The changes of the copy are applied; fields that the class
+does not declare stay unchanged. If the function raises an exception other than a refusal, the write fails with a 500
+that contains the exception, so that a broken plugin allows no write. The function may read the state on which the write
+is decided (`Write.cache`). While it runs, other writes are blocked, so it must not wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 _KNOWN = frozenset(Metadata.__struct_encode_fields__)
-"""The fields that `Metadata` has."""
+"""The names of the fields that `Metadata` declares."""
 
 
 class Refused(Exception):
@@ -38,21 +38,21 @@ class Refused(Exception):
 
 
 class Write(NamedTuple):
-    """The write that an admission function decides."""
+    """The write about which an admission function decides."""
 
     operation: str
-    """`CREATE`, `UPDATE` or `DELETE`."""
+    """The operation: `CREATE`, `UPDATE` or `DELETE`."""
     name: str
-    """Empty if the name is generated later."""
+    """The name of the object; empty if the server generates it later."""
     namespace: str
     user: str
     groups: Sequence[str]
     old: Any
-    """The previous object; None on creation."""
+    """The previous object; None if the object is created."""
     dry_run: bool
     warnings: list[str]
     cache: Cache
-    """All objects, of any kind, in the state on which the write is decided."""
+    """The objects of all kinds, in the state on which the write is decided."""
 
     def warn(self, text: str) -> None:
         """Add a warning to the response, which `kubectl` prints."""
@@ -64,7 +64,7 @@ Admit = Callable[[Any, Write], None]
 
 @dataclass(frozen=True)
 class AppAdmission:
-    """One admission function of an app, made by `App.admission`; calling it calls the function."""
+    """One admission function of an app, which `App.admission` creates; a call of it calls the function."""
 
     name: str
     declaration: Declaration
@@ -72,9 +72,11 @@ class AppAdmission:
     operations: tuple[Verb, ...]
     subresource: str = ""
     validates: bool = False
-    """Whether it only validates: then it gets the object as it will be stored."""
+    """Whether the function only validates. If so, it is called with the object as it will be stored."""
     on: tuple[str, ...] = ()
-    """The fields, such as `spec.replicas`, of which an update must change one; empty for every update."""
+    """The fields, such as `spec.replicas`, of which an update must change one, so that the function is called. Empty:
+    every update.
+    """
 
     def __call__(self, obj: Any, write: Write) -> None:
         """Call the function."""
@@ -82,7 +84,7 @@ class AppAdmission:
 
     @property
     def where(self) -> str:
-        """Return where it is declared."""
+        """Return where the function is declared."""
         return f"{self.function.__module__}:{self.function.__qualname__}"
 
 
@@ -93,14 +95,14 @@ def plugin_of(declared: AppAdmission) -> Plugin:
 
 
 class _FunctionPlugin(Plugin):
-    """Calls one function, and has its name."""
+    """An admission plugin that calls one function, and has the function's name."""
 
     def __init__(self, declared: AppAdmission) -> None:
         """Call `declared`."""
         self._declared = declared
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether the function is declared for this operation."""
+        """Return whether the function is declared for the operation of this write."""
         declared = self._declared
         return (
             resource == declared.declaration.resource
@@ -109,12 +111,12 @@ class _FunctionPlugin(Plugin):
         )
 
     def admit(self, attributes: Attributes) -> None:
-        """Let the function change the object."""
+        """Call the function, which may change the object."""
         if not self._declared.validates:
             self._call(attributes)
 
     def validate(self, attributes: Attributes) -> None:
-        """Let the function validate the object."""
+        """Call the function to validate the object."""
         if self._declared.validates:
             self._call(attributes)
 
@@ -149,13 +151,14 @@ def decide(
 ) -> Unstructured | None:
     """Call an admission function for a write of `new` over `old`, and return the object to store.
 
-    That is `new` itself unless the function changes it. `write` has no previous object yet. Raises what the function
-    raises, and `msgspec.ValidationError` for an object that does not fit the declared class.
+    If the function does not change the object, `new` itself is returned. `write` does not contain the previous object
+    yet. Raises the errors of the function, and `msgspec.ValidationError` for an object that does not match the declared
+    class.
     """
     if _passes(declared, new, old, write):
         return new
     fields = new if new is not None else old
-    assert fields is not None  # a write has at least one of them
+    assert fields is not None  # A write has a new or an old object.
     obj = _read(declared, fields)
     before = _plain(obj)
     declared.function(obj, write._replace(old=None if old is None else _read(declared, old)))
@@ -168,7 +171,7 @@ def refusal_text(declared: AppAdmission, refusal: Refused) -> str:
 
 
 def failed(declared: AppAdmission, error: Exception) -> InternalError:
-    """Return the 500 for a function that raised `error`, with the place in the code; log the error."""
+    """Return the 500 for a function that raised `error`, with the place in its code; log the error."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].filename}:{frames[-1].lineno})"
     log.error("admission function failed", plugin=declared.name, declared=declared.where, exc_info=error)
@@ -187,7 +190,7 @@ def _passes(declared: AppAdmission, new: Unstructured | None, old: Unstructured 
 
 
 def _read(declared: AppAdmission, fields: Mapping[str, Any]) -> Any:
-    """Return fields as the declared class; the result may be changed."""
+    """Return fields as an instance of the declared class; the caller may change the result."""
     cls = declared.declaration.cls
     if cls is not None:
         return msgspec.convert(fields, cls)
@@ -196,7 +199,7 @@ def _read(declared: AppAdmission, fields: Mapping[str, Any]) -> Any:
 
 
 def _field(fields: Any, path: str) -> Any:
-    """Return the value at a path such as `spec.replicas`; None if there is none."""
+    """Return the value at a path such as `spec.replicas`; None if there is no value."""
     for part in path.split("."):
         fields = fields.get(part) if isinstance(fields, dict) else None
     return fields

@@ -21,11 +21,11 @@ from ctrlmgr.framework.options_checks import remedy
 from ctrlmgr.framework.typed_kinds import Kind
 
 GROUP: Final = "ctrlmgr.apps"
-"""The group of entry points for packages' apps."""
+"""The group of entry points with which packages declare apps."""
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _STANDARD: Final = Path(traceback.__file__).parent
-"""Where Python's own modules are; installed packages may be in a folder of it."""
+"""The folders of Python's own modules; installed packages may be in a subfolder of one."""
 
 
 def load_apps(names: Iterable[str], *, origin: str = "--app") -> list[App]:
@@ -47,7 +47,7 @@ def load_app(name: str, *, origin: str = "--app") -> App:
 
 
 def load_kinds(places: Iterable[str], *, origin: str) -> list[App]:
-    """Return apps with the kinds in these places: classes, or apps; raises `SettingsError`."""
+    """Return apps with the kinds that these places name: classes, or apps; raises `SettingsError`."""
     found = []
     for place in places:
         loaded = load(place, origin=origin)
@@ -65,7 +65,10 @@ def load_kinds(places: Iterable[str], *, origin: str) -> list[App]:
 
 
 def load(place: str, *, origin: str) -> Any:
-    """Return the value of `module:attribute` or `file.py:attribute`; for `file.py` its app. Raises `SettingsError`."""
+    """Return the value that `module:attribute` or `file.py:attribute` names; for `file.py`, the app in that file.
+
+    Raises `SettingsError`.
+    """
     module_name, _, attribute = place.partition(":")
     loaded: Any = _imported(module_name, place, origin)
     if not attribute and _is_file(module_name):
@@ -99,7 +102,7 @@ def _imported(module_name: str, place: str, origin: str) -> ModuleType:
 
 
 def _only_app(module: ModuleType, file: str, origin: str) -> App:
-    """Return the app of a file: the one called `app`, or the only one."""
+    """Return the app in a file: the one called `app`, or the only one."""
     apps = {name: each for name, each in vars(module).items() if isinstance(each, App)}
     if "app" in apps or len({*map(id, apps.values())}) == 1:
         return apps.get("app") or next(iter(apps.values()))
@@ -126,7 +129,7 @@ def _installed(name: str, origin: str) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """Return the exception and, in the user's own code, its location."""
+    """Return the exception and, if it was raised in the user's own code, its location."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_users(each.filename)]
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, re.error):
@@ -136,7 +139,7 @@ def _told(error: BaseException) -> str:
 
 
 def _apps_of(module: Any) -> str:
-    """Return a text about the apps of a module."""
+    """Return a text that lists the apps in a module."""
     found = (
         [name for name, each in vars(module).items() if isinstance(each, App)] if isinstance(module, ModuleType) else []
     )

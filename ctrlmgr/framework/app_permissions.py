@@ -1,7 +1,7 @@
-"""The permissions that an app needs: declared by its controllers, and observed in its tests.
+"""The permissions that an app needs: those that its controllers declare, and those that its tests have used.
 
 Guarantees: permissions are as narrow as RBAC allows, and in the same order each time. Deletions, and writes of kinds
-that no controller names in `owns=`, are known from observation only.
+that no controller names in `owns=`, are only known if tests observe them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WEBHOOKS: Final = (GROUP, (MUTATING.plural, VALIDATING.plural))
 
 
 class Right(NamedTuple):
-    """One verb on one resource; `resource` may have a subresource, `pods/status`."""
+    """One verb on one resource; `resource` may include a subresource, as `pods/status`."""
 
     group: str
     resource: str
@@ -30,7 +30,10 @@ class Right(NamedTuple):
 
 
 def declared_rights(app: App, *, definitions: bool = True) -> Iterator[Right]:
-    """Yield the permissions that an app's declarations need; with `definitions` also to define its kinds."""
+    """Yield the permissions that an app's declarations need.
+
+    With `definitions`, include those to write the CustomResourceDefinitions of its kinds.
+    """
     for group, resource in _EVENTS:
         yield from (Right(group, resource, verb) for verb in ("create", "patch"))
     if definitions and app.kinds:
@@ -46,7 +49,7 @@ def _of_controller(controller: AppController[Any]) -> Iterator[Right]:
     group, plural = main.group, main.resource.plural
     if controller.finalizer:
         yield Right(group, plural, "update")
-    if controller.owns:  # for owner references that block deletion (`OwnerReferencesPermissionEnforcement`)
+    if controller.owns:  # Needed for owner references that block deletion (`OwnerReferencesPermissionEnforcement`).
         yield Right(group, f"{plural}/finalizers", "update")
     if main.cls is not None and _has_status(main.cls):
         yield Right(group, f"{plural}/status", "patch")
@@ -92,9 +95,10 @@ def manifests(
     within: str = "",
     webhooks: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """Return a ServiceAccount with these permissions, and with those for its Lease in `namespace`.
+    """Return a ServiceAccount with these permissions, and with the permissions for its Lease in `namespace`.
 
-    The permissions hold in the namespace `within` only; empty: everywhere. `webhooks` are the rules of `webhook_rules`.
+    The permissions apply only in the namespace `within`; empty for all namespaces. `webhooks` are the rules of
+    `webhook_rules`.
     """
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     lease = rules_of(Right(*_LEASES, verb) for verb in (*_READ, "create", "update"))
@@ -115,7 +119,7 @@ def manifests(
 
 
 def _cluster_role(name: str, rules: Sequence[dict[str, Any]], subject: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a ClusterRole with its binding; nothing without rules."""
+    """Return a ClusterRole with its binding; no objects if there are no rules."""
     metadata = {"name": name}
     return (
         [
@@ -149,7 +153,10 @@ def service(name: str, namespace: str) -> dict[str, Any]:
 
 
 def deployed(name: str, namespace: str, image: str, place: str, app: App) -> list[dict[str, Any]]:
-    """Return the Deployment of an app, and the Service of its webhooks if any; `place` names it for `ctrlmgr run`."""
+    """Return the Deployment of an app, and the Service of its webhooks if it has any.
+
+    `place` names the app for `ctrlmgr run`.
+    """
     found = [deployment(name, namespace, image, place, webhooks=bool(app.admissions))]
     return [*found, service(name, namespace)] if app.admissions else found
 
@@ -183,7 +190,7 @@ def deployment(name: str, namespace: str, image: str, app: str, *, webhooks: boo
     if webhooks:
         arguments.append(f"--webhook-service={namespace}/{name}")
         container["ports"].append({"name": "webhooks", "containerPort": SERVICE_PORT})
-        # The certificate is read from files, and the root file system is read-only.
+        # The program reads the certificate from files, and the root file system is read-only.
         container["volumeMounts"] = [{"name": "tmp", "mountPath": "/tmp"}]
         pod["volumes"] = [{"name": "tmp", "emptyDir": {"medium": "Memory"}}]
     spec = {

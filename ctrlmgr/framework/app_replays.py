@@ -1,7 +1,7 @@
-"""Apps in replays: their controllers run on a recording beside ours, and are compared with it.
+"""Apps in replays: their controllers run on a recording, and their writes are compared with the recorded ones.
 
-Guarantees: the recorded writes of an app's controller, to its kind and the kinds that it owns, are not inputs. They are
-compared with the writes of the app's code for the same inputs, at every checkpoint.
+Guarantees: the recorded writes of an app's controller, to its kind and the kinds that it owns, are not inputs. At every
+checkpoint, the recorded writes are compared with those of the app's code for the same inputs.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ctrlmgr.recording.replayed_controllers import ControllerBuilder, builder_of
 
 
 class Replayed(NamedTuple):
-    """The arguments of `Replay` for apps, by the names of their controllers."""
+    """The arguments of `Replay` that apps determine, by the names of their controllers."""
 
     builders: Mapping[str, ControllerBuilder]
     shares: Mapping[str, Sequence[Resource]]
 
 
 def replayed(apps: Iterable[App]) -> Replayed:
-    """Return the arguments for apps."""
+    """Return the arguments of `Replay` for these apps."""
     found = [each for app in apps for each in descriptors(app)]
     shares = {each.name: [each.controller.declaration.resource, *each.owns] for each in found}
     return Replayed({each.name: builder_of(each) for each in found}, shares)

@@ -21,7 +21,7 @@ from ctrlmgr.informer import Lister
 
 K = TypeVar("K", bound=Kind)
 
-_making = threading.Lock()  # creating decoders of one struct on two threads at a time crashes
+_making = threading.Lock()  # If two threads create decoders of one struct at the same time, the process crashes.
 
 
 @cache
@@ -31,7 +31,10 @@ def _decoder(cls: type[Any]) -> Callable[[bytes], Any]:
 
 
 def read(declaration: Declaration, obj: Object) -> Any:
-    """Return an object as its class, or as `Untyped`; raises `msgspec.ValidationError` if it does not fit the class."""
+    """Return an object as an instance of its class, or as `Untyped`.
+
+    Raises `msgspec.ValidationError` if the object does not match the class.
+    """
     if declaration.cls is not None:
         return _decoder(declaration.cls)(obj.wire())
     fields = obj.to_dict()
@@ -41,11 +44,11 @@ def read(declaration: Declaration, obj: Object) -> Any:
 class Cache:
     """The caches of a controller's declared kinds (its own, `owns`, `watches`, `reads`), typed; thread-safe.
 
-    A cache lags slightly: it may not contain the latest write yet.
+    A cache is slightly outdated: it may not contain the latest write yet.
     """
 
     def __init__(self, listers: Mapping[Resource, Lister], who: str) -> None:
-        """Read these, for the controller `who`."""
+        """Read these caches for the controller `who`."""
         self._listers = listers
         self._who = who
 
@@ -56,7 +59,7 @@ class Cache:
     def get(self, kind: str, name: str, namespace: str = "") -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        """Return one object, None if there is none; raises LookupError for a kind that is not declared."""
+        """Return one object, None if it does not exist; raises LookupError for a kind that is not declared."""
         declaration = declaration_of(kind)
         obj = self.lister(declaration).get(Key(namespace, name))
         return None if obj is None else read(declaration, obj)
@@ -77,7 +80,7 @@ class Cache:
         return [read(declaration, obj) for obj in self.lister(declaration).list(namespace, labels)]
 
     def lister(self, declaration: Declaration) -> Lister:
-        """Return the store of a kind; raises LookupError for one that is not declared."""
+        """Return the store of a kind; raises LookupError for a kind that is not declared."""
         found = self._listers.get(declaration.resource)
         if found is None:
             raise LookupError(
@@ -87,15 +90,15 @@ class Cache:
 
 
 class ViewCache(Cache):
-    """A state of the log as a cache of all kinds."""
+    """The state of the log at one revision, in the form of a cache of all kinds."""
 
     def __init__(self, view: View, who: str) -> None:
-        """Read `view`, for `who`."""
+        """Read `view`; error messages name the reader `who`."""
         super().__init__({}, who)
         self._view = view
 
     def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        """Return one object, None if there is none."""
+        """Return one object, None if it does not exist."""
         declaration = declaration_of(kind)
         obj = self._view.get(declaration.resource, Key(namespace, name))
         return None if obj is None else read(declaration, obj)

@@ -1,6 +1,6 @@
-"""The objects that a controller writes, as manifests: plain data without fields that the server sets.
+"""Converts the objects that a controller writes to manifests: plain data without fields that the server sets.
 
-Guarantees: pure functions; a manifest contains only the author's fields, as server-side apply requires.
+Guarantees: all functions are pure. A manifest contains only the author's fields, as server-side apply requires.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OURS = ("name", "generateName", "namespace", "labels", "annotations", "finalize
 
 
 def declared(child: Child) -> Declaration:
-    """Return the kind of an object to write; raises TypeError if it has none."""
+    """Return the kind of an object to write; raises TypeError if the object has no kind."""
     if isinstance(child, Kind):
         return declaration_of(type(child))
     fields = child.fields if isinstance(child, Untyped) else child
@@ -69,7 +69,7 @@ def owner_reference(owner: Object, declaration: Declaration) -> Fields:
 def owned(fields: Fields, owner: Object, declaration: Declaration) -> Fields:
     """Return a manifest with an owner; raises ValueError if Kubernetes forbids it.
 
-    An object that is owned by a namespaced object is in the same namespace (`controllerutil.SetControllerReference`).
+    An object that a namespaced object owns must be in the same namespace (`controllerutil.SetControllerReference`).
     """
     metadata = dict(fields["metadata"])
     if owner.namespace and metadata.get("namespace", owner.namespace) != owner.namespace:
@@ -88,7 +88,7 @@ def to_object(fields: Mapping[str, Any], resource: Resource) -> Object:
 
 
 def says(current: Any, wanted: Any) -> bool:
-    """Return whether `current` contains all of `wanted`: every field of it, and lists item by item."""
+    """Return whether `current` contains all fields of `wanted`; lists are compared item by item."""
     if isinstance(wanted, dict):
         return isinstance(current, dict) and all(
             name in current and says(current[name], each) for name, each in wanted.items()

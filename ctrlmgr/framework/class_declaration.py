@@ -1,6 +1,6 @@
 """The declaration of a kind: from the class statement, or from a name such as `v1/ConfigMap`.
 
-Guarantees: a declaration is immutable and valid; the same class or name always gives the same one.
+Guarantees: a declaration is immutable and valid; the same class or name always gives the same declaration.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _CLUSTER_SCOPED = {
 
 
 class Column(NamedTuple):
-    """A column of `kubectl get`: the value at `path` (`.spec.size`); its type is by default the field's.
+    """A column of `kubectl get`: the value at `path` (`.spec.size`).
 
-    With `priority` above 0 it is only shown with `-o wide`.
+    The column's type is by default the field's type. With `priority` above 0, the column is only shown with `-o wide`.
     """
 
     name: str
@@ -69,28 +69,28 @@ class Declaration:
     columns: tuple[Column, ...] = ()
     scale: Scale | None = None
     existing: bool = False
-    """Whether its definition is not made by the app."""
+    """Whether the app does not write the kind's CustomResourceDefinition."""
     cls: Any = None
-    """Its class; None for a kind that is only a name."""
+    """The class of the kind; None for a kind that is declared only by name."""
 
     @property
     def group(self) -> str:
-        """Return its group; empty for the core group."""
+        """Return the kind's group; empty for the core group."""
         return self.resource.group
 
     @property
     def version(self) -> str:
-        """Return its version."""
+        """Return the kind's version."""
         return self.api_version.rpartition("/")[2]
 
     @property
     def where(self) -> str:
-        """Return where it is declared, for messages."""
+        """Return where the kind is declared, for messages."""
         return f"{self.cls.__module__}:{self.cls.__qualname__}" if self.cls is not None else self.label
 
     @property
     def label(self) -> str:
-        """Return a label such as `example.com/v1/Shop`."""
+        """Return a label of the kind, such as `example.com/v1/Shop`."""
         return f"{self.api_version}/{self.kind}"
 
 
@@ -116,13 +116,13 @@ def declare(
 
 
 def is_builtin(group: str) -> bool:
-    """Return whether a group is one of Kubernetes' own, whose kinds need no definition."""
+    """Return whether a group is one of Kubernetes' own groups, whose kinds need no definition."""
     return "." not in group or group.endswith(".k8s.io")
 
 
 @lru_cache(maxsize=256)
 def named(name: str) -> Declaration:
-    """Return the kind of a name such as `v1/ConfigMap` or `apps/v1/Deployment`; raises TypeError.
+    """Return the kind with a name such as `v1/ConfigMap` or `apps/v1/Deployment`; raises TypeError.
 
     A cluster-scoped kind outside Kubernetes' own groups needs a class, which contains the scope.
     """
@@ -132,7 +132,7 @@ def named(name: str) -> Declaration:
 
 
 def declaration_of(kind: Any) -> Declaration:
-    """Return the declaration of a class or a name; raises TypeError if it is neither."""
+    """Return the declaration of a class or a name; raises TypeError for any other value."""
     if isinstance(kind, str):
         return named(kind)
     found = getattr(kind, "declaration", None)
@@ -163,6 +163,6 @@ def _resource(api_version: str, kind: str, what: str) -> Resource:
 
 
 def sequence_of(kinds: Sequence[Any], option: str) -> tuple[Declaration, ...]:
-    """Return the declarations of several kinds, the value of `option`."""
+    """Return the declarations of the kinds in the value of `option`."""
     check_list(option, kinds, f"[{kinds!r}]" if isinstance(kinds, str) else '["v1/ConfigMap"]')
     return tuple(declaration_of(each) for each in kinds)

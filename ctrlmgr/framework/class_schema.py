@@ -1,7 +1,7 @@
 """Derives the structural schema of a class: OpenAPI v3, as in CustomResourceDefinitions.
 
-Guarantees: pure; the same class gives the same schema. The class can decode all that the schema accepts. A type without
-a structural schema raises TypeError with the path of the field.
+Guarantees: all functions are pure; the same class gives the same schema. The class can decode every object that the
+schema accepts. If a field's type has no structural schema, a TypeError with the path of the field is raised.
 
 Sources: Kubernetes' "structural schemas" (KEP-1185), and controller-gen's output for the same types.
 """
@@ -93,7 +93,7 @@ def _bounds(info: Any) -> Schema:
 
 
 def _pattern(pattern: str | None, path: str) -> Schema:
-    """Return the pattern of a text; raises TypeError for one that Python knows and API servers refuse."""
+    """Return the regular expression of a text; raises TypeError for one that Python accepts and API servers refuse."""
     if not pattern:
         return {}
     try:
@@ -138,7 +138,10 @@ def _map(info: inspect.DictType, path: str, seen: tuple[type, ...]) -> Schema:
 
 
 def _union(info: inspect.UnionType, path: str, seen: tuple[type, ...]) -> Schema:
-    """Return the schema of an optional field, or of a number or text; other unions are unsupported."""
+    """Return the schema of an optional field, or of a number or text.
+
+    Other unions of types are not supported.
+    """
     types = [each for each in info.types if not isinstance(each, inspect.NoneType)]
     if len(types) == 1:
         return _of(types[0], path, seen)
@@ -178,7 +181,7 @@ def _field(field: inspect.Field, path: str, seen: tuple[type, ...]) -> Schema:
 
 
 def _check_defaults(info: Any, path: str) -> None:
-    """Raise TypeError for a default that its own field does not allow, because API servers refuse the definition."""
+    """Raise TypeError for a default that the field's schema does not allow; API servers refuse such definitions."""
     hints = get_type_hints(info.cls, include_extras=True)
     for field in info.fields:
         default = _default(field)
@@ -190,7 +193,7 @@ def _check_defaults(info: Any, path: str) -> None:
 
 
 def _default(field: inspect.Field) -> Any:
-    """Return a field's default, NODEFAULT for an empty one, so that it remains omitted."""
+    """Return a field's default; NODEFAULT for an empty default, so that the field remains omitted."""
     value = field.default
     if field.default_factory is not msgspec.NODEFAULT:
         value = field.default_factory()
@@ -202,7 +205,7 @@ def _default(field: inspect.Field) -> Any:
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """Return a status' schema without defaults, because the controller has not set these fields yet."""
+    """Return a status' schema without defaults: a missing field means that the controller has not set it yet."""
     found = {name: value for name, value in schema.items() if name != "default"}
     if "properties" in found:
         found["properties"] = {name: _without_defaults(each) for name, each in found["properties"].items()}

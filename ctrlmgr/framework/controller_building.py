@@ -1,7 +1,7 @@
-"""Builds a controller of an app: it is declared and built like ours, and runs like them.
+"""Builds a controller of an app; it is declared, built and run like the built-in controllers.
 
-Guarantees: a change of an object, of an object that it owns, or of one that a watch maps to it causes a reconcile. A
-mapping that raises is logged and counted, and stops nothing.
+Guarantees: an object is reconciled after a change of the object, of an object that it owns, or of one that a watch maps
+to it. If a mapping raises an error, this is logged and counted, and all other mappings continue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ctrlmgr.manager import Watch as KeyWatch
 log = structlog.get_logger(__name__)
 
 _EVERYTHING = (PolicyRule(("*",), ("*",), ("*",)),)
-"""The permissions of apps in `serve`, unless the cluster's administrator restricts their roles."""
+"""The permissions of apps in `serve`, unless the cluster's administrator restricts the apps' roles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ def check_names(apps: Iterable[App], others: Iterable[ControllerDescriptor[Any]]
 
 
 Failed: TypeAlias = Callable[[str, Object, Exception], None]
-"""Called with a controller's name, the object and the exception."""
+"""A function that is called with a controller's name, the object and the exception."""
 
 
 def build(descriptor: AppDescriptor, context: ControllerContext, *, failed: Failed | None = None) -> Controller:
@@ -120,7 +120,7 @@ def _contained(name: str, watch: Watch, cache: Cache) -> Callable[[Change], Iter
     def keys(change: Change) -> list[Key]:
         try:
             found = {_key(target, obj) for obj in _states(change) for target in watch.to(read(declaration, obj), cache)}
-        except Exception as error:  # user code on the thread that notifies all controllers
+        except Exception as error:  # This calls the user's code on the thread that notifies all controllers.
             log.error(
                 "mapping failed", controller=name, kind=declaration.kind, object=str(change.object.key), exc_info=error
             )

@@ -1,7 +1,7 @@
-"""Runs async functions of apps on one event loop for the process, which has its own thread.
+"""Runs async functions of apps on one event loop for the process, which runs on its own thread.
 
 Guarantees:
-- The caller waits until the function has returned or raised, and has its result or its error.
+- The caller waits until the function has returned or raised, and gets its result or its error.
 - All async functions of a process share the loop, so they can share sessions and connections of async libraries.
 - The function sees the context variables of the caller, such as those of log lines.
 - The loop starts with the first call, and ends with the process.
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class _Loop:
-    """An event loop in its own thread; thread-safe."""
+    """An event loop that runs on its own thread; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,7 +47,7 @@ class _Loop:
 async def _outcome(awaitable: Awaitable[T]) -> tuple[tuple[T] | None, BaseException | None]:
     try:
         return (await awaitable,), None
-    except BaseException as error:  # SystemExit, which a function may raise by sys.exit(), would end the loop
+    except BaseException as error:  # A function may raise SystemExit with sys.exit(), which would end the loop.
         return None, error
 
 
@@ -57,7 +57,7 @@ _LOOP = _Loop()
 def blocking(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a plain function that calls `function` and waits for it; a plain function is returned unchanged.
 
-    An async generator becomes a generator.
+    For an async generator function, return a function that returns a generator.
     """
     if inspect.isasyncgenfunction(function):
         return functools.wraps(function)(lambda *arguments: _steps(function(*arguments)))

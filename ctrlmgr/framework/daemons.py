@@ -1,10 +1,11 @@
-"""Daemons: tasks that last as long as an object, as generators that yield the seconds to sleep.
+"""Daemons: tasks that run as long as an object exists, written as generators that yield the seconds to sleep.
 
 Guarantees:
 
-- A daemon runs until its object is deleted, it returns, or its controller stops. Then `GeneratorExit` is raised at its
-  `yield`, so that `finally` cleans up. It needs no own thread, and tests step it with their clock.
-- Changes of the object do not wake a daemon. Each `yield` returns the current object.
+- A daemon runs until its object is deleted, its function returns, or its controller stops. If it has not returned,
+  `GeneratorExit` is raised at its `yield`, so that `finally` can clean up. A daemon needs no thread of its own, and
+  tests step it with their clock.
+- Changes of the object do not end a daemon's sleep. Each `yield` returns the current object.
 - A daemon that raises is retried with backoff, from its beginning.
 """
 
@@ -30,13 +31,16 @@ class Daemon:
     uid: str
     """Its object."""
     steps: Steps | None
-    """None: it has returned."""
+    """The running generator; None if the daemon has returned."""
     context: Context
     due: int = 0
-    """When it wakes, in microseconds since 1970."""
+    """The time when the daemon's sleep ends, in microseconds since 1970."""
 
     def wait(self, uid: str, now: int) -> Result | None:
-        """Return the remaining sleep, `Result(None)` if it has returned; None: it should be stepped or started."""
+        """Return the remaining sleep, or `Result(None)` if the daemon has returned.
+
+        Return None if the daemon should be stepped or started now.
+        """
         if uid != self.uid:
             return None
         if self.steps is None:
@@ -44,7 +48,7 @@ class Daemon:
         return Result(requeue_after=(self.due - now) / _SECOND) if now < self.due else None
 
     def step(self, obj: Any, context: Context, *, where: str) -> Result | None:
-        """Run it up to its next `yield`; raises its errors."""
+        """Run the daemon up to its next `yield`; raises its errors."""
         assert self.steps is not None, "a daemon that has returned is not stepped"
         is_first = context is self.context
         self.context.continue_as(context)
@@ -60,7 +64,7 @@ class Daemon:
         return Result(requeue_after=float(seconds))
 
     def stop(self) -> None:
-        """Let it clean up and end; its errors are logged."""
+        """Let the daemon clean up and end; its errors are logged."""
         steps, self.steps = self.steps, None
         try:
             if steps is not None:
@@ -74,5 +78,5 @@ def _is_pause(seconds: Any) -> bool:
 
 
 def begin(function: Callable[[Any, Context], Any], obj: Any, context: Context, uid: str) -> Daemon:
-    """Return the daemon of an object, before its first step."""
+    """Return the daemon for an object, before its first step."""
     return Daemon(uid, function(obj, context), context)

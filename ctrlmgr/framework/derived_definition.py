@@ -1,7 +1,8 @@
 """Derives the CustomResourceDefinition of a class, and checks whether a stored one contradicts it.
 
-Guarantees: pure functions; the manifest is valid for `kubectl apply`. A contradiction is a difference that applying the
-manifest cannot remove, or that makes stored objects unreadable: the scope, the names, the version, or a field's type.
+Guarantees: all functions are pure; the manifest is valid for `kubectl apply`. A contradiction is a difference in the
+scope, the names, the version, or a field's type. Applying the manifest cannot remove such a difference, or it would
+make stored objects unreadable.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _type_at(path: str, schema: Schema) -> str:
 
 
 def contradiction(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """Return how a stored definition contradicts the wanted one of the same name, None if it does not."""
+    """Return how a stored definition contradicts the wanted definition of the same name, None if it does not."""
     have, want = stored["spec"], wanted["spec"]
     if have["scope"] != want["scope"]:
         return f"its scope is {have['scope']}, not {want['scope']}"
@@ -105,7 +106,7 @@ def contradiction(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str |
 
 
 def _differences(have: Schema, want: Schema, path: str) -> Iterator[str]:
-    """Yield the fields with different types; a field in only one of them is no contradiction."""
+    """Yield the fields whose types differ; a field in only one of the schemas is no contradiction."""
     types = have.get("type"), want.get("type")
     if None not in types and types[0] != types[1]:
         yield f"{path} is of type {types[0]}, not {types[1]}"

@@ -1,7 +1,8 @@
 """Installs the definitions of an app's kinds: creates or updates them, unless stored ones contradict them.
 
-Guarantees: a definition that contains all of the class's is unchanged. One that contradicts the class
-(`definition.contradiction`) is never changed. Others are server-side applied, so that their other fields remain.
+Guarantees: a stored definition that contains all fields of the class's definition is not changed. A stored definition
+that contradicts the class (`derived_definition.contradiction`) is never changed. All other definitions are server-side
+applied, so that their other fields remain.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MANAGER: Final = "ctrlmgr-app"
 
 
 def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[Object]:
-    """Return the definitions to apply so that every kind of these apps is defined; `find` returns stored ones.
+    """Return the definitions to apply so that every kind of these apps is defined; `find` returns stored definitions.
 
     Raises `SettingsError` if a kind contradicts the stored definition, or another app.
     """
@@ -44,7 +45,7 @@ def changes(apps: Iterable[App], find: Callable[[Key], Object | None]) -> list[O
 
 
 def checked_definition(kind: Declaration) -> dict[str, Any]:
-    """Return the definition of a kind; raises `SettingsError` with the place of its class."""
+    """Return the definition of a kind; raises `SettingsError` with the place where its class is declared."""
     try:
         return definition_of(kind.cls)
     except TypeError as error:
@@ -52,7 +53,7 @@ def checked_definition(kind: Declaration) -> dict[str, Any]:
 
 
 def _line_of(cls: type[Any]) -> str:
-    """Return the file and line of a class in parentheses; empty if it was not made by a file."""
+    """Return the file and line of a class, in parentheses; empty if the class is not declared in a file."""
     try:
         return f" ({inspect.getsourcefile(cls)}:{inspect.getsourcelines(cls)[1]})"
     except (OSError, TypeError):
@@ -65,7 +66,7 @@ def _change(stored: dict[str, Any], wanted: dict[str, Any], kind: Declaration) -
         raise SettingsError(f"{kind.where} contradicts the stored definition {name}: {difference}")
     (version,) = wanted["spec"]["versions"]
     there = next(each for each in stored["spec"]["versions"] if each["name"] == version["name"])
-    # The definition decides which version is stored; ours is only one of them.
+    # The definition decides which version is stored; the class's version is only one of its versions.
     version = {**version, "storage": there["storage"]}
     names = {**wanted["spec"]["names"]}
     wanted = {**wanted, "spec": {**wanted["spec"], "names": names, "versions": [version]}}
@@ -76,7 +77,10 @@ def _change(stored: dict[str, Any], wanted: dict[str, Any], kind: Declaration) -
 def install(
     apps: Iterable[App], find: Callable[[Key], Object | None], apply: Callable[[Object], Object]
 ) -> list[Object]:
-    """Apply the definitions from `changes`, and return them as stored; raises `SettingsError` also for refusals."""
+    """Apply the definitions in `changes`, and return the stored ones.
+
+    Raises `SettingsError`, also if the API refuses a definition.
+    """
     stored = []
     for definition in changes(apps, find):
         try:

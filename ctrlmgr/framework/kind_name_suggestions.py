@@ -1,4 +1,4 @@
-"""Refuses names of kinds that no cluster can have, with a suggestion.
+"""Refuses names of kinds that cannot exist in any cluster, and suggests a similar name.
 
 Guarantees: the kinds of Kubernetes' own groups are those of 1.36, from the discovery documents in this package. A kind
 of a group that a CustomResourceDefinition could define is never refused.
@@ -12,14 +12,15 @@ from functools import cache
 from ctrlmgr.schema import published_schema
 
 _ALIKE = 0.7
-"""Minimum similarity of a name to be suggested, from 0 to 1, as in `difflib`."""
+"""The minimum similarity of a name that is suggested, from 0 to 1, as in `difflib`."""
 
 
 def check_spelling(group: str, kind: str, name: str) -> None:
     """Raise TypeError for a kind that Kubernetes does not have, if no definition can add it.
 
-    Definitions need a dot in their group. In a group with a dot, such as `networking.k8s.io`, only a name that is
-    similar to a built-in kind is refused: a later version of Kubernetes, or an add-on, may have the others.
+    The group of a CustomResourceDefinition must contain a dot. In a group with a dot, such as `networking.k8s.io`, only
+    a name that is similar to a built-in kind is refused. Other kinds may exist in a later version of Kubernetes, or in
+    an add-on.
     """
     known = _builtin().get(group)
     if known is None:

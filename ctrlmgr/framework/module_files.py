@@ -1,4 +1,4 @@
-"""Imports modules by their files: `website.py`, and `operator.py`, whose name another module has already.
+"""Imports modules from files: `website.py`, or `operator.py`, whose name belongs to another module already.
 
 Guarantees: a file is imported once. A file whose name is taken never replaces the module that has the name.
 """
@@ -14,7 +14,7 @@ from typing import Final
 
 
 def import_file(file: Path) -> ModuleType:
-    """Return the module of a file, which may belong to a package; raises whatever the module raises."""
+    """Return the module of a file, which may belong to a package; raises the errors of the module."""
     file = file.resolve()
     folder, name = _named(file)
     search(str(folder))
@@ -24,9 +24,9 @@ def import_file(file: Path) -> ModuleType:
 
 
 def search(folder: str) -> None:
-    """Have modules searched in a folder, before installed packages, but after the standard library.
+    """Add a folder to the search path for modules, before installed packages but after the standard library.
 
-    Python imports some modules of its library late, and a user's file calendar.py must not replace them.
+    Python imports some modules of its library late, and a user's file calendar.py must not replace these.
     """
     if folder not in sys.path:
         installed = (number for number, each in enumerate(sys.path) if Path(each).name in _INSTALLED)
@@ -37,7 +37,7 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def _named(file: Path) -> tuple[Path, str]:
-    """Return the folder that must be on the path, and the dotted name of a file below it."""
+    """Return the folder that must be on the search path, and the dotted name of the file below that folder."""
     folder, parts = file.parent, [file.stem]
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)
@@ -46,12 +46,12 @@ def _named(file: Path) -> tuple[Path, str]:
 
 
 def _is_taken(name: str, file: Path) -> bool:
-    """Return whether importing a name gives another module than this file's."""
+    """Return whether an import of this name returns another module than this file's."""
     if name in sys.stdlib_module_names:
         return True
     try:
         found = find_spec(name)
-    except ValueError:  # a module without a specification, such as __main__
+    except ValueError:  # The module has no specification, like `__main__`.
         return True
     return found is None or found.origin is None or Path(found.origin).resolve() != file
 
@@ -69,7 +69,7 @@ def _import_as(name: str, file: Path) -> ModuleType:
     assert specification is not None  # the suffix is .py
     assert specification.loader is not None
     module = module_from_spec(specification)
-    sys.modules[name] = module  # annotations of classes are resolved there
+    sys.modules[name] = module  # Annotations of classes are resolved in this module.
     try:
         specification.loader.exec_module(module)
     except BaseException:

@@ -1,6 +1,6 @@
-"""Checks the options of decorators and class statements, where their mistakes would otherwise be silent or come late.
+"""Checks the options of decorators and class statements, because mistakes would otherwise be reported late.
 
-Guarantees: a wrong option raises a TypeError that names it, its value and what would be right.
+Guarantees: a wrong option raises a TypeError with the option, its value and an example of a correct value.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def check_list(name: str, value: Any, example: str, *, of: type | None = None) -> None:
-    """Raise TypeError unless `value` is a sequence, of members of the type `of`; `example` is what would be right.
+    """Raise TypeError unless `value` is a sequence with members of the type `of`; `example` is a correct value.
 
     A text is refused, because Python iterates over its letters.
     """
@@ -36,7 +36,7 @@ def check_seconds(name: str, value: Any) -> None:
 
 
 def remedy(error: BaseException) -> str:
-    """Return what was probably meant where Python does not know a keyword or an attribute; empty if nothing is near."""
+    """Return a suggestion for a keyword or an attribute that Python does not know; empty if nothing is similar."""
     if isinstance(error, AttributeError) and error.name and error.obj is not None:
         return _meant(error.name, [each for each in dir(error.obj) if not each.startswith("_")])
     if (
@@ -58,12 +58,12 @@ def _meant(word: str, known: list[str], ending: str = "") -> str:
 
 
 def _snake(word: str) -> str:
-    """Return a word of JSON, such as `minLength`, as Python spells it."""
+    """Return the Python spelling of a word in JSON, such as `minLength`."""
     return "".join(f"_{each.lower()}" if each.isupper() else each for each in word)
 
 
 def _keywords(owner: str, method: str) -> list[str]:
-    """Return the keywords of a method of one of our public classes; empty for others."""
+    """Return the keywords of a method of one of our public classes; empty for any other method."""
     import ctrlmgr
 
     found = getattr(ctrlmgr, owner, None)

@@ -1,10 +1,10 @@
-"""The second argument of a reconcile function: caches, and all writes.
+"""The second argument of a reconcile function: it reads the caches, and makes all writes.
 
 Guarantees:
 
-- Objects are written with server-side apply in the controller's name, only if they differ from the last applied or the
-  existing ones.
-- An object of another controller is not taken over.
+- Objects are written with server-side apply, with the controller's name as the field manager. They are written only if
+  they differ from the last applied or the existing object.
+- An object that another controller owns is not changed.
 - Changes to `object.status` are written once, after the reconcile.
 - Every write contains this reconcile as its cause.
 """
@@ -35,14 +35,14 @@ K = TypeVar("K", bound=Kind)
 
 
 class Writer(ReconcileClient, Protocol):
-    """The client of a context."""
+    """The client with which a context writes."""
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
-        """Server-side apply an object or a part of it; return it as stored."""
+        """Server-side apply an object or a part of it; return the stored object."""
 
 
 class Applied(NamedTuple):
-    """The last applied object, and the result."""
+    """The last applied object, and the object that was stored."""
 
     wanted: Mapping[str, Any]
     uid: str
@@ -51,15 +51,15 @@ class Applied(NamedTuple):
 
 @dataclass(slots=True)
 class Memory:
-    """A controller's memory of one object between reconciles; for one worker at a time."""
+    """The state that a controller keeps about one object between reconciles; only one worker uses it at a time."""
 
     applied: dict[tuple[Resource, Key], Applied] = field(default_factory=dict)
     seen: Object | None = None
-    """The object of the last reconcile that succeeded."""
+    """The object at the last reconcile that succeeded."""
 
 
 class Context:
-    """See the module's docstring; valid for one reconcile of one object."""
+    """The context of one reconcile of one object; the module's docstring lists its guarantees."""
 
     def __init__(
         self,
@@ -75,15 +75,15 @@ class Context:
         random: Random,
         memory: Memory,
     ) -> None:
-        """Create it; only the framework does this."""
+        """Create a context; only the framework calls this."""
         self.cache = cache
         """The caches, for reads in any namespace."""
         self.random = random
-        """The source of randomness; deterministic in tests."""
+        """The source of random numbers; deterministic in tests."""
         self.log = structlog.get_logger(f"ctrlmgr.app.{controller}").bind(
             kind=declaration.kind, object=str(raw.key), revision=raw.revision
         )
-        """A logger with the object's name in each line."""
+        """A logger that adds the object's name to each line."""
         self._controller = controller
         self._declaration = declaration
         self._raw = raw
@@ -97,13 +97,13 @@ class Context:
     def old(self) -> Any:
         """The object at the last successful reconcile; None at the first one since the process started.
 
-        It is only a hint about changes: no reconcile may assume that it sees every change.
+        This is only a hint about changes, because a reconcile does not see every change.
         """
         seen = self._memory.seen
         return None if seen is None or seen.uid != self._raw.uid else read(self._declaration, seen)
 
     def continue_as(self, other: Context) -> None:
-        """Continue as the context of a later reconcile of the same object, so that a daemon's context is current."""
+        """Take the state of a later context of the same object, so that a daemon's context is current."""
         self.log, self._raw, self._obj, self._client = other.log, other._raw, other._obj, other._client
 
     def now(self) -> int:
@@ -111,7 +111,7 @@ class Context:
         return self._clock.now()
 
     def at(self, text: str) -> int:
-        """Return an object's time, an RFC 3339 text, in the unit of `now`; raises ValueError."""
+        """Convert an object's timestamp (RFC 3339) to the unit of `now`; raises ValueError."""
         return parse_time(text)
 
     @overload
@@ -121,7 +121,7 @@ class Context:
     def get(self, kind: str, name: str, namespace: str | None = None) -> Untyped | None: ...
 
     def get(self, kind: Any, name: str, namespace: str | None = None) -> Any:
-        """Return an object from the caches, None if there is none; `namespace` is by default this object's.
+        """Return an object from the caches, None if it does not exist; `namespace` is by default this object's.
 
         Raises LookupError for a kind that the controller does not declare.
         """
@@ -138,7 +138,10 @@ class Context:
     ) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
-        """Return the objects of this object's namespace, or of another; for a cluster-scoped object, of all."""
+        """Return the objects in a namespace, by default this object's.
+
+        If this object is cluster-scoped, in all namespaces.
+        """
         where = namespace if namespace is not None else self._raw.namespace or None
         return self.cache.list(kind, where, labels)
 
@@ -161,11 +164,11 @@ class Context:
     def apply(self, child: Untyped | Mapping[str, Any], *, owned: bool = True) -> Untyped: ...
 
     def apply(self, child: Child, *, owned: bool = True) -> Any:
-        """Apply `child`, and return the object as stored.
+        """Apply `child`, and return the stored object.
 
-        Fields that `child` does not contain are left alone; those that it contained before are removed. This object
-        becomes its owner, unless `owned` is False, and its namespace is this object's, unless `child` has one. Raises
-        `AlreadyExists` if another object controls it, and the errors of the API.
+        Fields that `child` does not contain stay unchanged; fields that it contained at the last apply are removed.
+        This object becomes its owner, unless `owned` is False. If `child` has no namespace, it gets the namespace of
+        this object. Raises `AlreadyExists` if another object controls it, and the errors of the API.
         """
         declaration = declared(child)
         wanted = self._wanted(manifest(child), declaration, is_owned=owned)
@@ -182,7 +185,7 @@ class Context:
         return read(declaration, stored)
 
     def delete(self, child: Kind | Untyped) -> None:
-        """Delete an object that was read, unless it was replaced by another of the same name."""
+        """Delete an object that was read, unless another object of the same name has replaced it."""
         declaration = declared(child)
         raw = self.cache.lister(declaration).get(Key(child.namespace, child.name))
         if raw is None or raw.uid != child.metadata.uid or raw.is_terminating:
@@ -196,7 +199,7 @@ class Context:
     def condition(
         self, type: str, status: bool | None, reason: str, message: str = "", *, generation: int | None = None
     ) -> None:
-        """Set a condition in the object's status (`meta.SetStatusCondition`); `status` None is Unknown.
+        """Set a condition in the object's status (`meta.SetStatusCondition`); a `status` of None is stored as Unknown.
 
         Raises TypeError unless the object's class has a `status` that is a `Status`.
         """
@@ -239,13 +242,13 @@ class Context:
     def _cached(self, declaration: Declaration, key: Key) -> Object | None:
         try:
             return self.cache.lister(declaration).get(key)
-        except LookupError:  # applied kinds need not be watched
+        except LookupError:  # The applied kind may have no cache, because it need not be watched.
             return None
 
     def _is_applied(self, cached: Object, wanted: Mapping[str, Any], last: Applied | None) -> bool:
         if last is None or last.wanted != wanted or last.uid != cached.uid:
             return False
-        # The cache contains the write, is older, or contains another client's irrelevant change.
+        # The cache contains the write, or an older state, or a change of another client that is irrelevant here.
         return cached.revision <= last.revision or says(msgspec.json.decode(cached.body), wanted)
 
     def _namespace(self, declaration: Declaration, namespace: str | None) -> str:

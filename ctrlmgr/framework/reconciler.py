@@ -2,10 +2,10 @@
 
 Guarantees:
 
-- An exception of the function does not leave the controller: it is counted, logged with the object, retried with
-  backoff, and reported in an Event from the third consecutive failure on. The same applies to `sys.exit()`, and to an
-  object that its class cannot decode.
-- An object has its finalizer before its first reconcile, and loses it after the cleanup.
+- An exception of the function does not end the controller. The exception is counted and logged with the object, and the
+  reconcile is retried with backoff. From the third consecutive failure on, an Event reports it. The same applies to
+  `sys.exit()`, and to an object that its class cannot decode.
+- The finalizer is added to an object before its first reconcile, and removed after the cleanup.
 - The status is written after the function, even if it raised, and only if it has changed.
 """
 
@@ -33,7 +33,7 @@ from ctrlmgr.framework.typed_kinds import Status
 from ctrlmgr.manager import Result
 
 TOLD_AT: Final = 3
-"""The number of consecutive failures at which an object's Event is recorded."""
+"""The number of consecutive failures from which on an Event is recorded."""
 
 
 class AppReconciler:
@@ -49,7 +49,7 @@ class AppReconciler:
         random: Random,
         failed: Callable[[str, Object, Exception], None] | None = None,
     ) -> None:
-        """Call `controller`, which reads `cache`; `failed` is called for each exception."""
+        """Call `controller`, which reads `cache`; `failed` is called with each exception."""
         self._tell_failed = failed
         self._controller = controller
         self._function = blocking(controller.function)
@@ -60,13 +60,14 @@ class AppReconciler:
         self._recorder = recorder
         self._clock = clock
         self._random = random
-        # By object; only one worker uses a key at a time, and a dictionary's entry changes atomically.
+        # The state of each object. Only one worker uses a key at a time, and the change of a dictionary entry is
+        # atomic.
         self._memory: dict[Key, Memory] = {}
         self._daemons: dict[Key, Daemon] = {}
         self._failures: dict[Key, int] = {}
 
     def reconcile(self, key: Key, client: Writer) -> Result | None:
-        """Reconcile one object; delete the state of a deleted one."""
+        """Reconcile one object; if the object was deleted, delete its state."""
         raw = self._objects.get(key)
         if raw is None:
             self._memory.pop(key, None)
@@ -86,7 +87,7 @@ class AppReconciler:
         return result
 
     def on_stop(self) -> None:
-        """Stop all daemons: the controller has stopped."""
+        """Stop all daemons, because the controller has stopped."""
         for key in [*self._daemons]:
             self._stop(key)
 
@@ -98,7 +99,7 @@ class AppReconciler:
         if self._tell_failed is not None:
             self._tell_failed(self._controller.name, raw, error)
         if isinstance(error, CtrlmgrError) and error.lost_race and not isinstance(error, AlreadyExists):
-            return  # a conflict is not reported
+            return  # A conflict is not reported, because the reconcile is retried.
         times = self._failures[raw.key] = self._failures.get(raw.key, 0) + 1
         if times >= TOLD_AT or isinstance(error, TerminalError):
             self._recorder.event(raw, WARNING, "ReconcileFailed", f"{type(error).__name__}: {error}")
@@ -123,7 +124,7 @@ class AppReconciler:
         return result
 
     def _step(self, raw: Object, client: Writer) -> Result | None:
-        """Run the daemon of an object up to its next `yield`, if it is due."""
+        """Run the daemon of an object up to its next `yield`, if its sleep is over."""
         daemon = self._daemons.get(raw.key)
         if raw.is_terminating or (daemon is not None and daemon.uid != raw.uid):
             self._stop(raw.key)
@@ -140,7 +141,7 @@ class AppReconciler:
         try:
             return daemon.step(obj, context, where=self._controller.where)
         except BaseException:
-            self._daemons.pop(raw.key)  # it starts again
+            self._daemons.pop(raw.key)  # The daemon starts again.
             raise
 
     def _release(self, raw: Object, client: Writer) -> None:
@@ -153,7 +154,7 @@ class AppReconciler:
     def _call(
         self, function: Callable[[Any, Context], Any], raw: Object, client: Writer
     ) -> tuple[Result | None, Object]:
-        """Call the function and write the status; return its result, and the object as stored."""
+        """Call the function and write the status; return the function's result, and the stored object."""
         obj = self._read(raw)
         context = Context(
             self._controller.name,
@@ -200,7 +201,7 @@ class AppReconciler:
 
 
 def _status(obj: Any) -> Any:
-    """Return the status that an object's class declares, as JSON values; None if it declares none."""
+    """Return the status of an object as its class declares it, as JSON values; None if the class declares none."""
     status = getattr(obj, "status", None)
     return plain(status) if isinstance(status, msgspec.Struct) else None
 

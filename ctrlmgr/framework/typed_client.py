@@ -1,7 +1,7 @@
-"""A typed client for scripts and tests: objects of users' classes, over HTTP.
+"""A typed client for scripts and tests: it reads and writes objects of users' classes over HTTP.
 
-Guarantees: results are the server's current state, decoded as the given class; refusals are raised as errors of
-`ctrlmgr`. Controllers use their `Context` instead, which reads caches.
+Guarantees: results are the server's current state, decoded as instances of the given class. Refusals are raised as
+errors of `ctrlmgr`. Controllers use their `Context` instead, which reads caches.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ _APPLY: Final = "application/apply-patch+yaml"
 
 
 class Client:
-    """A cluster as one user; thread-safe. The default namespace is the kubeconfig context's, or `default`."""
+    """A client for one cluster, as one user; thread-safe.
+
+    The default namespace is that of the kubeconfig's context, or `default`.
+    """
 
     def __init__(self, api: Api, *, namespace: str = "default", manager: str = "ctrlmgr") -> None:
-        """Use `connect` instead; `manager` is the field manager of its writes."""
+        """Use `connect` instead; `manager` is the field manager of the client's writes."""
         self._api = api
         self._namespace = namespace
         self._manager = manager
@@ -46,7 +49,7 @@ class Client:
     def connect(
         cls, kubeconfig: str | Path | None = None, *, context: str = "", qps: float = 0, manager: str = "ctrlmgr"
     ) -> Client:
-        """Return a client for a kubeconfig's cluster, by default the one of kubectl, or of this pod.
+        """Return a client for a kubeconfig's cluster, by default kubectl's or, in a pod, the pod's own cluster.
 
         `qps` is the maximum number of requests per second, 0 for no limit. No request is sent yet. Raises
         `SettingsError` if the kubeconfig is unusable.
@@ -83,7 +86,10 @@ class Client:
     ) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
-        """Return the objects of one namespace, or (None) of all, that have all these labels; it reads pages."""
+        """Return the objects of one namespace, or of all if it is None, that have all these labels.
+
+        The list is read in pages.
+        """
         declaration = declaration_of(kind)
         path = path_of(declaration.api_version, declaration.resource.plural, namespace or "")
         query = {"limit": str(_PAGE)} | ({"labelSelector": _selector(labels)} if labels else {})
@@ -103,7 +109,7 @@ class Client:
     def create(self, obj: Untyped | Mapping[str, Any]) -> Untyped: ...
 
     def create(self, obj: Child) -> Any:
-        """Create an object and return it as stored; raises `AlreadyExists`, `Invalid` and so on."""
+        """Create an object and return the stored object; raises `AlreadyExists`, `Invalid` and so on."""
         declaration, fields = declared(obj), manifest(obj)
         path = self._path(declaration, fields["metadata"].get("namespace", ""))
         return self._write(declaration, "POST", path, fields, {"fieldManager": self._manager})
@@ -115,9 +121,9 @@ class Client:
     def apply(self, obj: Untyped | Mapping[str, Any], *, force: bool = False) -> Untyped: ...
 
     def apply(self, obj: Child, *, force: bool = False) -> Any:
-        """Server-side apply an object and return it as stored; `force` takes fields from other managers.
+        """Server-side apply an object and return the stored object; `force` takes fields from other managers.
 
-        Without it, raises `Conflict` if a field to change has another manager; also `Invalid` and so on.
+        Without `force`, raises `Conflict` if a field to change has another manager; also raises `Invalid` and so on.
         """
         declaration, fields = declared(obj), manifest(obj)
         metadata = fields["metadata"]
@@ -134,7 +140,10 @@ class Client:
     def patch(
         self, kind: Any, name: str, patch: Mapping[str, Any], namespace: str = "", *, subresource: str = ""
     ) -> Any:
-        """Apply a merge patch to an object, or its `status`, and return it; raises `NotFound`, `Invalid` and so on."""
+        """Apply a merge patch to an object, or to its `status`, and return it.
+
+        Raises `NotFound`, `Invalid` and so on.
+        """
         declaration = declaration_of(kind)
         path = self._path(declaration, namespace, name, subresource)
         return self._write(declaration, "PATCH", path, patch, {"fieldManager": self._manager}, _MERGE)
@@ -154,8 +163,8 @@ class Client:
     def watch(self, kind: Any, namespace: str = "", *, seconds: int = 300) -> Iterator[tuple[str, Any]]:
         """Yield the existing objects (as ADDED) and then each change: ADDED, MODIFIED or DELETED.
 
-        It ends after `seconds`. `namespace` is by default the client's. Raises `ServiceUnavailable` if the connection
-        breaks: then start again.
+        The watch ends after `seconds`. `namespace` is by default the client's namespace. Raises `ServiceUnavailable` if
+        the connection breaks; the caller must then watch again.
         """
         declaration = declaration_of(kind)
         prefix = path_of(declaration.api_version, "", "")

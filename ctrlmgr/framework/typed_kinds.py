@@ -26,10 +26,10 @@ NAMESPACED: Final = "Namespaced"
 
 
 class ModelMeta(msgspec.StructMeta):
-    """Allows a struct as the default of a field: each object gets a copy."""
+    """Allows a struct as the default of a field; each object gets its own copy."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
-        """Create the class."""
+        """Create the class of a struct."""
         for field, value in namespace.items():
             if isinstance(value, msgspec.Struct):
                 namespace[field] = msgspec.field(default_factory=partial(copy.deepcopy, value))
@@ -39,12 +39,15 @@ class ModelMeta(msgspec.StructMeta):
 class Model(msgspec.Struct, rename="camel", omit_defaults=True, metaclass=ModelMeta):
     """A part of an object: a struct whose fields are camelCase in JSON.
 
-    Fields with their default are not written, because the definition has the same default.
+    A field that equals its default is not written, because the definition has the same default.
     """
 
 
 class Metadata(Model, kw_only=True):
-    """The metadata of every object (meta/v1 ObjectMeta), as far as controllers use it. Times are RFC 3339 texts."""
+    """The metadata of every object (meta/v1 ObjectMeta), with the fields that controllers use.
+
+    Times are RFC 3339 texts.
+    """
 
     name: str = ""
     namespace: str = ""
@@ -71,7 +74,7 @@ class Condition(Model, kw_only=True):
 
 
 class Status(Model, kw_only=True, omit_defaults=False):
-    """A status with the usual fields; subclass it, and give each of your own fields a default."""
+    """A status with the usual fields. Subclass it, and give each additional field a default."""
 
     observed_generation: int | None = None
     """The generation that the controller has observed; the framework sets it."""
@@ -79,7 +82,7 @@ class Status(Model, kw_only=True, omit_defaults=False):
 
 
 class KindMeta(ModelMeta):
-    """Reads the keywords of a kind's class statement."""
+    """The metaclass of kinds, which reads the keywords of the class statement."""
 
     declaration: Declaration
 
@@ -129,11 +132,11 @@ _KEYWORDS: Final = (
     *("tag", "tag_field", "omit_defaults", "forbid_unknown_fields", "frozen", "eq", "order", "kw_only", "dict", "gc"),
     *("repr_omit_defaults", "array_like", "weakref", "cache_hash", "rename"),
 )
-"""The keywords of class statements: those of kinds, then those of structs."""
+"""The keywords of class statements: first those of kinds, then those of structs."""
 
 
 def _check_keywords(name: str, config: Mapping[str, Any]) -> None:
-    """Raise TypeError for a keyword that no class statement takes, with the one that is probably meant."""
+    """Raise TypeError for a keyword that no class statement accepts; the message suggests a similar keyword."""
     unknown = next((each for each in config if each not in _KEYWORDS), None)
     if unknown is not None:
         near = difflib.get_close_matches(unknown, _KEYWORDS, 1)
@@ -142,7 +145,7 @@ def _check_keywords(name: str, config: Mapping[str, Any]) -> None:
 
 
 class Described:
-    """Shortcuts to an object's metadata."""
+    """Shortcuts to the metadata of an object."""
 
     __slots__ = ()
 
@@ -150,22 +153,22 @@ class Described:
 
     @property
     def name(self) -> str:
-        """Return its name."""
+        """Return the object's name."""
         return self.metadata.name
 
     @property
     def namespace(self) -> str:
-        """Return its namespace; empty for cluster-scoped objects."""
+        """Return the object's namespace; empty for cluster-scoped objects."""
         return self.metadata.namespace
 
     @property
     def labels(self) -> dict[str, str]:
-        """Return its labels."""
+        """Return the object's labels."""
         return self.metadata.labels
 
     @property
     def is_terminating(self) -> bool:
-        """Return whether its deletion was requested."""
+        """Return whether the deletion of the object was requested."""
         return self.metadata.deletion_timestamp is not None
 
 
@@ -173,8 +176,8 @@ class Kind(Described, msgspec.Struct, kw_only=True, rename="camel", omit_default
     """An object of the API. `class Shop(Kind, api_version="example.com/v1"): spec: ShopSpec` declares a kind.
 
     Class keywords: `kind` (by default the class's name), `plural`, `scope` (`Namespaced` or `Cluster`), `short_names`,
-    `categories`, `columns`, `scale`; `existing` for a view of a kind that is defined elsewhere, as are those of
-    Kubernetes' own groups. A field `status` gives the kind the status subresource.
+    `categories`, `columns`, `scale`; `existing` for a view of a kind that is defined elsewhere, such as a kind of
+    Kubernetes' own groups. If the class has a field `status`, the kind has the status subresource.
     """
 
     declaration: ClassVar[Declaration]

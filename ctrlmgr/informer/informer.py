@@ -95,7 +95,7 @@ class Informer:
         self._quarantine = quarantine
         self._names: dict[Handler | SyncHandler, str] = {}  # The names of the handlers that may be removed.
         self._synced = False
-        # Notified after the store contains the change, because a list that was read before may lack the change.
+        # Set after the store contains the change, because a list that was read before may lack the change.
         self._changed_at: Revision = 0
 
     @property

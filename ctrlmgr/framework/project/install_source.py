@@ -1,7 +1,7 @@
 """Finds the source of this ctrlmgr, as a requirement that pip and uv can install.
 
-Guarantees: the requirement contains the folder, wheel or commit that was installed (PEP 610), without guessing. Only a
-ctrlmgr from a package index has no location.
+Guarantees: the requirement contains the folder, wheel or commit that was installed (PEP 610); it is not guessed. If
+ctrlmgr was installed from a package index, the requirement contains no location.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def requirement() -> str:
     """Return a requirement such as `ctrlmgr @ file:///src/ctrlmgr`, for `dependencies` in pyproject.toml."""
     try:
         recorded = distribution(NAME).read_text("direct_url.json")
-    except PackageNotFoundError:  # it runs from a checkout that is not installed
+    except PackageNotFoundError:  # The program runs from a checkout that is not installed.
         return f"{NAME} @ {_CHECKOUT.as_uri()}"
     return requirement_of(json.loads(recorded)) if recorded else NAME
 
 
 def requirement_of(direct_url: Mapping[str, Any]) -> str:
-    """Return the requirement for the `direct_url.json` of an installed package."""
+    """Return the requirement that the `direct_url.json` of an installed package describes."""
     url = direct_url["url"]
     if version_control := direct_url.get("vcs_info"):
         url = f"{version_control['vcs']}+{url}@{version_control['commit_id']}"

@@ -1,7 +1,7 @@
-"""An event log for controllers that is an API server: current objects, and writes of the Lease.
+"""Implements the event log that controllers use with an API server: current objects, and writes of the Lease.
 
-Guarantees: results are acknowledged by the server. Reconciles are not recorded, because a cluster has no place for
-them. Methods about the past raise `LogUnavailable`.
+Guarantees: a write returns after the server has acknowledged it. Reconciles are not recorded, because an API server
+cannot store them. Methods that read old revisions raise `LogUnavailable`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from ctrlmgr.recording.capture.cluster_client import Served
 
 
 class NoFeed:
-    """An empty feed."""
+    """A feed without events."""
 
     def head(self) -> Revision:
-        """Return 0: it has no events."""
+        """Return 0, because the feed has no events."""
         return 0
 
     def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
@@ -53,11 +53,11 @@ class NoFeed:
         return 0
 
     def on_advance(self, wake: Callable[[Revision], None]) -> None:
-        """Never call it."""
+        """Never call `wake`, because the feed has no events."""
 
 
 class _CompletedAppend:
-    """A completed append."""
+    """The result of a completed append."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._events = events
@@ -70,7 +70,7 @@ class _CompletedAppend:
 
 
 class RemoteLog:
-    """An `EventLog`, as far as a cluster allows."""
+    """An `EventLog`, as far as an API server can implement one."""
 
     def __init__(self, api: Api, *, clock: Clock) -> None:
         """Use `api`."""
@@ -78,17 +78,17 @@ class RemoteLog:
         self._clock = clock
         self._served: dict[Resource, Served] = {}
         self.consistency = ConsistencyStore()
-        """The writes of this process that the caches contain."""
+        """Tracks which writes of this process the caches contain."""
 
     def served(self, resource: Resource) -> Served:
-        """Return where a resource is served; raises `NotFound`."""
+        """Return the path under which a resource is served; raises `NotFound`."""
         found = self._served.get(resource)
         if found is None:
             found = self._served[resource] = self._api.find(resource)
         return found
 
     def wrote(self, obj: Object) -> None:
-        """Record a write of this process, from the server's response."""
+        """Record a write of this process, given the server's response."""
         self.consistency.wrote(obj.resource, obj.key, obj.revision)
 
     def peek(self) -> Revision | None:
@@ -122,7 +122,7 @@ class RemoteLog:
         return {each: self.snapshot(each, at=at) for each in resources}
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of some objects that exist now."""
+        """Return those of these objects that exist now."""
         found = {key: self.get(resource, key, at=at) for key in keys}
         return {key: obj for key, obj in found.items() if obj is not None}
 
@@ -135,13 +135,16 @@ class RemoteLog:
     def submit(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Appending:
-        """Write, and return when it is done; raises refusals. The fence is ignored."""
+        """Make the write of one proposal, and return when it is done.
+
+        Raises the server's refusals. The fence is ignored.
+        """
         return _CompletedAppend([self._write(each, author) for each in proposals])
 
     def append(
         self, proposals: Sequence[Proposal], *, author: Author, fence: Fence | None = None, cause: Cause | None = None
     ) -> Sequence[Event]:
-        """Write the proposals one by one; see `submit`."""
+        """Make the writes of several proposals one by one, as `submit` does."""
         return [self._write(each, author) for each in proposals]
 
     def _write(self, proposal: Proposal, author: Author) -> Event:
@@ -161,26 +164,26 @@ class RemoteLog:
         )
 
     def finish(self, reconcile: int, outcome: Outcome) -> None:
-        """Do nothing: a cluster has no place for it."""
+        """Do nothing, because an API server cannot store this."""
 
     def record_failure(self, failure: Failure) -> None:
-        """Do nothing: a cluster has no place for it."""
+        """Do nothing, because an API server cannot store this."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return none: a cluster has no place for them."""
+        """Return no records, because an API server cannot store them."""
         return ()
 
     def flush(self) -> None:
-        """Do nothing: there is no queue."""
+        """Do nothing, because there is no queue of writes."""
 
     def reconcile(self, id: int) -> Reconcile | None:
-        """Return None: a cluster does not store it."""
+        """Return None, because an API server does not store this."""
         return None
 
     def close(self) -> None:
-        """Do nothing: there are no resources."""
+        """Do nothing, because no resources are held."""
 
-    # Methods that need a log
+    # The methods below need a log.
 
     def _unknown(self) -> NoReturn:
         raise LogUnavailable("a cluster has no past revisions")
@@ -220,7 +223,7 @@ class RemoteLog:
         self._unknown()
 
     def observe(self, observer: Callable[[Sequence[Event]], None]) -> None:
-        """Never call it."""
+        """Never call the observer, because there are no commits."""
 
 
 def _key(obj: Object) -> Key:

@@ -2,11 +2,11 @@
 
 Guarantees:
 
-- A cache contains a write once it has reached the write's revision. The response to a deletion has no revision: the
-  cache contains it once it has no object with that uid, or a terminating one.
-- A write's response and its watch event may arrive in either order. A write that changed nothing causes no event; its
-  revision is one that the cache has reached already, or will reach.
-- The store does not wait for writes that no cache will contain: those of resources that are not followed, of other
+- A cache contains a write once it has reached the write's revision. The response to a deletion has no revision, so the
+  cache contains the deletion once it has no object with that uid, or a terminating one.
+- A write's response and its watch event may arrive in either order. A write that changed nothing causes no event; the
+  cache has reached its revision already, or will reach it.
+- The store does not wait for writes that no cache will contain: writes of resources that are not followed, in other
   namespaces, and of kinds that are no longer served.
 """
 
@@ -20,11 +20,11 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 
 LookUp = Callable[[Key], Object | None]
-"""Returns a cached object."""
+"""A function that returns a cached object."""
 
 
 class _Deletion(NamedTuple):
-    """An acknowledged deletion, and its position among the writes."""
+    """A deletion that was acknowledged, and its position among the writes."""
 
     key: Key
     uid: str
@@ -51,7 +51,7 @@ class _FollowedResource:
             self.written = [each for each in self.written if each > revision]
 
     def look_again(self, key: Key | None = None) -> None:
-        """Remove the deletions that the cache contains: of one object, or (None) of all."""
+        """Remove the deletions that the cache contains: those of one object, or of all if `key` is None."""
         if self.deleted:
             self.deleted = [each for each in self.deleted if key not in (None, each.key) or self._holds(each)]
 
@@ -63,20 +63,20 @@ class _FollowedResource:
         self.written, self.deleted = [], []
 
     def oldest(self) -> Revision | None:
-        """Return the revision of the oldest write that the cache does not contain."""
+        """Return the revision of the oldest write that the cache does not contain; None if it contains all."""
         return min([*self.written, *(each.revision for each in self.deleted)], default=None)
 
 
 class ConsistencyStore:
-    """See the module's docstring; any thread may use it."""
+    """Tracks the writes of this process, as the module's docstring guarantees; thread-safe."""
 
     def __init__(self) -> None:
-        """Start with no writes, and no followed resources."""
+        """Start without any writes and without followed resources."""
         self._lock = threading.Lock()
         self._followed: dict[Resource, _FollowedResource] = {}
         self._newest: Revision = 0
 
-    # Writes of the process
+    # The writes of the process.
 
     def wrote(self, resource: Resource, key: Key, revision: Revision) -> None:
         """Record that a write was acknowledged with a revision."""
@@ -88,7 +88,7 @@ class ConsistencyStore:
     def deleted(self, obj: Object) -> None:
         """Record that a deletion was acknowledged."""
         with self._lock:
-            self._newest += 1  # later than every write that was acknowledged before
+            self._newest += 1  # The position is after every write that was acknowledged before.
             if (followed := self._expecting(obj.resource, obj.key)) is not None:
                 followed.deleted.append(_Deletion(obj.key, obj.uid, self._newest))
                 followed.look_again(obj.key)
@@ -97,10 +97,13 @@ class ConsistencyStore:
         followed = self._followed.get(resource)
         return followed if followed is not None and followed.shows(key) else None
 
-    # State of the caches; called once the cache contains the change
+    # The state of the caches; these methods are called once the cache contains the change.
 
     def follow(self, resource: Resource, look_up: LookUp, shows: Callable[[Key], bool] = lambda key: True) -> None:
-        """Expect a resource's writes in the cache that `look_up` reads; `shows` says which keys it follows."""
+        """Expect the writes of a resource in the cache that `look_up` reads.
+
+        `shows` says which keys the cache follows.
+        """
         with self._lock:
             self._followed[resource] = _FollowedResource(look_up, shows)
 
@@ -116,7 +119,10 @@ class ConsistencyStore:
             self._followed[resource].come_to(revision)
 
     def listed(self, resource: Resource, revision: Revision) -> None:
-        """Record that a list replaced a cache; revision 0: the resource is not served, so forget its writes."""
+        """Record that a list has replaced the content of a cache.
+
+        The revision 0 means that the resource is not served; then its writes are forgotten.
+        """
         with self._lock:
             followed = self._followed[resource]
             followed.come_to(revision)

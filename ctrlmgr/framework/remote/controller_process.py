@@ -2,11 +2,11 @@
 
 Guarantees:
 
-- Problems are refused before any write: unknown names, two controllers with one name, a kind that contradicts the
-  stored definition, a controller that needs more than a cluster provides. So are admission functions that the API
-  server cannot call.
-- Of several processes with the same Lease one works at a time, and it stops if it cannot renew it.
-- It stops in order: controllers finish their reconciles, then the Lease is released, then the caches stop.
+- These problems are reported before any write: unknown names, two controllers with one name, a kind that contradicts
+  the stored definition. The same applies to a controller that needs more than an API server provides, and to admission
+  functions that the API server cannot call.
+- Of several processes with the same Lease, one works at a time, and it stops if it cannot renew the Lease.
+- A process stops in order: controllers finish their reconciles, then the Lease is released, then the caches stop.
 """
 
 from __future__ import annotations
@@ -65,12 +65,14 @@ _IN_SERVE_ALONE: Final[Mapping[str, str]] = {
     "root-ca-certificate-publisher-controller": "publishes the authority of the control plane",
     "legacy-serviceaccount-token-cleaner-controller": "writes the record of the API server",
 }
-"""The controllers that a connection to a cluster does not suffice for, beside those that need keys, and why."""
+"""The controllers, in addition to those that need keys, for which a connection to an API server is not sufficient, with
+the reasons.
+"""
 _RETRY: Final = 1.0
 
 
 class SelectedControllers(NamedTuple):
-    """The controllers to run."""
+    """The controllers that the user chose to run."""
 
     apps: Sequence[App]
     builtin: Sequence[ControllerDescriptor[Any]]
@@ -79,23 +81,26 @@ class SelectedControllers(NamedTuple):
 
     @property
     def has_admission(self) -> bool:
-        """Return whether there are admission functions to serve."""
+        """Return whether there are admission functions to serve as webhooks."""
         return self.admits and any(app.admissions for app in self.apps)
 
     @property
     def descriptors(self) -> list[ControllerDescriptor[Any]]:
-        """Return every controller."""
+        """Return every controller that was chosen."""
         return [*self.builtin, *(each for app in self.apps for each in descriptors(app))]
 
     @property
     def name(self) -> str:
-        """Return their common name, which is their Lease's name."""
+        """Return the common name of the controllers, which is also the name of their Lease."""
         names = [*(app.name for app in self.apps), *(each.name for each in self.builtin)]
         return f"ctrlmgr-{'-'.join(names)}"[:63].rstrip("-")
 
     @property
     def versions(self) -> Mapping[Resource, str]:
-        """Return the versions in which apps read kinds; raises `SettingsError` for a kind in two of them."""
+        """Return the versions in which apps read kinds.
+
+        Raises `SettingsError` if a kind is read in two versions.
+        """
         found: dict[Resource, Declaration] = {}
         for kind in (kind for app in self.apps for each in app.controllers for kind in each.declared):
             first = found.setdefault(kind.resource, kind)
@@ -107,7 +112,7 @@ class SelectedControllers(NamedTuple):
 
 
 def choose(names: Iterable[str], *, without_admission: bool = False) -> SelectedControllers:
-    """Return the controllers of `module:app`, `file.py`, an installed app's name or `builtin:NAME,…`.
+    """Return the controllers that `module:app`, `file.py`, an installed app's name or `builtin:NAME,…` selects.
 
     Raises `SettingsError`. The apps' admission functions are served too, unless `without_admission`.
     """
@@ -133,7 +138,8 @@ def _nor(chosen: SelectedControllers) -> str:
 def builtins(names: Sequence[str]) -> list[ControllerDescriptor[Any]]:
     """Return the built-in controllers that `names` select, in the form of `--controllers`.
 
-    `*` selects those that can run outside of `serve`. Raises `SettingsError` for another one that is named.
+    `*` selects the controllers that can run outside of `serve`. Raises `SettingsError` if `names` contains another
+    controller.
     """
     found = []
     for descriptor in registry.enabled(names).descriptors:
@@ -147,7 +153,7 @@ def builtins(names: Sequence[str]) -> list[ControllerDescriptor[Any]]:
 
 
 def _problem(descriptor: ControllerDescriptor[Any]) -> str | None:
-    """Return why a controller cannot run against an API server; None if it can."""
+    """Return why a controller cannot run against an API server; None if it can run."""
     if reason := _IN_SERVE_ALONE.get(descriptor.name):
         return f"{reason}, and runs in serve alone"
     module, _, function = descriptor.builder.partition(":")
@@ -158,7 +164,7 @@ def _problem(descriptor: ControllerDescriptor[Any]) -> str | None:
 
 
 def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) -> list[Object]:
-    """Install the definitions of apps in a cluster, and return the changed ones; raises `SettingsError`."""
+    """Install the definitions of apps in a cluster, and return those that changed; raises `SettingsError`."""
     api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
     event_log = RemoteLog(api, clock=clock)
     writer = RemoteClient(
@@ -175,7 +181,7 @@ def install_definitions(access: Access, apps: Sequence[App], *, clock: Clock) ->
 
 
 class _Parts(NamedTuple):
-    """The parts that controllers are built from: the `ControllerContext` of this process."""
+    """The dependencies with which controllers are built: the `ControllerContext` of this process."""
 
     api: Api
     informers: RemoteInformers
@@ -218,10 +224,10 @@ def _manager(descriptor: ControllerDescriptor[Any]) -> str:
 
 
 class Options(NamedTuple):
-    """Options of a process."""
+    """The options of a process that runs controllers."""
 
     qps: float = 20.0
-    """Requests per second; 0: no limit."""
+    """The number of requests per second; 0 for no limit."""
     burst: int = 30
     defines: bool = True
     """Whether definitions are installed."""
@@ -230,14 +236,14 @@ class Options(NamedTuple):
     elects: bool = True
     timing: Timing = Timing()
     status: tuple[str, int] | None = None
-    """The address for metrics and health, if any."""
+    """The address that serves metrics and health, None for none."""
     namespace: str = ""
-    """The only namespace to follow; empty for all."""
+    """The only namespace that the process follows; empty for all."""
     webhooks: WebhookOptions = WebhookOptions()
 
 
 class RemoteProcess:
-    """The whole process, before its start."""
+    """The process, ready to be started."""
 
     def __init__(
         self,
@@ -249,7 +255,7 @@ class RemoteProcess:
         clock: Clock,
         random: Random,
     ) -> None:
-        """Run `chosen` against the cluster of `access`; raises `SettingsError`."""
+        """Prepare to run `chosen` against the cluster of `access`; raises `SettingsError`."""
         options.timing.check()
         self._chosen = chosen
         self._options = options
@@ -284,7 +290,7 @@ class RemoteProcess:
 
     @property
     def lease(self) -> Key:
-        """Return the Lease for leader election."""
+        """Return the Lease that leader election uses."""
         return self._options.lease._replace(name=self._options.lease.name or self._chosen.name)
 
     def _pages(self, address: tuple[str, int], elector: Elector | None) -> StatusPages:
@@ -299,7 +305,7 @@ class RemoteProcess:
 
     def _serving(self, access: Access) -> AppWebhooks:
         """Return the webhooks of the apps; raises `SettingsError` if the API server cannot reach this process."""
-        # The API server waits for the functions' reads, so they are not throttled.
+        # While these functions read objects, the API server waits, so their requests are not throttled.
         api = Api(access, Throttle(0, 1, clock=self._clock), program=PROGRAM, versions=self._chosen.versions)
         return AppWebhooks(
             self._chosen.apps,
@@ -313,7 +319,7 @@ class RemoteProcess:
         )
 
     def _elector(self, access: Access, clock: Clock, random: Random) -> Elector:
-        # The Lease must be renewed in time, even if many requests are throttled.
+        # The Lease must be renewed in time, even if many other requests are throttled.
         api = Api(access, Throttle(0, 1, clock=clock), program=PROGRAM)
         lock = LeaseLock(
             RemoteLog(api, clock=clock),
@@ -326,7 +332,7 @@ class RemoteProcess:
         return Elector(lock, self._sessions, self._options.timing, clock=clock)
 
     def _registrations(self) -> Iterator[Runnable]:
-        """Yield what registers webhooks, or removes those of an earlier version of the apps."""
+        """Yield the runnable that registers webhooks, or that removes those of an earlier version of the apps."""
         if self._webhooks is not None:
             yield self._webhooks.registration
         elif self._chosen.admits and self._chosen.apps:
@@ -354,7 +360,7 @@ class RemoteProcess:
         return [election]
 
     def run(self, stop: threading.Event) -> None:
-        """Install definitions, and work until `stop` is set; raises `Unauthorized`, and the errors of the manager."""
+        """Install definitions, and run until `stop` is set; raises `Unauthorized`, and the errors of the manager."""
         self._until_done(self._check_credentials, stop)
         if self._options.defines and self._chosen.apps:
             self._until_done(self._define, stop)
@@ -369,14 +375,17 @@ class RemoteProcess:
             self._sessions.close()
 
     def _shown(self) -> Mapping[str, Sequence[str]]:
-        """Return what runs, for the log line at the start."""
+        """Return a description of what runs, for the log line at the start."""
         controllers = [each.name for each in self._chosen.descriptors]
         webhooks = self._webhooks.functions if self._webhooks is not None else []
         found = {"controllers": controllers, "webhooks": webhooks}
         return {name: each for name, each in found.items() if each}
 
     def _check_credentials(self) -> None:
-        """Send a request that needs no rights; raises `Unauthorized`, because no retry helps wrong credentials."""
+        """Send a request that needs no permissions.
+
+        Raises `Unauthorized`, because wrong credentials stay wrong in a retry.
+        """
         with suppress(Forbidden):
             self._parts.api.call("GET", "/version")
 
@@ -391,7 +400,7 @@ class RemoteProcess:
             log.info("definition installed", name=each.name)
 
     def _until_done(self, act: Callable[[], None], stop: threading.Event) -> None:
-        """Call `act` until it succeeds, or until `stop`; raises its errors that a retry cannot solve."""
+        """Call `act` until it succeeds, or until `stop` is set; raises the errors after which a retry is useless."""
         while not stop.is_set():
             try:
                 act()

@@ -1,7 +1,7 @@
-"""The client that controllers write through, over HTTP: each write is a request.
+"""The client with which controllers write over HTTP: each write is a request.
 
-Guarantees: it behaves like the client inside the control plane: the same verbs, the same errors. No request is sent
-unless this process certainly leads.
+Guarantees: the client behaves like the client inside the control plane: it has the same verbs and raises the same
+errors. A request is sent only while this process certainly is the leader.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 
 
 class RemoteClient(EngineClient):
-    """See the module's docstring; thread-safe."""
+    """A client over HTTP, as the module's docstring describes; thread-safe."""
 
     def __init__(
         self, api: Api, log: RemoteLog, engine: WriteEngine, *, manager: str, fence: Fencing | None = None
     ) -> None:
-        """Write through `api` as the field manager `manager`; `engine` only provides kinds."""
+        """Write through `api` as the field manager `manager`; `engine` is only used to find kinds."""
         super().__init__(engine, _no_runner, Requester(manager), fence=fence, manager=manager)
         self._api = api
         self._log = log
 
     def for_reconcile(self, cause: Cause) -> RemoteClient:
-        """Return the same client for one reconcile; raises `Fenced` if this process does not lead."""
+        """Return this client for one reconcile; raises `Fenced` if this process does not lead."""
         return RemoteClient(self._api, self._log, self.engine, manager=self._manager, fence=pinned(self._fence))
 
     def of_canonical_objects(self) -> RemoteClient:
-        """Return the same client: the server canonicalizes objects."""
+        """Return this client, because the server canonicalizes objects."""
         return self
 
     def list_all(self, resource: Resource) -> Sequence[Object]:
@@ -61,12 +61,12 @@ class RemoteClient(EngineClient):
         return self._log.snapshot(kind.resource, namespace=namespace).objects
 
     def create(self, obj: Object) -> Object:
-        """Create an object and return it as stored; see `EngineClient`."""
+        """Create an object and return the stored object; see `EngineClient`."""
         path = path_of(_version(obj), obj.resource.plural, obj.namespace)
         return self._send("POST", path, obj.resource, obj.at(0).wire())
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Replace the object read at `obj.revision`, or a part of it; see `EngineClient`."""
+        """Replace the object that was read at `obj.revision`, or a part of it; see `EngineClient`."""
         return self._send("PUT", _path(obj, subresource), obj.resource, obj.wire())
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
@@ -110,7 +110,7 @@ class RemoteClient(EngineClient):
         self._log.consistency.deleted(obj)
 
     def expire(self, objects: Sequence[Object]) -> None:
-        """Delete these objects one by one; missing ones are ignored."""
+        """Delete these objects one by one; an object that does not exist is ignored."""
         for each in objects:
             try:
                 self.delete(each)

@@ -1,11 +1,11 @@
-"""Informers of a cluster, filled by one list and watch per resource.
+"""Informers of a cluster; one list and watch for each resource fills them.
 
 Guarantees:
 
 - Handlers run on one thread, as with a log. Each store is the server's last known state of its resource.
-- Resources are followed independently: two stores may have different moments, as in client-go.
-- `revision` includes a write of this process only once the cache of its resource contains it: so a controller that
-  waits for its own writes (`Controller.seen`) sees them.
+- Resources are followed independently: two stores may have the states of different moments, as in client-go.
+- `revision` includes a write of this process only once the cache of the resource contains the write. So a controller
+  that waits for its own writes (`Controller.seen`) reads them afterwards.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ctrlmgr.framework.remote.remote_api import Api
 from ctrlmgr.informer import Change, Informer, Informers, Quarantine
 
 _LOOK_UP: Final = 0.5
-"""Seconds between checks of `run` whether to stop."""
+"""Seconds after which `run` checks again whether to stop."""
 
 
 class RemoteInformers(Informers):
     """The informers of one process for an API server; a Runnable."""
 
     def __init__(self, api: Api, log: RemoteLog, *, clock: Clock, random: Random, namespace: str = "") -> None:
-        """Follow the resources of `api`, in one namespace or ("") all; `log` has this process's writes.
+        """Follow the resources of `api`, in one namespace or, if it is "", in all.
 
-        Cluster-scoped objects are followed in any case.
+        `log` tracks this process's writes. Cluster-scoped objects are followed in any case.
         """
         super().__init__(log, NoFeed(), clock=clock, quarantine=Quarantine())
         self._api = api
@@ -52,7 +52,7 @@ class RemoteInformers(Informers):
         return super().informer(resource)
 
     def informer_of(self, resource: Resource, key: Key) -> Informer:
-        """Return an informer that contains at least this object; or all, if another caller needs all."""
+        """Return an informer that has at least this object; if another caller needs all objects, it has all."""
         is_new = resource not in self._informers
         informer = super().informer(resource)
         if is_new:
@@ -66,7 +66,7 @@ class RemoteInformers(Informers):
 
     def run(self, stop: threading.Event) -> None:
         """Follow all resources until `stop`."""
-        self._synced = not self._informers  # an app of rules alone follows nothing
+        self._synced = not self._informers  # An app that only has admission rules follows no resources.
         while not stop.is_set():
             self._start_streams(stop)
             try:
@@ -93,7 +93,7 @@ class RemoteInformers(Informers):
             threads.start(f"watch {resource}", lambda stream=stream: stream.run(stop))  # type: ignore[misc]  # binds it
 
     def _shows(self, only: Key | None) -> Callable[[Key], bool]:
-        """Return a function that says whether an object is followed: `only` one, or those of the namespace."""
+        """Return a function that says whether an object is followed: only `only`, or all of the namespace."""
         if only is not None:
             return only.__eq__
         return lambda key: not self._namespace or key.namespace in ("", self._namespace)
@@ -116,7 +116,7 @@ class RemoteInformers(Informers):
             case Progress(resource, revision):
                 consistency.progressed(resource, revision)
         self._telling = False
-        self._added.clear()  # informers that handlers added get their own streams
+        self._added.clear()  # The informers that handlers have added get streams of their own.
         self._synced = self._synced or all(each.has_synced for each in self._informers.values())
 
     def _changed(self, informer: Informer, type_: EventType, message: Changed) -> Change | None:

@@ -1,13 +1,13 @@
-"""Lists and watches one resource of a cluster, like the other half of client-go's `Reflector`.
+"""Lists and watches one resource of a cluster, as client-go's `Reflector` does.
 
 Guarantees:
 
-- A watch that breaks continues from its last revision, as does one if the server is too busy. After any other refusal
-  (410, a revision that the server does not know yet) the stream lists all objects again.
+- A watch that breaks, or that a busy server refuses, continues from its last revision. After any other refusal (410, a
+  revision that the server does not know yet), the stream lists all objects again.
 - Lists are streamed (WatchList) if the server supports it. If the server refuses, or ends the stream before the list is
   complete, the stream requests pages instead, now and later.
-- Failures are retried after a delay, which doubles up to half a minute. This includes a kind that is not defined yet,
-  or no longer; then it has no objects.
+- Failures are retried after a delay, which doubles up to half a minute. A kind that is not defined yet, or no longer
+  defined, counts as a failure too; it then has no objects.
 - Messages are put on one queue, in the server's order.
 """
 
@@ -42,11 +42,11 @@ log = structlog.get_logger(__name__)
 
 FIRST_DELAY: Final = 0.8
 LONGEST_DELAY: Final = 30.0
-"""Seconds between retries, doubled each time (client-go's reflector)."""
+"""The minimum and maximum seconds between retries; the delay doubles with each retry (client-go's reflector)."""
 _SHORTEST_WATCH: Final = 300
-"""Minimum seconds of a watch; the maximum is twice that, so that they do not all end together."""
+"""The minimum seconds of a watch. The maximum is twice that, so that watches do not all end at the same time."""
 _LONGEST_LIST: Final = 60
-"""Maximum seconds of a streamed list: some servers never send the bookmark that completes it.
+"""The maximum seconds of a streamed list, because some servers never send the bookmark that completes it.
 
 The server ends the watch after this time; if the list was complete, an ordinary watch follows.
 """
@@ -72,7 +72,7 @@ class Changed(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """There are no further changes up to this revision."""
+    """The stream has no further changes up to this revision."""
 
     resource: Resource
     revision: Revision
@@ -107,7 +107,10 @@ class Stream:
         only: Key | None = None,
         namespace: str = "",
     ) -> None:
-        """Follow `resource`, in one namespace or ("") all, or `only` one object; put messages on `queue`."""
+        """Follow `resource` in one namespace or, if it is "", in all; or follow `only` one object.
+
+        Put messages on `queue`.
+        """
         self._api = api
         self._resource = resource
         self._queue = queue
@@ -117,11 +120,12 @@ class Stream:
         self._selection = {"fieldSelector": f"metadata.name={only.name}"} if only is not None else {}
         self._served: Served | None = None
         self._streams_lists = True
-        self._revision: Revision = 0  # everything up to here was put on the queue; 0: list first
-        self._empty = False  # whether an empty list was put on the queue, because the kind is not served
+        # All changes up to this revision were put on the queue; 0 means that a list is needed first.
+        self._revision: Revision = 0
+        self._empty = False  # Whether an empty list was put on the queue, because the kind is not served.
 
     def run(self, stop: threading.Event) -> None:
-        """Follow until `stop` is set."""
+        """Follow the resource until `stop` is set."""
         delay = FIRST_DELAY
         while not stop.is_set():
             before = self._revision
@@ -130,7 +134,7 @@ class Stream:
                 delay = FIRST_DELAY
                 continue
             except NotFound as error:
-                if not self._empty:  # later attempts add nothing new
+                if not self._empty:  # The errors of later attempts contain nothing new.
                     log.warning("waiting for a definition", resource=str(self._resource), error=str(error))
                 self._tell_of_nothing()
             except _GOES_ON as error:
@@ -150,7 +154,7 @@ class Stream:
             self._queue.put(Listed(self._resource, 0, []))
 
     def _follow(self, stop: threading.Event) -> None:
-        """Follow one watch to its end, after listing if necessary."""
+        """Follow one watch until it ends; list the objects first if necessary."""
         if self._served is None:
             self._served = self._api.find(self._resource)
         if not self._revision and self._streams_lists:
@@ -160,7 +164,7 @@ class Stream:
             except (TooManyRequests, NotFound):
                 raise
             except CtrlmgrError as error:
-                if self._revision:  # the list was complete, and the watch after it has ended
+                if self._revision:  # The list was complete, and the watch that followed has ended.
                     raise
                 log.info("requesting pages instead of a streamed list", resource=str(self._resource), error=str(error))
                 self._streams_lists = False
@@ -192,7 +196,10 @@ class Stream:
             raise ServiceUnavailable(f"the list of {self._resource} ended before it was whole")
 
     def _take(self, data: bytes, first: list[Object] | None) -> list[Object] | None:
-        """Process a line; return the first list as received so far, None once it is complete."""
+        """Process a line of the stream.
+
+        Return the list as received until now, None once it is complete.
+        """
         try:
             line = decode_line(data)
             if line.type == "BOOKMARK":
@@ -226,5 +233,5 @@ class Stream:
         return error_of(code, status, f"watch of {self._resource}")
 
     def _ours(self, obj: Object) -> Object:
-        """Return an object under the requested resource, whose plural may be irregular."""
+        """Return an object with the requested resource, because its plural may be irregular."""
         return obj if obj.resource == self._resource else Object(self._resource, obj.body, obj.revision)

@@ -1,10 +1,10 @@
-"""An API server over HTTP, for controllers: reads, writes, lists and watches.
+"""An API server over HTTP, for controllers: it reads, writes, lists and watches objects.
 
 Guarantees:
 
 - A refusal raises the same error as inside the control plane, with its reason, message and causes.
 - A write without a response raises `OutcomeUnknown`, a failed read `ServiceUnavailable`.
-- Requests, but not watches, keep to the given rate.
+- The rate of requests is limited; watches are not limited.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Details(msgspec.Struct):
     group: str = ""
     kind: str = ""
     uid: str = ""
-    causes: list[_Cause] = []  # msgspec copies it
+    causes: list[_Cause] = []  # msgspec copies the data of the raw value.
 
 
 class _Status(msgspec.Struct):
@@ -104,9 +104,9 @@ class Api(Cluster):
     def __init__(
         self, access: Access, throttle: Throttle, *, program: str, versions: Mapping[Resource, str] | None = None
     ) -> None:
-        """Use `access`, and the name `program`; no request is sent yet.
+        """Use `access`, and the user agent `program`; no request is sent yet.
 
-        `versions` are the API versions (`example.com/v1`) in which resources are read, if that matters.
+        `versions` are the API versions (`example.com/v1`) in which resources are read, if the version matters.
         """
         super().__init__(access, program=program)
         self._throttle = throttle
@@ -121,7 +121,10 @@ class Api(Cluster):
         query: Mapping[str, str] | None = None,
         media_type: str = "application/json",
     ) -> bytes:
-        """Send a request and return the response's body; raises `ApiError`, and for a write `OutcomeUnknown`."""
+        """Send a request and return the response's body.
+
+        Raises `ApiError`, and `OutcomeUnknown` for a write without a response.
+        """
         self._throttle.wait()
         headers = {} if body is None else {"content-type": media_type}
         try:
@@ -132,11 +135,11 @@ class Api(Cluster):
             raise OutcomeUnknown(str(error)) from error
 
     def object(self, method: str, path: str, body: bytes | None = None, **options: Any) -> Object:
-        """Send a request whose response is an object, and return that."""
+        """Send a request whose response is an object, and return that object."""
         return Object.from_wire(self.call(method, path, body, **options))
 
     def find(self, resource: Resource) -> Served:
-        """Return where a resource is served, in its version or its group's preferred one; raises `NotFound`."""
+        """Return the path of a resource, in its given version or in its group's preferred one; raises `NotFound`."""
         path = "/api/v1"
         if resource.group and (version := self._versions.get(resource)):
             path = f"/apis/{version}"
@@ -153,13 +156,13 @@ class Api(Cluster):
 
 
 class _Refused(ServiceUnavailable):
-    """The server itself responded that it did nothing."""
+    """The server itself responded that it has changed nothing."""
 
     reason = "ServiceUnavailable"
 
 
 def error_of(code: int, body: bytes, what: str) -> ApiError:
-    """Return the error of a response; `what` is the request, for a response without a message."""
+    """Return the error of a response; if it has no message, `what` describes the request in the error."""
     try:
         status = _decode_status(body)
     except msgspec.MsgspecError:

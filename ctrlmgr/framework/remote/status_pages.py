@@ -1,8 +1,8 @@
-"""A process's status over HTTP: metrics and health.
+"""Serves the status of a process over HTTP: metrics and health.
 
 Guarantees: `/metrics` has the same metrics as the controllers have inside the control plane; `/healthz` and `/livez`
 fail if leadership could not be renewed or released in time; `/readyz` fails until the caches have synced. The pages are
-read-only and contain nothing secret; it is plain HTTP, on the given address.
+read-only and contain no secrets. They are served with plain HTTP, on the given address.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.metrics import REGISTRY
 
 Problem = Callable[[], str | None]
-"""Returns the problem, None if there is none."""
+"""A function that returns the problem, None if there is none."""
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -30,16 +30,16 @@ class _Server6(HTTPServer):
 
 
 class StatusPages:
-    """A runnable that serves one address."""
+    """A runnable that serves the pages on one address."""
 
     name = "status pages"
 
     def __init__(self, address: tuple[str, int], *, alive: Problem, ready: Problem) -> None:
-        """Listen immediately; raises `SettingsError` if the address is unavailable."""
+        """Bind the address immediately; raises `SettingsError` if the address is unavailable."""
         checks: dict[str, Problem] = {"/healthz": alive, "/livez": alive, "/readyz": ready}
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # the name that the standard library calls
+            def do_GET(self) -> None:  # The standard library calls the method by this name.
                 path = self.path.partition("?")[0]
                 if path == "/metrics":
                     self._answer(200, generate_latest(REGISTRY))
@@ -57,7 +57,7 @@ class StatusPages:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *arguments: object) -> None:
-                """Log no requests."""
+                """Do not log requests."""
 
         try:
             self._server = (_Server6 if ":" in address[0] else HTTPServer)(address, Handler)
@@ -66,7 +66,7 @@ class StatusPages:
 
     @property
     def port(self) -> int:
-        """Return the port."""
+        """Return the port on which the server listens."""
         return int(self._server.server_address[1])
 
     def run(self, stop: threading.Event) -> None:

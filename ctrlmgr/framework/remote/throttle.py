@@ -1,6 +1,6 @@
 """Limits requests to a rate and a burst (client-go's `flowcontrol`).
 
-Guarantees: requests proceed in order, exactly when the rate allows; thread-safe.
+Guarantees: requests proceed in order, exactly when the rate allows it. The limiter is thread-safe.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ class Throttle:
     """A token bucket."""
 
     def __init__(self, per_second: float, burst: int, *, clock: Clock) -> None:
-        """Allow `burst` requests at once and `per_second` after that; without limit if that is 0 or less."""
+        """Allow `burst` requests at once, and `per_second` after that.
+
+        If `per_second` is 0 or less, there is no limit.
+        """
         self._rate = per_second
         self._burst = max(burst, 1)
         self._clock = clock
@@ -34,7 +37,7 @@ class Throttle:
             return max(0.0, -self._tokens / self._rate)
 
     def wait(self) -> None:
-        """Wait for a token."""
+        """Take a token, and wait until it is available."""
         pause = threading.Condition()
         if (left := self.reserve()) > 0:
             until = self._clock.monotonic() + left

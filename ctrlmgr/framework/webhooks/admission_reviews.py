@@ -25,7 +25,7 @@ VERSION: Final = "admission.k8s.io/v1"
 
 class _User(msgspec.Struct):
     username: str = ""
-    groups: list[str] = []  # msgspec copies it
+    groups: list[str] = []  # msgspec copies the data of the raw value.
 
 
 class _Request(msgspec.Struct, rename="camel"):
@@ -47,9 +47,9 @@ _decode = msgspec.json.Decoder(_Review).decode
 
 
 def answer(declared: AppAdmission, body: bytes, cache: Cache) -> bytes:
-    """Return the answer to the AdmissionReview in `body`; raises `BadRequest` if it is none.
+    """Return the answer to the AdmissionReview in `body`; raises `BadRequest` if `body` is no AdmissionReview.
 
-    `cache` is what the function reads other objects from.
+    The function reads other objects from `cache`.
     """
     try:
         request = _decode(body).request
@@ -100,7 +100,7 @@ def _patch(operations: list[dict[str, Any]]) -> Mapping[str, Any]:
 
 
 def _without_nulls(fields: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return an object without the nulls in its metadata: API servers before 1.34 send `creationTimestamp: null`."""
+    """Return an object without nulls in its metadata; API servers before 1.34 send `creationTimestamp: null`."""
     if fields is None or not isinstance(fields.get("metadata"), dict):
         return fields
     metadata = {name: value for name, value in fields["metadata"].items() if value is not None}

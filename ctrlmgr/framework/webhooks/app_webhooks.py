@@ -1,7 +1,7 @@
-"""The webhooks of one process: its server, certificate and registration.
+"""The webhooks of one process: their server, certificate and registration.
 
 Guarantees: the address is known, and bound, before the process writes anything. Every process serves its functions, and
-the leader alone registers them.
+only the leader registers the webhooks.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class AppWebhooks:
         run: str,
         clock: Clock,
     ) -> None:
-        """Serve the functions of `apps` to the API server at the URL `cluster`; raises `SettingsError`.
+        """Serve the admission functions of `apps` to the API server at the URL `cluster`; raises `SettingsError`.
 
-        Only writes in `namespace` are decided, or in all (""). `writer` writes the configurations, and `run` identifies
-        this process.
+        The functions decide only about writes in `namespace`; empty for all namespaces. `writer` writes the
+        configurations, and `run` identifies this process.
         """
         functions = {path_of(app.name, each.name): each for app in apps for each in app.admissions}
         called = ", ".join(
@@ -60,21 +60,22 @@ class AppWebhooks:
         self.server = WebhookServer(
             self._address.listen, functions, ClusterReader(event_log), self._certificates, clock=clock
         )
-        """Serves the functions; it runs in every process."""
+        """The server of the functions; it runs in every process."""
         self.registration = Registration(
             self._wanted, event_log, writer, label=self._address.label(self.server.port), run=run, clock=clock
         )
-        """Registers the functions; it runs in the leader."""
+        """The runnable that registers the webhooks; it runs in the leader."""
 
     @property
     def functions(self) -> list[str]:
-        """Return the names of the functions."""
+        """Return the names of the admission functions."""
         return [each.name for app in self._apps for each in app.admissions]
 
     def prepare(self, writer: EngineClient) -> None:
-        """Make the certificate; behind a Service share its authority in a Secret, which `writer` writes.
+        """Create the certificate.
 
-        Raises `ApiError`, and `SettingsError` for an unusable Secret.
+        Behind a Service, its authority is shared in a Secret, which `writer` writes. Raises `ApiError`, and
+        `SettingsError` for an unusable Secret.
         """
         service = self._address.service
         if service is not None:

@@ -1,7 +1,7 @@
 """Reads objects of any kind from a cluster, for admission functions that read other objects (`Write.cache`).
 
-Guarantees: each call is a request whose response is the newest state. It is not limited by the rate of the controllers'
-requests, because the API server waits for the function.
+Guarantees: each call is a request whose response is the newest state. The rate limit of the controllers does not apply
+to these requests, because the API server waits for the function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctrlmgr.framework.remote.api_server_log import RemoteLog
 
 
 class ClusterReader(Cache):
-    """A cluster as a cache of all kinds; thread-safe."""
+    """A cluster in the form of a cache of all kinds; thread-safe."""
 
     def __init__(self, event_log: RemoteLog) -> None:
         """Read through `event_log`."""
@@ -24,7 +24,7 @@ class ClusterReader(Cache):
         self._log = event_log
 
     def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        """Return one object, None if there is none; raises `ApiError`."""
+        """Return one object, None if it does not exist; raises `ApiError`."""
         declaration = declaration_of(kind)
         obj = self._log.get(declaration.resource, Key(namespace, name))
         return None if obj is None else read(declaration, obj)

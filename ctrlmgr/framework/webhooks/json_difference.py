@@ -1,7 +1,7 @@
 """Computes the JSON patch (RFC 6902) between two objects.
 
 Guarantees: the patch applied to the first object gives the second. Objects are compared field by field; a list that
-differs is replaced as a whole. Pure functions.
+differs is replaced as a whole. All functions are pure.
 """
 
 from __future__ import annotations

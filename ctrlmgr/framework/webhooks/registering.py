@@ -1,8 +1,8 @@
-"""Registers the webhooks of apps in the cluster, and removes them at the stop.
+"""Registers the webhooks of apps in the cluster, and removes them when the process stops.
 
 Guarantees: a configuration that an earlier run has left behind is replaced, or removed if the app has no such functions
 any more. At the stop, a configuration is removed unless another process has registered it since. Only the leader
-registers: of several processes one is called, or all of them behind one Service.
+registers webhooks. So of several processes, the API server calls one, or all of them if they are behind one Service.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ log = structlog.get_logger(__name__)
 
 _RETRY: Final = 1.0
 _FAREWELL: Final = 0.5
-"""Seconds for which webhooks are answered after their removal: API servers read configurations through a watch."""
+"""Seconds for which webhooks are answered after their removal, because API servers read configurations through a watch.
+"""
 
 
 class Registration:
@@ -43,7 +44,10 @@ class Registration:
         run: str = "",
         clock: Clock,
     ) -> None:
-        """Register what `wanted` returns; `label` is the address for log lines, `run` identifies this process."""
+        """Register the configurations that `wanted` returns.
+
+        `label` is the address for log lines, `run` identifies this process.
+        """
         self._wanted = wanted
         self._log = event_log
         self._client = client
@@ -52,7 +56,10 @@ class Registration:
         self._clock = clock
 
     def run(self, stop: threading.Event) -> None:
-        """Register, wait for `stop`, and remove what is registered; raises `SettingsError` for a refusal."""
+        """Register the webhooks, wait for `stop`, and remove what was registered.
+
+        Raises `SettingsError` for a refusal.
+        """
         wanted = self._wanted()
         while not stop.is_set():
             try:
@@ -78,10 +85,10 @@ class Registration:
                 self._remove_left(each)
 
     def _remove_left(self, each: Registered) -> None:
-        """Remove a configuration of an earlier run, of which the app has no functions any more."""
+        """Remove a configuration of an earlier run, if the app no longer has functions for it."""
         try:
             left = self._log.get(each.resource, each.key)
-        except Forbidden:  # an app without admission functions needs no right to read configurations
+        except Forbidden:  # An app without admission functions needs no permission to read configurations.
             return
         if left is not None:
             self._delete(left)
@@ -98,7 +105,7 @@ class Registration:
                     self._delete(stored)
                     removed = True
             except Fenced:
-                raise  # another process leads, and registers its own
+                raise  # Another process leads, and registers its own configurations.
             except CtrlmgrError as error:
                 log.warning("webhooks not removed", configuration=str(each.key), error=str(error))
         if removed:
@@ -108,7 +115,7 @@ class Registration:
                 self._clock.wait(pause, _FAREWELL)
 
     def _delete(self, stored: Object) -> None:
-        """Delete a configuration, unless it changes or disappears meanwhile."""
+        """Delete a configuration, unless it was changed or deleted meanwhile."""
         try:
             self._client.delete(stored, "Background")
         except (Conflict, NotFound):

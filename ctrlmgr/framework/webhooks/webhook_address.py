@@ -1,8 +1,9 @@
 """Decides how an API server reaches the webhooks of this process, and where the process listens.
 
-The rules are kopf's (`kopf.WebhookAutoServer`): a URL or a Service that the user names; else, for a cluster in a
-container of this machine, the name by which such a container calls the machine; else, for an API server on the same
-machine, the address at which this process reaches it. For any other cluster no address can be known.
+The rules are kopf's (`kopf.WebhookAutoServer`). If the user names a URL or a Service, it is used. Otherwise, if the
+cluster runs in a container of this machine, the address is the name by which such a container calls the machine.
+Otherwise, if the API server is on the same machine, the address is the one at which this process reaches the server.
+For any other cluster, the address cannot be determined.
 """
 
 from __future__ import annotations
@@ -20,37 +21,39 @@ from ctrlmgr.api.resource import Key
 from ctrlmgr.errors import SettingsError
 
 SERVICE_PORT: Final = 9443
-"""The default port of a process behind a Service, as controller-runtime has it."""
+"""The default port of a process behind a Service; controller-runtime has the same default."""
 
 _ANYWHERE: Final = "0.0.0.0"
 _LOCAL_CLUSTERS: Final = (("k3s-", "host.k3d.internal"), ("minikube", "host.minikube.internal"))
-"""The beginning of the name of a local cluster's authority, and the name by which its containers call the machine."""
+"""The beginning of the name of a local cluster's authority, and the name by which the cluster's containers call the
+machine.
+"""
 _DOCKER_DESKTOP: Final = ("docker-for-desktop", "host.docker.internal")
 _PATIENCE: Final = 5.0
 
 
 class WebhookOptions(NamedTuple):
-    """The options for the address; at most one of `url` and `service` is given."""
+    """The options that determine the address; at most one of `url` and `service` is given."""
 
     url: str = ""
-    """`https://HOST[:PORT][/PATH]`, empty if unknown."""
+    """The URL `https://HOST[:PORT][/PATH]`; empty if it is not given."""
     service: Key | None = None
     listen: tuple[str, int] | None = None
 
 
 class WebhookAddress(NamedTuple):
-    """How webhooks are reached."""
+    """How the API server reaches the webhooks."""
 
     listen: tuple[str, int]
-    """Host and port; port 0: any free one."""
+    """The host and port on which to listen; port 0 stands for any free port."""
     names: Sequence[str]
-    """The host names and IP addresses of the certificate."""
+    """The host names and IP addresses that the certificate contains."""
     url: str = ""
-    """The URL before a function's path; `{port}` is the port. Empty for a Service."""
+    """The URL before a function's path, in which `{port}` stands for the port. Empty for a Service."""
     service: Key | None = None
 
     def client_config(self, path: str, port: int, authority: str) -> dict[str, Any]:
-        """Return the `clientConfig` of a webhook at `path`, for the port that is listened at.
+        """Return the `clientConfig` of a webhook at `path`, for the port on which this process listens.
 
         `authority` is the certificate authority (PEM, base64).
         """
@@ -71,10 +74,10 @@ def decide_address(
     functions: str,
     certificate_of: Callable[[str, int], bytes | None] | None = None,
 ) -> WebhookAddress:
-    """Return the address for the API server at the URL `server`; raises `SettingsError` if none can be known.
+    """Return the address for the API server at the URL `server`; raises `SettingsError` if none can be determined.
 
     `functions` names the admission functions for the error. `certificate_of` returns the serving certificate (PEM) of a
-    host and port, None if there is none; by default it asks the host.
+    host and port, None if there is none; by default it connects to the host.
     """
     if options.service is not None:
         return _behind(options.service, options.listen)
@@ -103,12 +106,15 @@ def _behind(service: Key, listen: tuple[str, int] | None) -> WebhookAddress:
 
 def _at(url: str, listen: tuple[str, int] | None) -> WebhookAddress:
     parts = urlsplit(url)
-    assert parts.hostname is not None  # as `run` checks
+    assert parts.hostname is not None  # `run` has checked this before.
     return WebhookAddress(listen or (_ANYWHERE, parts.port or 443), (parts.hostname,), url.rstrip("/"))
 
 
 def _host_of_local_cluster(certificate: bytes | None) -> str:
-    """Return the name by which a local cluster's containers call this machine; empty for another certificate."""
+    """Return the name by which a local cluster's containers call this machine.
+
+    Empty if the certificate is another one.
+    """
     if certificate is None:
         return ""
     read = x509.load_pem_x509_certificate(certificate)
@@ -130,12 +136,12 @@ def _names(certificate: x509.Certificate) -> Sequence[str]:
 def _certificate_of(host: str, port: int) -> bytes | None:
     try:
         return ssl.get_server_certificate((host, port), timeout=_PATIENCE).encode()
-    except OSError:  # the first request to the cluster says more
+    except OSError:  # If this fails, the first request to the cluster reports the reason.
         return None
 
 
 def _own_address(host: str) -> str | None:
-    """Return the IP address of `host` if it is one of this machine, else None."""
+    """Return the IP address of `host` if it belongs to this machine, otherwise None."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except OSError:

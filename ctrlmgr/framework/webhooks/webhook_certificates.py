@@ -1,7 +1,8 @@
 """The certificate of webhooks: an authority of this operator, and a serving certificate that it signs.
 
-Guarantees: private keys are only in a temporary directory of this user and, for several processes behind one Service,
-in a Secret that they share. The serving certificate is renewed before it expires, and the authority stays the same.
+Guarantees: private keys are only in a temporary directory of this user and, if several processes are behind one
+Service, in a Secret that these processes share. The serving certificate is renewed before it expires; its authority
+stays the same.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from ctrlmgr.http.tls import CertificateFiles, ensure_certificates, write_privat
 log = structlog.get_logger(__name__)
 
 RENEW: Final = 3600.0
-"""Seconds between checks whether the serving certificate expires soon."""
+"""Seconds between checks of whether the serving certificate expires soon."""
 
 
 class WebhookCertificates:
     """The certificates for one server of webhooks."""
 
     def __init__(self, names: Sequence[str], *, clock: Clock) -> None:
-        """Serve under these `names`, host names or IP addresses."""
+        """Create certificates for these `names`, which are host names or IP addresses."""
         self._names = names
         self._clock = clock
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        """The TLS context of the server; it has a certificate after `ensure`."""
+        """The TLS context of the server; it contains a certificate after `ensure` was called."""
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
 
     @property
@@ -49,7 +50,7 @@ class WebhookCertificates:
         return CertificateFiles(Path(self._folder.name))
 
     def ensure(self) -> bytes:
-        """Create the missing certificates, or renew an old one; return the authority in PEM."""
+        """Create missing certificates, and renew one that expires soon; return the authority in PEM."""
         ensure_certificates(self._files.directory, self._names, clock=self._clock)
         self.context.load_cert_chain(self._files.serving, self._files.serving_key)
         return self._files.authority.read_bytes()
@@ -61,13 +62,13 @@ class WebhookCertificates:
             self.ensure()
             try:
                 client.create(_secret(secret, self._files))
-            except AlreadyExists:  # another process was first
+            except AlreadyExists:  # Another process has created the Secret first.
                 stored = event_log.get(SECRETS, secret)
         if stored is not None:
             self._take(secret, stored)
 
     def _take(self, secret: Key, stored: Object) -> None:
-        """Write the authority in a Secret to the files."""
+        """Write the authority that the Secret contains to the files."""
         data = stored.to_dict().get("data") or {}
         try:
             authority, key = (base64.b64decode(data[name], validate=True) for name in ("ca.crt", "ca.key"))
@@ -79,7 +80,7 @@ class WebhookCertificates:
         write_private(self._files.authority, authority)
 
     def close(self) -> None:
-        """Remove the files."""
+        """Remove the files with the certificates and keys."""
         if self._folder is not None:
             self._folder.cleanup()
 

@@ -1,8 +1,9 @@
-"""The webhook configurations of an app: what an API server must ask its admission functions about.
+"""The webhook configurations of an app: they tell an API server for which writes to call the app's admission functions.
 
-Guarantees: an app has one configuration for the functions that change objects, and one for those that validate. Their
-name depends on the app and the followed namespace, so another run of the same app finds those of an earlier one. A
-function that does not answer fails the write (`failurePolicy: Fail`), as a broken function does inside the API server.
+Guarantees: an app has one configuration for the functions that change objects, and one for the functions that validate.
+The name of both depends on the app and the followed namespace, so a run of an app finds the configurations of an
+earlier run. If a function does not answer, the write fails (`failurePolicy: Fail`), as a broken function does inside
+the API server.
 """
 
 from __future__ import annotations
@@ -26,24 +27,27 @@ _KINDS: Final = {
     MUTATING: ("MutatingWebhookConfiguration", False),
     VALIDATING: ("ValidatingWebhookConfiguration", True),
 }
-"""The kind of each resource, and whether its functions validate only."""
+"""For each resource of configurations: its kind, and whether its functions only validate."""
 
 _DOMAIN: Final = "apps.ctrlmgr.io"
 _TIMEOUT: Final = 10
-"""Seconds that the API server waits for an answer, which is Kubernetes' default."""
+"""Seconds for which the API server waits for an answer; this is Kubernetes' default."""
 
 
 class Registered(NamedTuple):
-    """One configuration of an app."""
+    """One of the two configurations of an app."""
 
     resource: Resource
     key: Key
     wanted: Object | None
-    """The configuration; None if the app has no functions of this type, so that there must be none."""
+    """The configuration; None if the app has no functions of this type, so that the configuration must not exist."""
 
 
 def name_of(app: str, namespace: str = "") -> str:
-    """Return the name of an app's configurations; `namespace` is the only one that it follows, empty for all."""
+    """Return the name of an app's configurations.
+
+    `namespace` is the only namespace that the app follows, empty for all.
+    """
     return f"{namespace}.{app}.{_DOMAIN}" if namespace else f"{app}.{_DOMAIN}"
 
 
@@ -53,7 +57,7 @@ def path_of(app: str, function: str) -> str:
 
 
 def left_over(app: App, namespace: str) -> Iterator[Registered]:
-    """Yield the configurations that an earlier run of an app may have left, none of which is wanted."""
+    """Yield the configurations that an earlier run of an app may have left, as configurations that must not exist."""
     for resource in _KINDS:
         yield Registered(resource, Key("", name_of(app.name, namespace)), None)
 
@@ -61,7 +65,10 @@ def left_over(app: App, namespace: str) -> Iterator[Registered]:
 def configurations(
     app: App, namespace: str, client_config: Callable[[str], dict[str, Any]], run: str
 ) -> Iterator[Registered]:
-    """Yield the configurations of an app; `client_config` returns that of a path, `run` identifies the process."""
+    """Yield the configurations of an app.
+
+    `client_config` returns the `clientConfig` for a path, `run` identifies the process.
+    """
     for resource, key, _ in left_over(app, namespace):
         kind, validates = _KINDS[resource]
         hooks = [
@@ -96,7 +103,7 @@ def _webhook(
         "timeoutSeconds": _TIMEOUT,
     }
     if not declared.validates:
-        # Plugins of the API server see an object again after a webhook has changed it.
+        # After a webhook has changed an object, the API server passes it to its admission plugins again.
         hook["reinvocationPolicy"] = "IfNeeded"
     if namespace:
         hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}

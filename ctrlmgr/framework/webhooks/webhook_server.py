@@ -1,10 +1,11 @@
 """Serves the admission functions of apps over HTTPS, one path for each function.
 
-Guarantees: the address is bound at construction. A connection has a thread, and at most `_CONNECTIONS` are open at a
-time. A request has a size limit, and a client that is silent is disconnected. At the stop, running requests have
-`_FAREWELL` seconds to finish.
+Guarantees: the address is bound at construction. Each connection has a thread, and at most `_CONNECTIONS` connections
+are open at a time. A request has a size limit, and a client that is silent is disconnected. At the stop, running
+requests have `_FAREWELL` seconds to finish.
 
-The API server is not authenticated: a function only decides, and its answer says no more than the cluster's own does.
+The API server is not authenticated, because a function only decides, and its answer contains no more than the cluster's
+own response does.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ log = structlog.get_logger(__name__)
 
 _CONNECTIONS: Final = 128
 _LARGEST: Final = 16 * 1024 * 1024
-"""Maximum bytes of a request: two objects of the largest size that Kubernetes stores, and room for encoding."""
+"""The maximum size of a request in bytes: two objects of the largest size that Kubernetes stores, and room for the
+encoding.
+"""
 _SILENCE: Final = 90.0
-"""Seconds after which a silent client is disconnected, as Go's client closes idle connections."""
+"""Seconds after which a connection without data is closed; Go's client closes idle connections after the same time."""
 _FAREWELL: Final = 5.0
 
 
@@ -49,9 +52,9 @@ class WebhookServer:
         *,
         clock: Clock,
     ) -> None:
-        """Listen at `address` for requests to the `functions` by path; raises `SettingsError` if it is unavailable.
+        """Listen at `address` for requests to the `functions`, by path; raises `SettingsError` if it is unavailable.
 
-        The functions read other objects from `cache`. The certificates must be there when it runs.
+        The functions read other objects from `cache`. The certificates must exist when the server starts to run.
         """
         self._certificates = certificates
         self._clock = clock
@@ -62,11 +65,11 @@ class WebhookServer:
 
     @property
     def port(self) -> int:
-        """Return the actual port."""
+        """Return the port on which the server listens."""
         return int(self._server.server_address[1])
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop`, and renew the certificate before it expires."""
+        """Serve until `stop` is set; renew the certificate before it expires."""
         thread = threads.start(f"{self.name} listening", lambda: self._server.serve_forever(poll_interval=0.1))
         while not stop.wait(RENEW):
             self._certificates.ensure()
@@ -78,7 +81,7 @@ class WebhookServer:
 
 
 class _Server(HTTPServer):
-    """Accepts connections, and serves each on a thread."""
+    """Accepts connections, and serves each connection on its own thread."""
 
     request_queue_size = 128
 
@@ -93,8 +96,8 @@ class _Server(HTTPServer):
         self._certificates = certificates
         self._clock = clock
         self._open = 0
-        self.answering = 0  # requests that are being answered
-        self.changed = threading.Condition()  # guards both counts
+        self.answering = 0  # The requests that are being answered.
+        self.changed = threading.Condition()  # Guards both counts.
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -112,7 +115,7 @@ class _Server(HTTPServer):
             secured = self._certificates.context.wrap_socket(request, server_side=True)
             with secured:
                 self.finish_request(secured, client_address)
-        except OSError as error:  # the client left, or trusts another authority
+        except OSError as error:  # The client has disconnected, or trusts another authority.
             log.debug("webhook connection ended", client=str(client_address[0]), error=str(error))
         finally:
             request.close()
@@ -120,7 +123,7 @@ class _Server(HTTPServer):
                 self._open -= 1
 
     def finish(self, patience: float) -> None:
-        """Wait until no request is being answered, `patience` seconds at most."""
+        """Wait until no request is being answered, but at most `patience` seconds."""
         until = self._clock.monotonic() + patience
         with self.changed:
             while self.answering and (left := until - self._clock.monotonic()) > 0:
@@ -131,7 +134,7 @@ def _handler(functions: Mapping[str, AppAdmission], cache: Cache) -> type[BaseHT
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:  # the name that the standard library calls
+        def do_POST(self) -> None:  # The standard library calls the method by this name.
             server = self.server
             assert isinstance(server, _Server)
             with server.changed:
@@ -147,7 +150,7 @@ def _handler(functions: Mapping[str, AppAdmission], cache: Cache) -> type[BaseHT
             declared = functions.get(self.path.partition("?")[0])
             length = self.headers.get("Content-Length", "")
             if not length.isdecimal() or int(length) > _LARGEST:
-                self.close_connection = True  # the body is not read
+                self.close_connection = True  # The body of the request is not read.
                 self._send(413 if length.isdecimal() else 411, b"an AdmissionReview needs a Content-Length\n")
                 return
             body = self.rfile.read(int(length))
@@ -167,6 +170,6 @@ def _handler(functions: Mapping[str, AppAdmission], cache: Cache) -> type[BaseHT
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Log no requests."""
+            """Do not log requests."""
 
     return Handler
