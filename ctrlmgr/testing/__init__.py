@@ -1,15 +1,15 @@
 """Test tools of ctrlmgr, also for tests of users' controllers.
 
-`Harness` is a control plane within the test, on virtual time. `every_interleaving` runs one for each order of events.
-`FakeClock` replaces the machine's clock for every `Clock`. `builders` create objects. `plugin` is a pytest
-plugin, with recordings as tests (`replays`) and a control plane for a test (`served`).
+`Harness` is a control plane within the test, on virtual time. `every_interleaving` runs a harness for each order of
+events. `FakeClock` is a `Clock` that replaces the machine's clock. `builders` create objects. `plugin` is a pytest
+plugin; it runs recordings as tests (`replays`) and a control plane for a test (`served`).
 """
 
 from importlib import import_module as _import_module
 
 from ctrlmgr.testing.fake_clock import FakeClock
 
-__all__ = ["FakeClock", "Harness", "every_interleaving"]  # the others are loaded at their first use
+__all__ = ["FakeClock", "Harness", "every_interleaving"]  # The other names are loaded at their first use.
 
 _PUBLIC = {"Harness": "ctrlmgr.testing.harness", "every_interleaving": "ctrlmgr.testing.interleavings"}
 

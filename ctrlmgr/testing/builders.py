@@ -1,7 +1,7 @@
-"""Builders of objects for tests: name only what matters; everything else is as in a healthy cluster.
+"""Builders of objects for tests: a test states only what matters; everything else is as in a healthy cluster.
 
-Guarantees: the same arguments produce the same bytes. A uid follows from the name. Omitted optional fields do not
-matter to the test.
+Guarantees: the same arguments produce the same bytes. A uid is computed from the name. A test must not depend on
+optional fields that it omits.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def a_pod(
 ) -> Object:
     """Return a Pod, by default a ready one labelled `app: web`.
 
-    `ready` None omits the Ready condition; `deleted_at` makes it terminating. `ports` belong to its container,
-    `sidecar_ports` to an init container that always restarts.
+    If `ready` is None, the condition Ready is omitted; `deleted_at` makes the pod terminating. `ports` belong to the
+    pod's container, `sidecar_ports` to an init container that always restarts.
     """
     metadata = _metadata(name, namespace, labels={"app": "web"} if labels is None else dict(labels))
     if uid:
@@ -98,7 +98,10 @@ def _ready_condition(ready: bool | None, since: str | None) -> Iterable[Fields]:
 def service_port(
     name: str = "", port: int = 80, *, target: int | str | None = 8080, protocol: str = "TCP", app_protocol: str = ""
 ) -> Fields:
-    """Return a port of a service; `target` None omits the target port, which is then `port`."""
+    """Return a port of a Service.
+
+    If `target` is None, the target port is omitted, which means that it is `port`.
+    """
     optional = {"name": name, "appProtocol": app_protocol, "targetPort": target}
     return {"port": port, "protocol": protocol, **{key: value for key, value in optional.items() if value}}
 
@@ -145,7 +148,7 @@ def endpoints(
     annotations: Mapping[str, str] | None = None,
     revision: int = 0,
 ) -> Object:
-    """Return an Endpoints object, by default as the endpoints controller writes one without addresses."""
+    """Return an Endpoints object, by default as the endpoints controller writes it for no addresses."""
     managed = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
     metadata = _metadata(name, namespace, labels=managed if labels is None else labels, annotations=annotations)
     body = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata, **({"subsets": subsets} if subsets else {})}

@@ -1,4 +1,4 @@
-"""The contract of an event log as tests, which run on every implementation.
+"""The contract of an event log as tests, which run on every implementation of a log.
 
 Subclass `EventLogContract` in a test module. Provide a fixture `log` with an empty, open log on the `FakeClock` of the
 fixture `clock`.
@@ -43,7 +43,7 @@ AUTHOR = Author("alice", "kubectl/v1.36.2")
 
 
 class VerifiableLog(EventLog, Verifiable, Protocol):
-    """The type of the tested logs: all implementations can be verified."""
+    """The type of the tested logs: all implementations that can be verified."""
 
 
 def thing(name: str, *, namespace: str = "shop", kind: str = "Pod", **fields: object) -> Object:
@@ -53,17 +53,17 @@ def thing(name: str, *, namespace: str = "shop", kind: str = "Pod", **fields: ob
 
 
 def add(obj: Object) -> Proposal:
-    """Propose to create `obj`."""
+    """Return a proposal to create `obj`."""
     return Proposal(EventType.ADDED, obj, 0)
 
 
 def modify(obj: Object, expected: int | None) -> Proposal:
-    """Propose to change an object at a revision."""
+    """Return a proposal to change an object at a revision."""
     return Proposal(EventType.MODIFIED, obj, expected)
 
 
 def remove(obj: Object, expected: int | None) -> Proposal:
-    """Propose to delete an object at a revision."""
+    """Return a proposal to delete an object at a revision."""
     return Proposal(EventType.DELETED, obj, expected)
 
 
@@ -79,7 +79,7 @@ class EventLogContract:
         """Append all proposals in one append."""
         return log.append(proposals, author=author)
 
-    # Revisions and conditions.
+    # Tests of revisions and conditions.
 
     def test_revisions_count_from_one_without_gaps_whatever_is_refused(self, log: VerifiableLog) -> None:
         assert log.head().revision == 0
@@ -167,7 +167,7 @@ class EventLogContract:
         self.put(log, add(thing("a")), add(thing("a", namespace="bank")), add(thing("a", kind="Service")))
         assert len(log.snapshot().objects) == 3
 
-    # The content of an event.
+    # Tests of the content of an event.
 
     def test_events_record_who_wrote_what_when(self, log: VerifiableLog, clock: FakeClock) -> None:
         clock.set(1_700_000_000_000_000)
@@ -324,7 +324,7 @@ class EventLogContract:
             waiter.join(0.01)
             if not waiter.is_alive():
                 break
-            clock.step(0.01)  # a polling log sees the event at its next poll
+            clock.step(0.01)  # A log that polls returns the event at its next poll.
         assert woken == [1]
 
     def test_closing_ends_every_wait(self, log: VerifiableLog) -> None:
@@ -413,7 +413,7 @@ class EventLogContract:
         assert verify(log).head == log.head()
 
     def history(self, log: EventLog) -> None:
-        """Append seven events: a changes three times, b is deleted, c is created last."""
+        """Append seven events: the object a changes three times, b is deleted, and c is created last."""
         self.put(log, add(thing("a")), modify(thing("a", spec=1), 1), modify(thing("a", spec=2), 2))
         self.put(log, add(thing("b")), remove(thing("b"), 4))
         self.put(log, modify(thing("a", spec=3), 3))

@@ -1,4 +1,4 @@
-"""The contract of an event log for failures of reconciles, as tests: one record per failure, and a limit."""
+"""The contract of an event log about failures of reconciles, as tests: one record for each failure, and a limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ctrlmgr.testing.eventlog_contract import VerifiableLog
 
 
 class FailureContract:
-    """The tests that every log must pass for failures; the fixture is `EventLogContract`'s."""
+    """The tests about failures that every log must pass; they need the fixture of `EventLogContract`."""
 
     def test_a_failure_is_one_record_that_is_brought_up_to_date(self, log: VerifiableLog) -> None:
         first = Failure(
@@ -28,7 +28,7 @@ class FailureContract:
         log.record_failure(again)
         log.flush()
         assert log.failures() == [again, ended, other]
-        assert log.head().revision == 0  # a failure is not an event
+        assert log.head().revision == 0  # A failure is not stored as an event.
 
     def test_the_newest_failures_are_kept(self, log: VerifiableLog) -> None:
         for number in range(FAILURES_KEPT + 3):

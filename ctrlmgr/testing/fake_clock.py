@@ -2,11 +2,11 @@
 
 Guarantees:
 - Time changes only in `step` and `set`.
-- A step fires the passed deadlines in order, each at its own time. A thread that waits until 30 and then until 50 sees
-  the times 30 and 50, even in a longer step.
-- A thread that a step has woken no longer counts as waiting until it blocks again. So `wait_for_waiters(1); step(30);
+- A step fires the deadlines that it passes in order, each at its own time. A thread that waits until 30 and then until
+  50 reads the times 30 and 50, even if one step passes both.
+- A thread that a step has notified does not count as waiting until it blocks again. So `wait_for_waiters(1); step(30);
   wait_for_waiters(1); step(20)` cannot overtake the thread.
-- A single thread that never blocks (`get(timeout=0)`) needs no other thread for stepping.
+- If a thread never blocks (`get(timeout=0)`), no other thread is needed to step the clock.
 
 A thread that another thread has notified, and that has not run yet, still counts as waiting.
 """
@@ -29,22 +29,22 @@ class _Waiter:
 
 
 class FakeClock:
-    """A `Clock` for tests and simulations. One thread steps it, any number read it and wait on it."""
+    """A `Clock` for tests and simulations. One thread steps it; any number of threads read it and wait on it."""
 
     def __init__(self, now_us: int = 1_767_225_600_000_000, *, patience: float = 1.0) -> None:
         """Start at `now_us` (microseconds since 1970; by default the beginning of 2026).
 
-        `patience` is in real seconds: a step beyond a deadline waits that long for the woken threads to block again.
-        Only a thread that does something else uses all of it.
+        `patience` is in real seconds: a step that passes a deadline waits at most that long until the notified threads
+        block again. It waits that long only if such a thread does something else.
         """
         # Microseconds since this clock was created; an integer, so that three steps of 0.1 are 0.3.
         self._elapsed = 0
-        # now() is always _epoch + _elapsed.
+        # `now()` always returns `_epoch + _elapsed`.
         self._epoch = now_us
         self._patience = patience
         # Guards all attributes. Never held while a waiter's condition is acquired.
         self._changed = threading.Condition(threading.Lock())
-        # The threads that block in `wait` and that no step has woken.
+        # The threads that block in `wait` and that no step has notified.
         self._waiters: list[_Waiter] = []
 
     def now(self) -> int:
@@ -56,7 +56,7 @@ class FakeClock:
         return self._elapsed / _MICROSECONDS
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> bool:
-        """Wait on `condition` (held by the caller) until notified (True) or until time passes `timeout` (False).
+        """Wait on `condition`, which the caller holds, until notified (True) or until time passes `timeout` (False).
 
         A timeout of less than half a microsecond returns False without releasing the condition.
         """
@@ -87,7 +87,10 @@ class FakeClock:
         self._elapsed = target
 
     def set(self, now_us: int) -> None:
-        """Set the wall clock to `now_us`: forward is a step, backward changes the wall clock only."""
+        """Set the wall clock to `now_us`.
+
+        A later time is a step; an earlier time changes the wall clock only.
+        """
         ahead = now_us - self.now()
         if ahead >= 0:
             self.step(ahead / _MICROSECONDS)
@@ -111,10 +114,10 @@ class FakeClock:
             return min(due, default=None)
 
     def _wake(self, deadline: int) -> Collection[threading.Thread]:
-        """Wake all threads that are due, and remove them from the waiters.
+        """Notify all threads whose deadline has passed, and remove them from the waiters.
 
-        A condition can only wake all of its waiters, so threads that are not due are woken and removed as well. To them
-        it looks like a notification, after which every caller checks again.
+        A condition can only notify all of its waiters, so other threads are notified and removed as well. For these it
+        looks like any notification, after which every caller checks its condition again.
         """
         with self._changed:
             due = [w for w in self._waiters if w.deadline is not None and w.deadline <= deadline]
@@ -124,13 +127,14 @@ class FakeClock:
             woken = {w.thread for w in self._waiters if w.condition in conditions}
             self._waiters = [w for w in self._waiters if w.condition not in conditions]
         for condition in conditions:
-            # A waiter holds its condition from registering until it blocks, so acquiring it here means that it blocks.
+            # A waiter holds its condition from its registration until it blocks. So when the condition is acquired
+            # here, the waiter blocks.
             with condition:
                 condition.notify_all()
         return woken
 
     def _wait_until_blocked(self, woken: Collection[threading.Thread]) -> None:
-        """Wait until the woken threads block again or have ended, at most `patience` real seconds."""
+        """Wait until the notified threads block again or have ended, at most `patience` real seconds."""
         pause = 0.01
         with self._changed:
             for _ in range(max(1, round(self._patience / pause))):

@@ -1,7 +1,7 @@
 """Injected faults: which writes of controllers fail, how often, and whether they take effect anyway.
 
-Guarantees: a fault occurs exactly as often as requested, in order. A `lost` write is in the log although its author
-receives an error, as after a broken connection.
+Guarantees: a fault occurs exactly as often as requested, and faults occur in their order. A `lost` write is in the log
+although its author receives an error, as after a broken connection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Fault:
     lost: bool
 
     def strikes(self, verb: str, obj: Object) -> bool:
-        """Return whether the fault applies to a write, and count it."""
+        """Return whether the fault applies to a write; if so, count it."""
         if self.times < 1 or self.verb not in ("", verb) or self.resource not in (None, obj.resource):
             return False
         self.times -= 1
@@ -44,14 +44,14 @@ class Faults:
         """Start without faults."""
         self._coming: list[Fault] = []
         self.raised: list[Exception] = []
-        """The errors raised so far."""
+        """The errors that were raised until now."""
 
     def add(self, fault: Fault) -> None:
         """Add a fault."""
         self._coming.append(fault)
 
     def suffer(self, verb: str, obj: Object, write: Callable[[], T]) -> T:
-        """Make a write, or raise the error of the first fault that applies."""
+        """Make a write, or raise the error of the first fault that applies to it."""
         fault = next((each for each in self._coming if each.strikes(verb, obj)), None)
         if fault is None:
             return write()
@@ -62,10 +62,10 @@ class Faults:
 
 
 class FaultyClient(EngineClient):
-    """An `EngineClient` with injected faults, whose writes are observed."""
+    """An `EngineClient` that injects faults; its writes are observed."""
 
     def __init__(self, faults: Faults, *arguments: Any, **options: Any) -> None:
-        """Inject `faults`; other arguments are `EngineClient`'s."""
+        """Inject `faults`; the other arguments are those of `EngineClient`."""
         super().__init__(*arguments, **options)
         self._faults = faults
         self._made_with = options
@@ -75,24 +75,24 @@ class FaultyClient(EngineClient):
         return FaultyClient(self._faults, self.engine, self._run, self._requester, cause, **self._made_with)
 
     def create(self, obj: Object) -> Object:
-        """Create the object, or raise a fault."""
+        """Create the object, or raise the error of a fault."""
         observe(self._requester.user, "create", obj)
         return self._faults.suffer("create", obj, lambda: super(FaultyClient, self).create(obj))
 
     def update(self, obj: Object, subresource: str = "") -> Object:
-        """Update the object, or raise a fault."""
+        """Update the object, or raise the error of a fault."""
         observe(self._requester.user, "update", obj, subresource)
         return self._faults.suffer("update", obj, lambda: super(FaultyClient, self).update(obj, subresource))
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
-        """Apply the object, or raise a fault."""
+        """Apply the object, or raise the error of a fault."""
         apply = super().apply
         verb = "status" if subresource == "status" else "apply"
         observe(self._requester.user, verb, obj, subresource)
         return self._faults.suffer(verb, obj, lambda: apply(obj, manager, force=force, subresource=subresource))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
-        """Delete the object, or raise a fault."""
+        """Delete the object, or raise the error of a fault."""
         delete = super().delete
         observe(self._requester.user, "delete", obj)
         self._faults.suffer("delete", obj, lambda: delete(obj, propagation, grace=grace))

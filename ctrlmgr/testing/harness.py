@@ -1,8 +1,8 @@
-"""A control plane for tests of apps, without server, threads or waiting; the test controls the time.
+"""A control plane for tests of apps, without a server, threads or waiting. The test controls the time.
 
 Guarantees:
-- Writes are decided as by the server: validated by the kind's schema, defaulted, admitted. So an object that the server
-  would refuse is refused here, with the same error.
+- A write is handled as in the server: it is validated against the kind's schema, defaulted and admitted. So an object
+  that the server would refuse is refused here, with the same error.
 - Controllers run only in `settle` and `advance`, always in the same order.
 - An error of a controller fails the test, unless the test injected it (`fail`) or allows errors (`strict=False`).
 """
@@ -49,9 +49,9 @@ from ctrlmgr.testing.stage import Stage
 K = TypeVar("K", bound=Kind)
 
 _RECONCILES = 1_000
-"""Maximum number of reconciles until the controllers must be idle."""
+"""The maximum number of reconciles until the controllers must be idle."""
 _MOMENT = 0.001
-"""Seconds by which time is stepped at least."""
+"""The minimum number of seconds by which the time is stepped."""
 _MERGE = "application/merge-patch+json"
 
 
@@ -68,7 +68,7 @@ class RecordedWrite(NamedTuple):
     """A write of a controller."""
 
     type: str
-    """`ADDED`, `MODIFIED` or `DELETED`."""
+    """The type of the change: `ADDED`, `MODIFIED` or `DELETED`."""
     resource: str
     key: str
     controller: str
@@ -77,7 +77,7 @@ class RecordedWrite(NamedTuple):
 
 
 class Harness:
-    """A cluster that runs one app, with a namespace `default`."""
+    """A cluster that runs one app, and has a namespace `default`."""
 
     def __init__(
         self,
@@ -94,15 +94,15 @@ class Harness:
 
         `kinds` are installed in addition to the app's. `nodes` is the number of simulated nodes, or a file that
         describes them: pods run on them, and the controllers of workloads run. Without `strict`, an error of a
-        reconcile does not fail the test. `field_validation` decides about unknown fields in the test's writes:
-        `Strict` refuses them, as kubectl does, `Warn` notes them in `warnings`, `Ignore` drops them.
+        reconcile does not fail the test. `field_validation` decides about unknown fields in the test's writes: `Strict`
+        refuses the write, as kubectl does, `Warn` records the fields in `warnings`, `Ignore` drops them.
         """
         configure_unless_done()
         self._stage = Stage(kinds=builtin_kinds(), seed=seed, plugins=[plugin_of(each) for each in app.admissions])
         self.clock: FakeClock = self._stage.clock
-        """The clock; `advance` steps it and runs the controllers."""
+        """The clock of the harness; `advance` steps it and runs the controllers."""
         self.errors: list[tuple[str, str, Exception]] = []
-        """Errors of controllers, except injected ones: (controller, object, error)."""
+        """The errors of controllers, except injected ones, as (controller, object, error)."""
         self.random = Random(seed)
         self.event_log: EventLog = self._stage.log
         self.engine: Engine = self._stage.engine
@@ -110,7 +110,7 @@ class Harness:
         self.at_once = 1
         self.recalls = False
         self.warnings: Sequence[str] = ()
-        """The warnings of the last write of the test."""
+        """The warnings about the last write of the test."""
         self._strict = strict
         self._options = WriteOptions(field_validation=field_validation)
         self._faults = Faults()
@@ -154,10 +154,10 @@ class Harness:
             yield other.build(self, options_of(other, self._nodes))
 
     def restart(self) -> None:
-        """Start the controllers again, with only the log's content."""
+        """Start the controllers again; only the content of the log is kept."""
         self._start()
 
-    # The `ControllerContext` that controllers are built from.
+    # The `ControllerContext` with which controllers are built.
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return a controller's client."""
@@ -181,7 +181,7 @@ class Harness:
         driver = Driver(self.event_log, self._stage.feed, self._stage.cacher, patience=0, cause=cause)
         return driver.run(operation)
 
-    # Methods for tests.
+    # The methods for tests.
 
     @overload
     def create(self, obj: K, *, user: str = ..., groups: Sequence[str] = ...) -> K: ...
@@ -192,8 +192,8 @@ class Harness:
     def create(self, obj: Child, *, user: str = "", groups: Sequence[str] = ()) -> Any:
         """Create an object as a client would, and return it; raises errors such as `Invalid`.
 
-        Without a namespace it is created in `default`. Admission sees `user` and `groups`, by default those of an
-        administrator; rights are not checked.
+        If the object has no namespace, it is created in `default`. Admission is called with `user` and `groups`, by
+        default those of an administrator; permissions are not checked.
         """
         declaration = declared(obj)
         fields = manifest(obj)
@@ -253,7 +253,7 @@ class Harness:
         user: str = "",
         groups: Sequence[str] = (),
     ) -> None:
-        """Delete an object, which remains while it has finalizers. Raises `NotFound`."""
+        """Delete an object, which exists until its finalizers are removed. Raises `NotFound`."""
         declaration, options = declaration_of(kind), DeleteOptions(propagation_policy="Background")
         target = self._target(declaration, name, namespace)
         self._answered(declaration, self.engine.delete(target, None, options, self._as(user, groups)))
@@ -264,7 +264,7 @@ class Harness:
         return Requester(user or "test", (*groups, "system:authenticated"), "test")
 
     def _answered(self, declaration: Declaration, operation: Operation[Answer]) -> Any:
-        """Run a write of the test, note its warnings, and return the object, if there is one."""
+        """Run a write of the test, store its warnings, and return the object, if there is one."""
         self.warnings = ()
         try:
             answer = self._run(operation)
@@ -277,9 +277,9 @@ class Harness:
     def deployment(
         self, name: str, *, image: str = "nginx", replicas: int = 1, namespace: str = "default", within: float = 60
     ) -> Untyped:
-        """Create a Deployment, let time pass until all its pods are ready, and return it; it takes `nodes`.
+        """Create a Deployment, advance time until all its pods are ready, and return it; this requires `nodes`.
 
-        Its pods have the label `app`, which is its name. Raises AssertionError if they are not ready in time.
+        The pods have the label `app` with the Deployment's name. Raises AssertionError if they are not ready in time.
         """
         if not self._nodes:
             raise AssertionError("pods need nodes to run: write Harness(app, nodes=3)")
@@ -290,7 +290,10 @@ class Harness:
         return found
 
     def until(self, holds: Callable[[], object], *, within: float = 60) -> None:
-        """Let time pass until something holds; raises AssertionError if it does not within so many seconds."""
+        """Advance time until a condition is true.
+
+        Raises AssertionError if it does not become true within this number of seconds.
+        """
         end = self.clock.monotonic() + within
         self.settle()
         while not holds():
@@ -320,13 +323,13 @@ class Harness:
     def list(self, kind: str, *, namespace: str | None = ...) -> Sequence[Untyped]: ...
 
     def list(self, kind: Any, *, namespace: str | None = None) -> Any:
-        """Return the objects of a kind in one namespace (None: in all), by key."""
+        """Return the objects of a kind in one namespace (None: in all namespaces), by key."""
         declaration = declaration_of(kind)
         found = self.event_log.snapshot(declaration.resource, namespace=namespace).objects
         return [read(declaration, each) for each in sorted(found, key=lambda obj: obj.key)]
 
     def settle(self) -> None:
-        """Run the controllers until none has anything to do at this time.
+        """Run the controllers until none of them has work at this time.
 
         Raises AssertionError if they do not finish, or if one of them has raised an error.
         """
@@ -338,7 +341,7 @@ class Harness:
         raise AssertionError(f"the controllers do not become idle: the last writes are {self.written()[-6:]}")
 
     def advance(self, seconds: float) -> None:
-        """Advance time by `seconds`, and run each controller at the time at which it is due."""
+        """Advance time by `seconds`, and run each controller at the times at which its work is due."""
         end = self.clock.monotonic() + seconds
         self.settle()
         while (left := end - self.clock.monotonic()) > 0:
@@ -347,14 +350,14 @@ class Harness:
             self.settle()
 
     def hear(self, limit: int | None = None) -> int:
-        """Apply new events to the caches, at most `limit`; return their number."""
+        """Apply at most `limit` new events to the caches; return the number of applied events."""
         self._stage.feed.catch_up()
         if limit is not None:
             return self.informers.step(limit)
         return sum(iter(self.informers.step, 0))
 
     def work(self, controller: str) -> bool:
-        """Let a controller reconcile its next object on the current caches; return False if it has none."""
+        """Let a controller reconcile its next object with the current caches; return False if no object waits."""
         found = next(each for each in self._controllers if each.name == controller)
         try:
             return found.process_next(timeout=0)
@@ -362,7 +365,7 @@ class Harness:
             self._broadcaster.flush()
 
     def ready(self) -> Sequence[str]:
-        """Return the controllers with objects to reconcile."""
+        """Return the controllers for which objects wait."""
         return [each.name for each in self._controllers if len(each.queue)]
 
     @property
@@ -383,7 +386,7 @@ class Harness:
         """Make the next writes of controllers fail.
 
         `verb` is `apply`, `status`, `create`, `update` or `delete` (empty: any), `kind` the written kind (None: any). A
-        `lost` write takes effect, and only its answer is lost.
+        `lost` write takes effect, and only its response is lost.
         """
         resource = None if kind is None else declaration_of(kind).resource
         self._faults.add(Fault(error, times, verb, resource, lost))
@@ -400,7 +403,7 @@ class Harness:
         ]
 
     def written(self) -> Sequence[RecordedWrite]:
-        """Return the controllers' writes in order, without Events."""
+        """Return the writes of the controllers in order, except those of Events."""
         events = self.event_log.events_after(0, limit=1_000_000)
         return [self._written(each) for each in events if each.actor in self._names and each.resource != EVENTS]
 
@@ -411,7 +414,7 @@ class Harness:
         return RecordedWrite(EventType(event.type).name, str(event.resource), str(event.key), actor, triggers)
 
     def state(self, *, without: Iterable[Resource] = (EVENTS, NAMESPACES)) -> Mapping[str, Any]:
-        """Return all objects by resource and key, without times, uids and versions, to compare two runs."""
+        """Return all objects by resource and key, without timestamps, uids and versions, to compare two runs."""
         left_out = set(without)
         found = [each for each in self.event_log.snapshot().objects if each.resource not in left_out]
         return {f"{each.resource} {each.key}": _comparable(each) for each in found}

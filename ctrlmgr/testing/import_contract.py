@@ -36,7 +36,7 @@ STORY = (
 
 
 def brief(events: Sequence[Event]) -> list[tuple[int, int, str, str]]:
-    """Return the compared fields of events."""
+    """Return the fields of events that the tests compare."""
     return [(event.revision, event.previous, event.type.name, event.key.name) for event in events]
 
 
@@ -131,7 +131,7 @@ class ImportContract:
             waiter.join(0.01)
             if not waiter.is_alive():
                 break
-            clock.step(0.01)  # a polling log sees the event at its next poll
+            clock.step(0.01)  # A log that polls returns the event at its next poll.
         assert (seen, reached) == ([100, 107, 300], [300])
         assert log.peek() in (300, None)
 
@@ -205,7 +205,7 @@ class ImportContract:
 
 
 class _Without:
-    """A log with one event removed."""
+    """A log from which one event was removed."""
 
     def __init__(self, log: VerifiableLog, revision: int) -> None:
         self.head, self.floor, self.epochs, self.imports = log.head, log.floor, log.epochs, log.imports

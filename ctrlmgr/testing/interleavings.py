@@ -1,7 +1,7 @@
 """Runs every interleaving of clients' changes, updates of the caches, and reconciles.
 
-Guarantees: each interleaving runs exactly once, from the beginning, in its own harness, so that a failing one can be
-run again alone. After the last change, the harness's own order applies.
+Guarantees: each interleaving runs exactly once, from the beginning, in its own harness, so that a failing interleaving
+can be repeated alone. After the last change, the controllers run in the order of the harness.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ HEAR: Final = "hear"
 def every_interleaving(
     make: Callable[[], Harness], changes: Sequence[Callable[[Harness], object]], *, most: int = 2_000
 ) -> Iterator[tuple[Harness, Sequence[str]]]:
-    """Yield an idle harness for each order, and the order: `change`, `hear` (one event), or a controller's name.
+    """Yield an idle harness for each order, and the order.
 
-    `make` creates the initial harness; `changes` are the clients' actions in order. Raises AssertionError if there are
-    more than `most` orders; then use fewer changes.
+    The steps of an order are `change`, `hear` (the caches apply one event), or the name of a controller. `make` creates
+    the initial harness; `changes` are the clients' actions in order. Raises AssertionError if there are more than
+    `most` orders; the test must then use fewer changes.
     """
     path: list[int] = []
     for _ in range(most):
@@ -38,7 +39,7 @@ def every_interleaving(
 def _run(
     make: Callable[[], Harness], changes: Sequence[Callable[[Harness], object]], path: list[int]
 ) -> tuple[Harness, Sequence[str], list[int]]:
-    """Run one order: `path` has the index for each choice, and is extended by zeros.
+    """Run one order: `path` contains the index for each choice, and is extended with zeros.
 
     Return the harness, the order, and the number of options at each choice.
     """

@@ -17,7 +17,7 @@ from ctrlmgr.testing.fake_clock import FakeClock
 
 
 def within(obj: Object, revision: int) -> Proposal:
-    """Propose to create `obj` if its namespace still has this revision."""
+    """Return a proposal to create `obj` if its namespace still has this revision."""
     return Proposal(EventType.ADDED, obj, 0, revision)
 
 
@@ -115,7 +115,7 @@ class NamespaceContract:
 
 
 def _any_proposal(draw: Random, head: int) -> Proposal:
-    """Return a proposal for one of few objects in few namespaces; the log may refuse it."""
+    """Return a proposal for one of a few objects in a few namespaces; the log may refuse it."""
     place = draw.choice(("shop", "other"))
     near = max(head - draw.randrange(-2, 4), 0)
     if draw.random() < 0.4:

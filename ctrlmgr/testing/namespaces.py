@@ -1,4 +1,4 @@
-"""A namespace for one test on a server that many tests share, with a kubeconfig that has it as the default."""
+"""A namespace for one test on a server that many tests share, with a kubeconfig whose default is that namespace."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class OwnNamespace:
     """A namespace with a generated name; a context manager that creates and deletes it."""
 
     def __init__(self, server: ServerProcess, folder: Path) -> None:
-        """Use `server`, and write the kubeconfig into `folder`."""
+        """Prepare a namespace on `server`, with a kubeconfig in `folder`."""
         self.server = server
         self.name = ""
         self.kubeconfig = folder / "kubeconfig"
-        """The administrator's kubeconfig, with this namespace as the default."""
+        """The path of an administrator's kubeconfig with this namespace as the default."""
 
     def __enter__(self) -> OwnNamespace:
         made = self._request("POST", _PATH, {"metadata": {"generateName": "test-"}})
@@ -33,7 +33,8 @@ class OwnNamespace:
         config = yaml.safe_load(self.server.kubeconfig.read_text(encoding="utf-8"))
         config["contexts"][0]["context"]["namespace"] = self.name
         self.kubeconfig.touch(mode=0o600)
-        self.kubeconfig.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
+        # The kubeconfig is written as JSON, because JSON is YAML too.
+        self.kubeconfig.write_text(json.dumps(config), encoding="utf-8")
         return self
 
     def __exit__(

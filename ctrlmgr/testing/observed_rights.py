@@ -1,6 +1,6 @@
-"""The rights that controllers use in tests: every write of every harness of the process is noted.
+"""Records the permissions that controllers use in tests: every write of every harness in the process.
 
-Guarantees: a write that is refused or fails is noted, too, for it was tried. Reads are not: controllers read caches.
+Guarantees: a write that is refused or fails is recorded too. Reads are not recorded, because controllers read caches.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.framework.app_permissions import Right
 
 _VERBS: Final = {"status": ("patch",), "apply": ("create", "patch")}
-"""By verb of a client the verbs of RBAC; the others have their own names. An apply may create."""
+"""The verbs of RBAC for each verb of a client; all other verbs have the same name. An apply may create an object."""
 
 OBSERVED: Final[set[tuple[str, Right]]] = set()
-"""Each user with a right that it has used."""
+"""Pairs of a user and a permission that the user has used."""
 
 
 def observe(user: str, verb: str, obj: Object, subresource: str = "") -> None:
-    """Note a write of a controller."""
+    """Record a write of a controller."""
     part = "status" if verb == "status" else subresource
     name = f"{obj.resource.plural}/{part}" if part else obj.resource.plural
     for each in _VERBS.get(verb, (verb,)):
@@ -28,14 +28,14 @@ def observe(user: str, verb: str, obj: Object, subresource: str = "") -> None:
 
 
 def save(file: Path) -> None:
-    """Add what was observed to a file, a line for each right."""
+    """Append the observed permissions to a file, one permission on each line."""
     lines = [json.dumps([user, *right]) for user, right in sorted(OBSERVED)]
     with file.open("a", encoding="utf-8") as to:
         to.writelines(f"{line}\n" for line in lines)
 
 
 def load(file: Path) -> set[tuple[str, Right]]:
-    """Return what processes have saved."""
+    """Return the permissions that processes have saved."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     found = (json.loads(line) for line in lines)
     return {(user, Right(*right)) for user, *right in found}

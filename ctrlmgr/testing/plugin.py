@@ -1,4 +1,4 @@
-"""The pytest plugin: recordings as tests, and fixtures with a control plane.
+"""The pytest plugin: it runs recordings as tests, and has fixtures that start a control plane.
 
 Guarantees: modules are imported only if a test uses them, so an installed ctrlmgr does not slow down other tests. Only
 files that the setting names are collected. A fixture closes everything that it opened.
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the rights that were used, if the option asks for them; only a harness has noted any."""
+    """If the option requests it, write the permissions that were used; only harnesses record any."""
     file = session.config.getoption("ctrlmgr_rights")
     observing = sys.modules.get("ctrlmgr.testing.observed_rights")
     if file and observing is not None:
@@ -65,7 +65,7 @@ class RecordingFile(pytest.File):
 
 
 class RecordingItem(pytest.Item):
-    """A test that a recording replays without a divergence."""
+    """A test that passes if the replay of a recording has no divergence."""
 
     def runtest(self) -> None:
         """Replay the recording through all controllers."""
@@ -77,7 +77,7 @@ class RecordingItem(pytest.Item):
             pytest.fail(shown(report), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return the location of the test: the file."""
+        """Return the location of the test, which is the file."""
         return self.path, None, f"replay of {self.path.name}"
 
 
@@ -95,7 +95,7 @@ def replay(request: pytest.FixtureRequest) -> Iterator[Replayer]:
 
 @pytest.fixture(scope="session")
 def start_ctrlmgr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ServerProcess]]:
-    """Start control planes with flags of `ctrlmgr serve`; they stop with the session, if not before."""
+    """Start control planes with flags of `ctrlmgr serve`. They stop at the end of the session, if not before."""
     from contextlib import ExitStack
 
     from ctrlmgr.testing.served import ServerProcess

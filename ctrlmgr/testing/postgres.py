@@ -1,11 +1,11 @@
 """A temporary PostgreSQL cluster for tests, fault tests and benchmarks.
 
 Guarantees:
-- Files outside its temporary directory and running servers are not changed. It listens on loopback and on a socket in
-  that directory, and requires a generated password.
-- It is as durable as a production server (fsync, synchronous commits) unless configured otherwise. So data that
-  survives a crash here also survives there.
-- Under root it runs as another user, as PostgreSQL requires.
+- Files outside of the cluster's temporary directory, and running servers, are not changed. The cluster listens on
+  loopback and on a socket in that directory, and requires a generated password.
+- The cluster is as durable as a production server (fsync, synchronous commits) unless configured otherwise. So data
+  that survives a crash in a test also survives it in production.
+- If the tests run as root, the cluster runs as another user, as PostgreSQL requires.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class PostgresMissing(CtrlmgrError):
 def find_program(name: str) -> Path:
     """Return the path of a PostgreSQL program; raises `PostgresMissing`.
 
-    Search CTRLMGR_TEST_POSTGRES_BIN, PATH, and the directories of Debian's packages, newest version first.
+    The program is searched in CTRLMGR_TEST_POSTGRES_BIN, in PATH, and in the directories of Debian's packages, newest
+    version first.
     """
     packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_major_version, reverse=True)
     places = [os.environ.get("CTRLMGR_TEST_POSTGRES_BIN", ""), os.environ.get("PATH", ""), *map(str, packaged)]
@@ -63,7 +64,7 @@ def _major_version(directory: Path) -> int:
 
 
 class PostgresCluster:
-    """A server with its data directory; a context manager that removes both.
+    """A PostgreSQL server with its data directory; a context manager that removes both.
 
     Raises `PostgresMissing`, or `subprocess.CalledProcessError` with the server's output in its notes.
     """
@@ -77,7 +78,7 @@ class PostgresCluster:
     ) -> None:
         """Create and start a cluster; `settings` are lines for its postgresql.conf.
 
-        It listens on `address`. With `standby_of` it is a standby of that cluster.
+        The cluster listens on `address`. With `standby_of`, it is a standby of that cluster.
         """
         self.address = address
         self._settings = {} if settings is None else settings
@@ -136,7 +137,7 @@ class PostgresCluster:
         self._run("pg_ctl", "reload")
 
     def keep(self, file: Path) -> Path:
-        """Copy a file to a path that only the server can read; return the path."""
+        """Copy a file to a path that only the server can read; return that path."""
         copy = Path(shutil.copy(file, self._root))
         copy.chmod(0o600)
         if self._account:
@@ -151,7 +152,7 @@ class PostgresCluster:
         self.start()
 
     def promote(self) -> None:
-        """Promote this standby, and wait until it accepts writes."""
+        """Promote this standby to a primary, and wait until it accepts writes."""
         self._run("pg_ctl", "promote", "-w", "-t", str(_START_SECONDS))
 
     def _start_on_a_free_port(self) -> None:
@@ -159,7 +160,7 @@ class PostgresCluster:
             self.port = _free_port(self.address)
             try:
                 self.start()
-            except subprocess.CalledProcessError:  # another process took the port before the start
+            except subprocess.CalledProcessError:  # Another process has bound the port before the server started.
                 if not tries_left:
                     raise
             else:
@@ -171,7 +172,7 @@ class PostgresCluster:
         self._run("pg_ctl", "start", "-w", "-t", str(_START_SECONDS), "-l", log, "-o", f"-p {self.port}")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server: `smart`, `fast` or `immediate` (as in a crash, without writing back)."""
+        """Stop the server: `smart`, `fast` or `immediate` (as after a crash, without writing buffers to disk)."""
         self._run("pg_ctl", "stop", "-w", "-m", mode)
 
     def restart(self, mode: str = "fast") -> None:
@@ -180,7 +181,7 @@ class PostgresCluster:
         self.start()
 
     def kill(self) -> None:
-        """Kill the server's first process with SIGKILL, and wait until the others have ended too."""
+        """Kill the server's first process with SIGKILL, and wait until its other processes have ended too."""
         others = [pid for (pid,) in self.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")]
         first = self._first_process()
         os.kill(first, signal.SIGKILL)
@@ -197,7 +198,7 @@ class PostgresCluster:
 
     def freeze(self) -> None:
         """Suspend every process of the server. The host still accepts connections, but the server does not respond."""
-        for pid in self.processes():  # the first process first, so that it starts no others
+        for pid in self.processes():  # The first process is suspended first, so that it starts no other processes.
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
 
@@ -215,10 +216,10 @@ class PostgresCluster:
             shutil.rmtree(self._root, ignore_errors=True)
 
     def _end(self) -> None:
-        """Stop the server in any state."""
+        """Stop the server, whatever its state is."""
         if not (self._data / "postmaster.pid").exists():
             return
-        with suppress(OSError):  # a killed server leaves its file
+        with suppress(OSError):  # A server that was killed leaves its PID file.
             self.thaw()
         try:
             self.stop("immediate")
@@ -228,7 +229,7 @@ class PostgresCluster:
                 raise
 
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:
-        """Return the SQLAlchemy URL of a database; `port` replaces the server's port, for a proxy."""
+        """Return the SQLAlchemy URL of a database; `port` replaces the server's port, to connect through a proxy."""
         return f"postgresql+psycopg://{USER}:{self._password}@{self.address}:{port or self.port}/{database}"
 
     def execute(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
@@ -249,9 +250,10 @@ class PostgresCluster:
             self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def _run(self, program: str, *arguments: str) -> None:
-        """Run a program of the server as its user; an error has the output in its notes."""
+        """Run a program of PostgreSQL as the server's user; an error contains the program's output in its notes."""
         environment = {**os.environ, "PGDATA": str(self._data), "LC_ALL": "C"}
-        with tempfile.TemporaryFile("w+") as output:  # not a pipe, because the server keeps it open
+        # A file is used instead of a pipe, because the server keeps its output open.
+        with tempfile.TemporaryFile("w+") as output:
             try:
                 subprocess.run(
                     [self._bin / program, *arguments],
@@ -276,7 +278,7 @@ class PostgresCluster:
 
 
 def _server_account() -> pwd.struct_passwd | None:
-    """Return the account that runs the server; None for the current one. PostgreSQL refuses root."""
+    """Return the account that runs the server, None for the current account; PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):

@@ -1,4 +1,4 @@
-"""Replays for tests: run controllers on a recording, and return the result.
+"""Replays for tests: runs controllers on a recording, and returns the result.
 
 Guarantees: a replay runs in the test's thread on virtual time, so it is fast and deterministic. Its log can be read
 until the next replay or the end of the test. The test's own logging is not changed.
@@ -35,14 +35,14 @@ __all__ = ["ControllerBuilder", "NothingCompared", "Ownership", "Replayer", "sho
 
 
 class NothingCompared(AssertionError):
-    """The replay compared nothing, so the test shows nothing."""
+    """The replay compared no writes, so the test proves nothing."""
 
 
 class Replayer:
-    """Replays recordings one after the other; a context manager. The fixture `replay` is one."""
+    """Replays recordings one after the other; a context manager. The fixture `replay` returns an instance."""
 
     def __init__(self, folder: Path) -> None:
-        """Search recordings in `folder`, unless their path is absolute."""
+        """Search for recordings in `folder`, unless their paths are absolute."""
         self._folder = folder
         self._log: EventLog | None = None
 
@@ -59,10 +59,10 @@ class Replayer:
     ) -> Report:
         """Replay `recording` into an empty log and return a report.
 
-        `controllers` are names of built-in ones (by default all), or builders by name. A builder with a built-in name
-        replaces that controller, and its writes are compared with the recorded ones. For other names, `owns` says which
-        kind a controller writes, and as which field manager it was recorded. The controllers of `apps` run as well.
-        With `every_write`, each single write is compared too.
+        `controllers` are names of built-in controllers (by default all), or builders by name. A builder with the name
+        of a built-in controller replaces it, and its writes are compared with the recorded ones. For other names,
+        `owns` says which kind a controller writes, and with which field manager its writes were recorded. The
+        controllers of `apps` run as well. With `every_write`, each single write is compared too.
 
         Raises `RecordingError`, `SettingsError` for an unknown controller or a `database` with events, and
         `NothingCompared` if nothing was compared, unless `must_compare` is False.
@@ -85,13 +85,16 @@ class Replayer:
 
     @property
     def log(self) -> EventLog:
-        """The log of the last replay, with inputs and the controllers' writes."""
+        """The log of the last replay, with the inputs and the controllers' writes."""
         if self._log is None:
             raise RuntimeError("nothing has been replayed yet")
         return self._log
 
     def get(self, resource: str, name: str, namespace: str = "") -> Object | None:
-        """Return an object at the end of the last replay; `resource` is a name as in kubectl, such as `pods`."""
+        """Return an object at the end of the last replay.
+
+        `resource` is a name as kubectl accepts it, such as `pods`.
+        """
         return self.log.get(Resource.parse(resource), Key(namespace, name))
 
     def close(self) -> None:

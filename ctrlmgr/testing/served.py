@@ -1,7 +1,7 @@
 """Runs `ctrlmgr serve` in another process, for tests that use a control plane over HTTPS.
 
-Guarantees: it listens only on a free port of 127.0.0.1, and keeps all data in the given folder. It is ready after
-`__enter__`, and has ended after `__exit__`.
+Guarantees: the server listens only on a free port of 127.0.0.1, and stores all data in the given folder. It is ready
+after `__enter__`, and has ended after `__exit__`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.errors import CtrlmgrError
 
 DEADLINE = 60.0
-"""Maximum seconds until the server must be ready."""
+"""The maximum number of seconds until the server must be ready."""
 
 _PAUSE = 0.05
 _PATIENCE = 30.0
@@ -34,18 +34,18 @@ class NotServed(CtrlmgrError, RuntimeError):
     """The server did not become ready."""
 
     def __init__(self, happened: str, output: str, code: int) -> None:
-        """Report what happened, with all `output` of the process; `code` is its exit code, 1 if it was killed."""
+        """Report `what` happened, with the `output` of the process; `code` is its exit code, 1 if it was killed."""
         super().__init__(f"{happened}:\n{output}")
         self.code = code
         self.output = output
 
 
 _SOURCES: Final = Path(__file__).parents[2]
-"""Where this package is; a server that works there finds it by its working directory."""
+"""The directory of this package; a server with this working directory imports the same package."""
 
 
 class ServerProcess:
-    """A control plane; a context manager that may be entered again, with the database's content."""
+    """A control plane; a context manager that may be entered again, and then has the database's content."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class ServerProcess:
     ) -> None:
         """Run `ctrlmgr serve` with `flags` and additional `environment`; certificates and kubeconfig are in `folder`.
 
-        `program` is the Python module to run instead; it must do the same after additions of its own. `directory` is
-        the working directory, by default `folder`.
+        `program` is a Python module to run instead; it must run the same command after additions of its own.
+        `directory` is the working directory, by default `folder`.
         """
         self.kubeconfig = folder / "kubeconfig"
-        """The administrator's kubeconfig, for kubectl and clients."""
+        """The path of the administrator's kubeconfig, for kubectl and clients."""
         self._folder = folder
         self._flags = flags
         self._environment = environment
@@ -73,12 +73,12 @@ class ServerProcess:
 
     @property
     def url(self) -> str:
-        """The server's URL."""
+        """The URL of the server."""
         return str(self._cluster["server"])
 
     @property
     def token(self) -> str:
-        """The administrator's token."""
+        """The token of the administrator."""
         return str(self._config["users"][0]["user"]["token"])
 
     @property
@@ -94,7 +94,7 @@ class ServerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of a server that has ended by itself; None while it runs, and after `stop()`."""
+        """The exit code of a server that has ended on its own; None while it runs, and after `stop()`."""
         return self._process.poll() if self._process else None
 
     @property
@@ -112,7 +112,8 @@ class ServerProcess:
         return cluster
 
     def __enter__(self) -> ServerProcess:
-        self.kubeconfig.unlink(missing_ok=True)  # so that an existing file is this process's
+        # The file is removed, so that a file that exists later is from this process.
+        self.kubeconfig.unlink(missing_ok=True)
         command = [
             sys.executable,
             *self._safely(),
@@ -132,7 +133,7 @@ class ServerProcess:
                 stderr=output,
                 env=environment,
                 cwd=self._directory,
-                # Ctrl-C in a terminal must not end the server while the tests or the command use it
+                # Ctrl-C in a terminal must not end the server while the tests or the command still use it.
                 start_new_session=True,
             )
         try:
@@ -144,7 +145,7 @@ class ServerProcess:
         return self
 
     def _safely(self) -> list[str]:
-        """Return the option that keeps an `operator.py` in the working directory from replacing Python's."""
+        """Return the option with which an `operator.py` in the working directory does not replace Python's module."""
         return [] if self._directory.resolve() == _SOURCES else ["-P"]
 
     def __exit__(
@@ -153,7 +154,7 @@ class ServerProcess:
         self.stop()
 
     def stop(self) -> None:
-        """Stop the server in order, or kill it after a timeout; do nothing if it does not run."""
+        """Stop the server in order, or kill it after a timeout; if it does not run, do nothing."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -165,7 +166,10 @@ class ServerProcess:
             process.wait()
 
     def _await(self) -> None:
-        """Wait until the server is ready; raises `NotServed` if it ends before, or after `DEADLINE`."""
+        """Wait until the server is ready.
+
+        Raises `NotServed` if the server ends before, or is not ready after `DEADLINE`.
+        """
         deadline = self._clock.monotonic() + DEADLINE
         pause = threading.Condition()
         while not self._is_ready():
@@ -183,5 +187,5 @@ class ServerProcess:
             request = Request(f"{self.url}/readyz", headers={"Authorization": f"Bearer {self.token}"})
             with urlopen(request, timeout=_PATIENCE, context=self.trust) as answer:
                 return bool(answer.status == 200)
-        except (OSError, TypeError, KeyError):  # the file is missing or incomplete, or the server is not ready
+        except (OSError, TypeError, KeyError):  # The file is missing or incomplete, or the server is not ready yet.
             return False

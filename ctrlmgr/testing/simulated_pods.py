@@ -1,4 +1,4 @@
-"""Pods in a harness: the controllers that run them on simulated nodes, and what they are made of."""
+"""Pods in a harness: the controllers that run them on simulated nodes, and Deployments to create them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NODE_CONTROLLERS: Final = (
     "statefulset-controller",
     "taint-eviction-controller",
 )
-"""The built-in controllers that run where there are nodes."""
+"""The built-in controllers that run if the harness has nodes."""
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
-"""The taint of a node until the node lifecycle controller has seen it ready."""
+"""The taint of a new node until the node lifecycle controller has read that the node is ready."""
 
 
 def options_of(descriptor: ControllerDescriptor[Any], nodes: str) -> Any:
-    """Return the options of a built-in controller, where there are to be simulated nodes or not."""
+    """Return the options of a built-in controller, depending on whether there are simulated nodes."""
     told: Mapping[str, Mapping[str, Any]] = {
         "kube-scheduler": {"simulated_seed": 1},
         "node-ipam-controller": {"allocate_node_cidrs": True},
@@ -42,7 +42,7 @@ def options_of(descriptor: ControllerDescriptor[Any], nodes: str) -> Any:
 
 
 def new_deployment(name: str, image: str, replicas: int, namespace: str) -> Mapping[str, Any]:
-    """Return a Deployment of one container, whose pods have its name as their label `app`."""
+    """Return a Deployment with one container; its pods have the label `app` with the Deployment's name."""
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": image}]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
@@ -51,7 +51,7 @@ def new_deployment(name: str, image: str, replicas: int, namespace: str) -> Mapp
 
 
 def is_ready(obj: Untyped | None) -> bool:
-    """Return whether a node is ready, or whether a Deployment has all its pods."""
+    """Return whether a node is ready, or whether all pods of a Deployment are ready."""
     if obj is None:
         return False
     status, spec = obj.fields.get("status") or {}, obj.fields.get("spec") or {}

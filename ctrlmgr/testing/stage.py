@@ -1,7 +1,7 @@
-"""A cluster without HTTP: an engine over a memory log, called with method, path, query and body.
+"""A cluster without HTTP: an engine over a memory log, which is called with a method, path, query and body.
 
-Guarantees: it answers as the server does, without authentication and encodings. Nothing happens in the background, and
-time changes only when `clock` is stepped.
+Guarantees: the answers are those of the server, without authentication and encodings. Nothing runs in the background,
+and time changes only when `clock` is stepped.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _KEYS = ("kind", "apiVersion", "metadata")
 
 
 class Response(NamedTuple):
-    """The answer to a client: `body` is an object, a list, a Status or, for a watch, the events so far."""
+    """The answer to a request: `body` is an object, a list, a Status or, for a watch, the events until now."""
 
     code: int
     body: Any
     warnings: Sequence[str] = ()
     annotations: Mapping[str, str] = {}
-    """The annotations of the audit event."""
+    """The annotations of the audit event about the request."""
 
     @property
     def message(self) -> str:
-        """The message of a Status."""
+        """The message of the Status in the body."""
         return str(self.body["message"])
 
 
@@ -62,12 +62,12 @@ class _Path(NamedTuple):
 
 @cache
 def builtin_kinds() -> Kinds:
-    """Return kinds that stages share, because compiling them takes long."""
+    """Return kinds that all stages share, because they take long to compile."""
     return builtin.builtin_kinds()
 
 
 class Stage:
-    """A cluster without HTTP. `step` of its clock advances time."""
+    """A cluster without HTTP. The method `step` of its clock advances time."""
 
     def __init__(
         self,
@@ -80,7 +80,9 @@ class Stage:
         kinds: Kinds | None = None,
         plugins: Sequence[Plugin] = (),
     ) -> None:
-        """Serve `log`, by default an empty one; a stage with its own definitions needs its own `kinds`.
+        """Serve `log`, by default an empty log.
+
+        A stage with CustomResourceDefinitions of its own needs its own `kinds`.
 
         `plugins` are admission plugins in addition to the default ones.
         """
@@ -157,7 +159,7 @@ class Stage:
         return Response(200, _list_of(place.kind, self.driver.run(self.engine.list(place.kind, namespace, wanted))))
 
     def watch(self, kind: Kind, namespace: str | None, wanted: request_options.ListOptions) -> list[dict[str, Any]]:
-        """Return all events of a watch so far."""
+        """Return all events of a watch until now."""
         events: list[dict[str, Any]] = []
         try:
             start = self.driver.run(self.engine.watch(kind, namespace, wanted))

@@ -13,7 +13,7 @@ _PACKAGE: Final = f"{__name__.partition('.')[0]}."
 
 
 def hide_frames(error: BaseException) -> None:
-    """Mark the modules of this package in the tracebacks of an error and its causes; pytest hides their frames."""
+    """Mark this package's modules in the tracebacks of an error and its causes; pytest then hides their frames."""
     for each in _chain(error):
         for frame, _ in traceback.walk_tb(each.__traceback__):
             if frame.f_globals.get("__name__", "").startswith(_PACKAGE):
