@@ -1,10 +1,10 @@
-"""The application: all parts of a serving process, wired together.
+"""The application: all components of a serving process, connected to each other.
 
 Guarantees:
-- Errors of configuration are raised before anything starts: an unknown controller, an address in use, unusable
+- Errors of configuration are raised before any component starts: an unknown controller, an address in use, unusable
   certificates or tokens.
-- Stopping has an order. `/readyz` fails at once. Controllers finish their current work, and the lease is released. The
-  server drains. Then the caches and the log stop.
+- Components stop in an order. `/readyz` fails at once. Controllers finish their current work, and the lease is
+  released. The server drains. Then the caches and the log stop.
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ API_ONLY: Final = "api-only"
 CONTROLLERS_ONLY: Final = "controllers-only"
 
 _STANDSTILL: Final = 10.0
-"""Seconds without a turn after which the event loop counts as stuck."""
+"""Seconds without a turn of the event loop after which the loop counts as stuck."""
 
 
 class Application(ServingProcess):
-    """All parts of a serving process, wired and not yet started."""
+    """All components of a serving process, connected but not yet started."""
 
     def __init__(self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random) -> None:
-        """Wire the parts on an open log; raises `SettingsError` for wrong settings or an address in use."""
+        """Connect the components to an open log; raises `SettingsError` for wrong settings or an address in use."""
         settings = with_nodes(settings)
         apps, names, chosen = apps_of(settings, event_log)
         for warning in chosen.warnings:
@@ -192,7 +192,7 @@ class Application(ServingProcess):
         self._arrange(probe, caches, self._members(parts, front, apps), led)
 
     def _members(self, parts: Parts, front: Front, apps: Sequence[App]) -> Iterator[Runnable]:
-        """Yield the runnables of every process with this role, leader or not."""
+        """Yield the runnables that every process with this role has, leader or not."""
         if apps and self._role != API_ONLY:
             yield Definitions(apps, parts.apiserver_client(), parts.event_log, clock=parts.clock)
         if self._role != CONTROLLERS_ONLY:
@@ -223,13 +223,13 @@ class Application(ServingProcess):
             self.manager.add(each, Phase.LEADER)
 
     def tell(self, manager: ServiceManager) -> None:
-        """Tell the service manager, if there is one, when this process is ready and that it is alive."""
+        """Tell the service manager, if there is one, when this process is ready, and regularly that it is alive."""
         manager.is_ready, manager.is_alive = self.is_ready, self.is_alive
         if manager.listens:
             self.manager.add(manager, Phase.LOG)
 
     def _turn(self) -> None:
-        """Note a turn of the event loop, which calls this about once a second."""
+        """Record a turn of the event loop, which calls this about once a second."""
         self._turned_at = self._clock.monotonic()
 
     def is_ready(self) -> bool:
@@ -237,7 +237,7 @@ class Application(ServingProcess):
         return all(check.problem() is None for check in self._ready)
 
     def _is_published(self) -> bool:
-        """Return whether clients find this server's address, and what it serves as the leader."""
+        """Return whether clients can find this server's address and, if it leads, the objects of the leader."""
         leads = self._election is None or self._election.is_leading()
         published = self._bootstrap.is_published() and (not leads or all(each.is_published() for each in self._metrics))
         return self._role == CONTROLLERS_ONLY or published
@@ -248,7 +248,10 @@ class Application(ServingProcess):
         return turns and all(check.problem() is None for check in self._alive_checks)
 
     def announce(self, *, claims: bool = True) -> None:
-        """Write the kubeconfig for this server. A process with only controllers keeps the file of a serving process."""
+        """Write the kubeconfig for this server.
+
+        A process that runs only controllers does not replace the file of a serving process.
+        """
         serves = self._role != CONTROLLERS_ONLY
         if serves or not self.kubeconfig.exists():
             super().announce(claims=claims and serves)
@@ -256,13 +259,13 @@ class Application(ServingProcess):
     def _leadership(
         self, settings: Settings, event_log: EventLog, *, clock: Clock, random: Random
     ) -> Leadership | None:
-        """Return this process's candidacy, None if it is not a candidate."""
+        """Return this process's candidate for the leader election, None if it is not a candidate."""
         if self._role == API_ONLY or not settings.leader_election.enabled:
             return None
         return Leadership(settings, event_log, clock=clock, random=random)
 
     def _alive(self, leadership: Leadership | None, controllers: Sequence[MonitoredController]) -> list[Check]:
-        """Return the checks of `/healthz`: a lost lease must be given up in time, and no controller may have failed."""
+        """Return the checks of `/healthz`: a lost lease ends leadership in time, and no controller has failed."""
         elected = [] if leadership is None else [Check("leaderElection", leadership.elector.problem)]
         return [PING, *elected, *(Check(controller.name, controller.failure) for controller in controllers)]
 
@@ -294,7 +297,10 @@ class Application(ServingProcess):
         return [] if self._election is None else [Check("leader-election", self._election.problem)]
 
     def _runs(self, controller: MonitoredController) -> str | None:
-        """Return the problem of a controller; in a process that does not lead, controllers need not run."""
+        """Return the problem of a controller.
+
+        In a process that does not lead, it is no problem if a controller does not run.
+        """
         return controller.problem() if self._election is None or self._election.is_leading() else None
 
 
@@ -309,7 +315,7 @@ def _backend(
     clock: Clock,
     random: Random,
 ) -> Backend:
-    """Return the backend, with the admission that the settings ask for and the kinds of the apps in `apps`."""
+    """Return the backend, with the admission that the settings configure and the kinds of `apps`."""
     service, gates = settings.service, chosen_gates(settings.server.feature_gates)
     blueprint = Blueprint(
         settings.admission,
@@ -337,7 +343,7 @@ def _backend(
 
 
 def _simulated_metrics(parts: Parts, front: Front) -> Iterator[SimulatedMetrics]:
-    """Yield the metrics server of simulated nodes, if there are any; only then is its code imported."""
+    """Yield the metrics server of simulated nodes, if there are such nodes; its code is imported only then."""
     if parts.settings.of(simulated_nodes.Options).nodes:
         from ctrlmgr.serve.simulation.simulated_metrics import simulated_metrics
 
@@ -345,7 +351,7 @@ def _simulated_metrics(parts: Parts, front: Front) -> Iterator[SimulatedMetrics]
 
 
 def _aggregator(settings: Settings, backend: Backend, front: Front, random: Random) -> Aggregator:
-    """Return the aggregator, which passes requests on to the servers that APIServices name."""
+    """Return the aggregator, which proxies requests to the servers that APIServices name."""
     certificate, server = front.front_proxy, settings.server
     by_endpoints = server.enable_aggregator_routing
     servers = ExtensionServers(backend.engine.cacher, lambda: certificate.pem, random, by_endpoints=by_endpoints)
@@ -364,9 +370,9 @@ def _parts(
     clock: Clock,
     random: Random,
 ) -> Parts:
-    """Return the parts that controllers are built from.
+    """Return the dependencies with which controllers are built.
 
-    They decide on the informers' caches, with the server's admission.
+    Their writes are decided on the informers' caches, with the server's admission.
     """
     for resource in (NAMESPACES, *READ):
         informers.informer(resource)
@@ -388,7 +394,7 @@ def _parts(
 
 
 def _noted(settings: Settings) -> dict[str, str]:
-    """Return where commands find the log of the server that a kubeconfig names, if it is a file.
+    """Return the path at which commands find the log of the server that a kubeconfig names, if the log is a file.
 
     With `server.identity_dir` the kubeconfigs of all processes are equal, so they do not name a directory of one.
     """

@@ -1,7 +1,7 @@
 """Loads the apps that the settings name, and builds their controllers like the built-in ones.
 
-Guarantees: errors are raised before anything starts, in one line: an app that cannot be imported, two controllers with
-the same name, a kind that contradicts a stored definition.
+Guarantees: errors are raised before any component starts, each with a message of one line: an app that cannot be
+imported, two controllers with the same name, a kind that contradicts a stored definition.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _RETRY: Final = 1.0
 
 
 class SelectedApps(NamedTuple):
-    """The apps and controllers that run."""
+    """The apps that were loaded, and the controllers that run."""
 
     apps: Sequence[App]
     names: Sequence[str]
-    """The names that the apps are loaded by."""
+    """The names with which the apps were loaded."""
     controllers: registry.Enabled
 
 
 def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
     """Return the apps and controllers that the settings choose; raises `SettingsError`.
 
-    Entries of `controllers.enabled` may also name apps: `shop:app`, or an installed one. Such an entry stands for the
-    app's controllers.
+    An entry of `controllers.enabled` may also name an app: `shop:app`, or the name of an installed app. Such an entry
+    stands for the app's controllers.
     """
     apps, names = load_apps(settings.controllers.apps), [*settings.controllers.apps]
     known = {name for each in registry.ALL for name in (each.name, *each.aliases, *each.former_names)}
@@ -53,7 +53,7 @@ def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
     wanted: list[str] = []
     for entry in settings.controllers.enabled:
         is_known = entry == "*" or entry.startswith("-") or entry in known
-        if ":" in entry or (not is_known and entry in installed()):  # searching the installed packages takes long
+        if ":" in entry or (not is_known and entry in installed()):  # The search for installed packages takes long.
             app = load_app(entry, origin="--controllers")
             apps += [] if app in apps else [app]
             names.append(entry)
@@ -73,8 +73,8 @@ def chosen(settings: Settings, event_log: EventLog) -> SelectedApps:
 def _require_readable(kind: Declaration, event_log: EventLog) -> None:
     """Raise `SettingsError` for a kind if only a webhook can convert its stored objects to the app's version.
 
-    Caches hold stored objects. Without a webhook, all versions of an object have the same fields, and the app's class
-    reads those that it declares.
+    Caches contain stored objects. Without a webhook, all versions of an object have the same fields, and the app's
+    class reads the fields that it declares.
     """
     stored = event_log.get(DEFINITIONS, Key("", str(kind.resource)))
     if stored is None:
@@ -89,7 +89,7 @@ def _require_readable(kind: Declaration, event_log: EventLog) -> None:
 
 
 def _tell_of_missing(app: App, event_log: EventLog) -> None:
-    """Log the kinds that an app's controllers wait for, because no definition is stored and the app has none."""
+    """Log the kinds for which an app's controllers wait, because neither the cluster nor the app has a definition."""
     defined = {kind.resource for kind in app.kinds}
     for controller in app.controllers:
         for kind in controller.kinds:
@@ -99,7 +99,7 @@ def _tell_of_missing(app: App, event_log: EventLog) -> None:
 
 
 class Definitions:
-    """A runnable that installs the definitions of apps, then ends."""
+    """A runnable that installs the definitions of apps and then ends."""
 
     name = "app-definitions"
 

@@ -1,7 +1,7 @@
 """Creates the audit log of a serving process from the settings.
 
 Guarantees: without a policy there is no audit log, and requests have no overhead. An unusable policy or file is an
-error before anything starts.
+error before any component starts.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ctrlmgr.server.auditing.audit_backends import ToFile, ToFileInBatches, ToSt
 from ctrlmgr.server.auditing.audit_filter import Auditing, Backend, SlowBackend
 from ctrlmgr.settings import Settings
 
-if TYPE_CHECKING:  # it imports an HTTP client, which is needed only with a webhook
+if TYPE_CHECKING:  # This module imports an HTTP client, which is needed only for a webhook.
     from ctrlmgr.server.auditing.audit_webhook import ToWebhook
 
 
 class _ManagedBackend(Protocol):
-    """A backend that can be started and stopped."""
+    """A backend of the audit log that can be started and stopped."""
 
     def start(self) -> None:
         """Start the backend."""
 
     def stop(self) -> None:
-        """Write the queued events, and stop."""
+        """Write the queued events, then stop."""
 
 
 class AuditLog:
-    """A Runnable with the backends of the audit log; `step` is for the request chain."""
+    """A Runnable with the backends of the audit log; `step` is the part that the request chain calls."""
 
     name = "audit log"
 
@@ -44,7 +44,7 @@ class AuditLog:
         """Read the policy and open the backends; raises `SettingsError`."""
         said = settings.audit
         self.kept: list[_ManagedBackend] = []
-        """The backends that start and stop with it."""
+        """The backends that are started and stopped with this runnable."""
         self.step: Auditing | None = None
         """The step of the request chain; None without a policy."""
         if not said.policy_file:
@@ -75,12 +75,12 @@ class AuditLog:
         self.step = Auditing(policy, backends, registers, slow, clock=clock)
 
     def run(self, stop: threading.Event) -> None:
-        """Write events until stopped, then the queued ones."""
+        """Write events until `stop` is set, then write the queued events."""
         for each in self.kept:
             each.start()
         stop.wait()
         if self.step is not None:
-            self.step.end_round()  # the event loop may have ended within a round
+            self.step.end_round()  # The event loop may have ended during a round.
         for each in self.kept:
             each.stop()
 
@@ -134,7 +134,7 @@ def _webhook(settings: Settings, *, clock: Clock) -> ToWebhook:
 
 
 def _throttle(which: str, *, enabled: bool, qps: float, burst: int) -> tuple[float, int]:
-    """Return the maximum batches per second and the burst; 0 per second means no limit."""
+    """Return the maximum number of batches per second, and the burst; 0 per second means that there is no limit."""
     if not enabled:
         return 0.0, 1
     for name, value in (("qps", qps), ("burst", burst)):

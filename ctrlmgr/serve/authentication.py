@@ -1,10 +1,10 @@
 """Creates the authenticators of a serving process from the settings.
 
-Guarantees: an unusable file is an error before anything starts. If a file becomes unusable later, its previous content
-remains in force.
+Guarantees: an unusable file is an error before any component starts. If a file becomes unusable later, its previous
+content stays valid.
 
-The order is Kubernetes' (`pkg/kubeapiserver/authenticator/config.go`): proxies, client certificates, then tokens: fixed
-ones, those of service accounts, bootstrap tokens.
+Requests are authenticated in the order of Kubernetes (`pkg/kubeapiserver/authenticator/config.go`): by proxies, client
+certificates, fixed tokens, tokens of service accounts, and bootstrap tokens.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ctrlmgr.server.pages.nonresource_pages import Page
 from ctrlmgr.settings import Settings
 
 _SHORTEST_LIMIT = 3600
-"""Minimum limit of a token's lifetime, in seconds."""
+"""The smallest value to which a token's lifetime can be limited, in seconds."""
 
 
 class _ReloadedAuthenticator(Protocol):
@@ -52,7 +52,7 @@ class _ReloadedAuthenticator(Protocol):
 
 
 class ServingAuthentication:
-    """The authenticators of a serving process; `authenticator` combines them."""
+    """The authenticators of a serving process; `authenticator` combines all of them."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class ServingAuthentication:
     ) -> None:
         """Read the files that the settings name; raises `SettingsError`.
 
-        `fixed` maps tokens that are always valid to users. `find` reads the objects that tokens are bound to, and
-        `on_use` receives the Secrets whose tokens are used. `front_proxy_authority` (PEM) signs the certificate
-        with which this server passes requests on.
+        `fixed` maps tokens that are always valid to users. `find` reads the objects to which tokens are bound, and
+        `on_use` is called with the Secrets whose tokens are used. `front_proxy_authority` (PEM) signs the certificate
+        with which this server proxies requests.
         """
         self._front_proxy_authority = front_proxy_authority
         self._settings = settings.authentication
@@ -127,17 +127,20 @@ class ServingAuthentication:
 
     @property
     def reloads(self) -> Sequence[Callable[[], object]]:
-        """Functions that reload changed files."""
+        """Functions that reload files if they have changed."""
         followed: list[_ReloadedAuthenticator | None] = [self._tokens, self._clients, self._proxies, self._configured]
         return [each.reload for each in followed if each is not None]
 
     def pages(self, keys_url: Callable[[], str]) -> Mapping[str, Page]:
-        """Return the pages with which other systems verify this server's tokens; `keys_url` returns the keys' URL."""
+        """Return the pages with which other systems verify this server's tokens.
+
+        `keys_url` returns the URL of the keys.
+        """
         named = self._keys_url
         return issuer_pages(self._issuers[0], self.keys.verifying, lambda: named or keys_url())
 
     def published(self) -> ClusterAuthentication:
-        """Return the authentication of clients, as published for servers that extend the API."""
+        """Return the settings for authenticating clients, as published for extension API servers."""
         said = self._settings
         return ClusterAuthentication(
             client_ca=self._clients.pem,
@@ -156,7 +159,7 @@ class ServingAuthentication:
         return ConfiguredTokens(file, self._issuers, audiences, self._take, clock=clock)
 
     def _take(self, said: Configuration) -> None:
-        """Apply the anonymous access of a configuration, or that of the settings if it has none."""
+        """Apply the anonymous access of a configuration or, if it defines none, of the settings."""
         if said.anonymous is None:
             self._anonymous.admit(enabled=self._admits_anonymous)
         else:
@@ -176,7 +179,10 @@ class ServingAuthentication:
 
 
 def _admits_anonymous(settings: Settings) -> bool:
-    """Return whether anonymous requests are allowed; never if all users may do everything."""
+    """Return whether anonymous requests are allowed.
+
+    They are never allowed if all users may do everything.
+    """
     return settings.authentication.anonymous_auth and "AlwaysAllow" not in settings.authorization.mode
 
 

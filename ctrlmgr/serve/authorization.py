@@ -1,10 +1,10 @@
 """Creates the authorizers of a serving process from the settings.
 
 Guarantees:
-- Members of `system:masters` may do everything in every mode. All users may read the page at `/ui` without its data
+- Members of `system:masters` may do everything in every mode. All users may read the page at `/ui`, but not its data
   below `/ui/api`.
-- Roles, bindings and the objects of each node are indexed in every mode, because they also decide which users may grant
-  rights.
+- Roles, bindings and the objects of each node are indexed in every mode, because they also determine which users may
+  grant permissions.
 
 Rules: Kubernetes' `pkg/kubeapiserver/authorizer/{config,reload}.go`, `pkg/kubeapiserver/options/authorization.go`.
 """
@@ -43,12 +43,12 @@ from ctrlmgr.server.authz.configured_authorizers import ConfiguredAuthorizers
 from ctrlmgr.settings import AuthorizationSettings
 
 PAGE: Final = ("/ui", "/ui/*")
-"""The paths that all users may read: the page without its data."""
+"""The paths that all users may read: the page at `/ui` without its data."""
 PAGE_DATA: Final = "/ui/api"
 
 
 class ServingAuthorization:
-    """The authorizers of a serving process; `authorizer` combines them."""
+    """The authorizers of a serving process; `authorizer` combines all of them."""
 
     def __init__(self, settings: AuthorizationSettings, *, clock: Clock) -> None:
         """Create the authorizers that the settings name; raises `SettingsError`."""
@@ -70,16 +70,16 @@ class ServingAuthorization:
 
     @property
     def reloads(self) -> Sequence[Callable[[], object]]:
-        """Functions that reload changed files."""
+        """Functions that reload files if they have changed."""
         return [self._configured.reload] if self._configured is not None else []
 
     def follow(self, cacher: Cacher) -> None:
-        """Index the objects of a cacher, now and as they change."""
+        """Index the objects of a cacher, now and when they change."""
         cacher.feed(self.index)
         cacher.feed(self._graph)
 
     def rights(self, user: User, backend: Backend) -> UserRights:
-        """Return the rights of a controller's user; it is asked on the controller's thread."""
+        """Return the permissions of a controller's user; they are checked on the controller's thread."""
 
         def decide(user: User, attributes: Attributes) -> Verdict:
             verdict = self.authorizer.authorize(user, attributes)
@@ -93,14 +93,14 @@ class ServingAuthorization:
         )
 
     def _generation(self) -> object | None:
-        """Return a value that changes with the rules; None if a webhook may change its decision at any time."""
+        """Return a value that changes with the rules; None if the decision of a webhook may change at any time."""
         asked = self._configured.asked if self._configured is not None else self._named
         if any(each.webhook is not None for each in asked):
             return None
         return asked, self.index.generation
 
     def _made(self, asked: Sequence[ConfiguredAuthorizer]) -> Authorizer:
-        """Return an authorizer that asks the given ones after the fixed rules; raises `SettingsError`."""
+        """Return an authorizer that checks the fixed rules and then asks these authorizers; raises `SettingsError`."""
         return Union(
             [PrivilegedGroup(), PublicPaths(PAGE, but=PAGE_DATA), *(self._authorizer_of(each) for each in asked)]
         )
@@ -118,7 +118,7 @@ class ServingAuthorization:
 
 
 def _refuse_more(settings: AuthorizationSettings) -> None:
-    """Raise `SettingsError` if other settings are set besides a configuration file."""
+    """Raise `SettingsError` if other settings of authorization are set in addition to a configuration file."""
     only = AuthorizationSettings(config=settings.config, end_watches=settings.end_watches)
     for each in fields(settings):
         if getattr(settings, each.name) != getattr(only, each.name):

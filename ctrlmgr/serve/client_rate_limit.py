@@ -1,4 +1,4 @@
-"""Limits the requests of one controller: kube-controller-manager's `--kube-api-qps` and `--kube-api-burst`."""
+"""Limits the rate of one controller's requests: kube-controller-manager's `--kube-api-qps` and `--kube-api-burst`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ T = TypeVar("T")
 
 
 class ThrottledRunner:
-    """A `Runner` that takes a token from a bucket for each operation, and waits for it on the caller's thread."""
+    """A `Runner` that takes a token from a bucket before each operation.
+
+    It waits for the token on the caller's thread.
+    """
 
     def __init__(self, run: Runner, bucket: TokenBucket[None], *, clock: Clock) -> None:
-        """Run operations with `run`, as fast as `bucket` allows."""
+        """Run operations with `run`, at the rate that `bucket` allows."""
         self._run = run
         self._bucket = bucket
         self._clock = clock

@@ -1,4 +1,4 @@
-"""The controllers of this process: the parts they are built from, their start and their health."""
+"""The controllers of this process: their dependencies, start and health."""
 
 from __future__ import annotations
 
@@ -41,25 +41,27 @@ from ctrlmgr.workqueue import TokenBucket
 _USER_AGENT = f"ctrlmgr/{__version__}"
 
 _AT_ONCE = 16
-"""Maximum number of pods that a controller creates concurrently for one owner; the log commits them together."""
+"""The maximum number of pods that a controller creates concurrently for one owner; the log commits them together."""
 
 """The users of the API server's own controllers, and of the controllers that maintain the log."""
 
 
 _API_SERVER: Final = "kube-apiserver"
 _COMPONENT: Final = "system:kube-"
-"""The prefix of components' user names. The part after `system:` is the program, Kubernetes' field manager."""
+"""The prefix of components' user names. The part after `system:` is the program, which Kubernetes uses as the field
+manager.
+"""
 
 
 def _field_manager(user: User) -> str:
-    """Return the program of a component, as Kubernetes' field managers name it."""
+    """Return the program of a component, which Kubernetes uses as the field manager."""
     if user == API_SERVER:
         return _API_SERVER
     return user.name.removeprefix("system:") if user.name.startswith(_COMPONENT) else CONTROLLER_MANAGER
 
 
 class Parts(NamedTuple):
-    """The parts that every controller is built from: the `ControllerContext` of this process."""
+    """The dependencies with which every controller is built: the `ControllerContext` of this process."""
 
     settings: Settings
     informers: Informers
@@ -67,30 +69,30 @@ class Parts(NamedTuple):
     clock: Clock
     random: Random
     engine: WriteEngine
-    """The engine of controllers' writes. It decides on the caches that they read."""
+    """The engine of controllers' writes. It decides with the caches that the controllers read."""
     run: Runner
     broadcaster: EventBroadcaster
     root_ca: str
-    """The certificate of this server's authority, as PEM."""
+    """The certificate of this server's certificate authority (PEM)."""
     identity: Identity
-    """The keys that the identity controllers sign with."""
+    """The keys with which the identity controllers sign."""
     fencing: Fencing | None
     """The fence of every controller's write; None if no other process can lead."""
     rights: Callable[[User], Rights]
-    """Returns the rights of a user."""
+    """A function that returns the permissions of a user."""
 
     @property
     def at_once(self) -> int:
-        """Maximum number of objects that a reconcile may write concurrently."""
+        """The maximum number of objects that a reconcile may write concurrently."""
         return _AT_ONCE
 
     @property
     def recalls(self) -> bool:
-        """Return whether controllers remember work from before they started: never here, as in Kubernetes."""
+        """Return False: controllers do not restore state from before their start, as in Kubernetes."""
         return False
 
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
-        """Return a controller's client, with its own user and rights.
+        """Return a controller's client, with the controller's own user and permissions.
 
         Its requests are limited as the settings say (`controllers.kube_api_qps`), separately for each controller.
         """
@@ -102,7 +104,10 @@ class Parts(NamedTuple):
         return client.through(ThrottledRunner(self.run, bucket, clock=self.clock))
 
     def writer(self, user: User, *, canonical: bool = False, unfenced: bool = False) -> EngineClient:
-        """Return a client with a component's user; `unfenced` is for writes that every process makes, leader or not."""
+        """Return a client with the user of a component.
+
+        `unfenced` is for writes that every process makes, leader or not.
+        """
         fence = None if unfenced else self.fencing
         requester = Requester(user.name, user.groups, _USER_AGENT)
         return EngineClient(
@@ -126,7 +131,7 @@ class Parts(NamedTuple):
         return self.broadcaster.recorder(component, client, in_series=in_series)
 
     def internal(self, user: str) -> LogClient:
-        """Return a client for data in the log that are not API objects."""
+        """Return a client for data in the log that no API contains."""
         return LogClient(
             self.event_log,
             author=Author(user, _USER_AGENT),
@@ -135,7 +140,10 @@ class Parts(NamedTuple):
         )
 
     def apiserver_client(self, manager: str = _API_SERVER) -> EngineClient:
-        """Return a client for writes that every serving process makes, leader or not; `manager` owns their fields."""
+        """Return a client for writes that every serving process makes, leader or not.
+
+        `manager` is the field manager.
+        """
         requester = Requester(API_SERVER.name, API_SERVER.groups, _USER_AGENT)
         return EngineClient(self.engine, self.run, requester, manager=manager)
 
@@ -161,7 +169,8 @@ class Parts(NamedTuple):
     def availability(self, call: Calls, certificate: Callable[[], bytes]) -> Controller:
         """Return the controller of APIServices' availability, which runs in every process that serves the API.
 
-        It asks extension servers with `call`, showing the client certificate that `certificate` returns.
+        The controller sends requests to extension servers with `call`, with the client certificate that `certificate`
+        returns.
         """
         return new_availability_controller(
             self.informers,
@@ -175,7 +184,7 @@ class Parts(NamedTuple):
         )
 
     def for_bootstrap(self) -> bootstrap_assembly.Parts:
-        """Return the parts of the bootstrap controller."""
+        """Return the dependencies of the bootstrap controller."""
         client = self.apiserver_client()
         internal = self.internal(API_SERVER.name)
         events = self.writer(API_SERVER, canonical=True, unfenced=True)
@@ -190,7 +199,7 @@ def build(descriptors: Iterable[ControllerDescriptor[Any]], parts: Parts) -> Ite
 
 
 def read_root_ca(settings: Settings, own: Path) -> str:
-    """Return the CA certificate to publish, as PEM: from the settings, else from `own`; raises `SettingsError`."""
+    """Return the CA certificate to publish (PEM): from the settings, otherwise from `own`; raises `SettingsError`."""
     named = settings.controllers.root_ca_file
     try:
         text = (Path(named).expanduser() if named else own).read_text(encoding="ascii")
@@ -201,7 +210,7 @@ def read_root_ca(settings: Settings, own: Path) -> str:
 
 
 def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[MonitoredController]:
-    """Yield the controllers with their delays: each starts `interval` seconds after the one before, plus a jitter.
+    """Yield the controllers with their delays: each starts `interval` seconds after the previous one, plus a jitter.
 
     This is kube-controller-manager's `--controller-start-interval`; with its jitter, a delay is at most twice the
     interval.
@@ -213,7 +222,7 @@ def watched(controllers: Iterable[Controller], interval: float, random: Random) 
 
 
 class MonitoredController:
-    """A controller that reports whether it runs."""
+    """A controller that reports whether it is running."""
 
     def __init__(self, controller: Controller, start_after: float = 0.0) -> None:
         """Run `controller` with a delay of `start_after` seconds."""
@@ -223,12 +232,12 @@ class MonitoredController:
         self._running = self._failed = False
 
     def run(self, stop: threading.Event) -> None:
-        """Run the controller until stopped."""
+        """Run the controller until `stop` is set."""
         self._running = True
         try:
             if not (self._start_after and stop.wait(self._start_after)):
                 self._controller.run(stop)
-        except Fenced:  # the term has ended, and the next one starts the controller again
+        except Fenced:  # The term has ended; the next term starts the controller again.
             raise
         except BaseException:
             self._failed = True
@@ -245,16 +254,16 @@ class MonitoredController:
         self._controller.resume()
 
     def problem(self) -> str | None:
-        """Return the problem if it does not run, else None."""
+        """Return the problem if the controller does not run, otherwise None."""
         return None if self._running else f"{self.name} is not running"
 
     def failure(self) -> str | None:
-        """Return the problem if it has failed, else None."""
+        """Return the problem if the controller has failed, otherwise None."""
         return f"{self.name} has failed" if self._failed else None
 
 
 def compaction(parts: Parts) -> Iterator[Runnable]:
-    """Yield the compaction controller and its timer, if the settings name resources to compact."""
+    """Yield the compaction controller and its timer, if the settings contain resources to compact."""
     settings = parts.settings.compaction
     if not settings.resources:
         return
@@ -276,7 +285,10 @@ def compaction(parts: Parts) -> Iterator[Runnable]:
 
 
 def api_compaction(parts: Parts) -> Iterator[Runnable]:
-    """Yield the controller that compacts the API and its timer, for every process that serves the API."""
+    """Yield the controller that compacts the API's history, and its timer.
+
+    Every process that serves the API runs both.
+    """
     interval = parts.settings.compaction.api_interval
     if interval <= 0:
         return
@@ -296,7 +308,7 @@ def api_compaction(parts: Parts) -> Iterator[Runnable]:
 
 
 def event_expiry(parts: Parts) -> Iterator[Runnable]:
-    """Yield the controller that deletes expired Events, if they expire."""
+    """Yield the controller that deletes expired Events, if the settings let Events expire."""
     if parts.settings.events.ttl:
         yield new_event_expiry(
             parts.informers,

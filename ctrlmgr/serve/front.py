@@ -1,7 +1,7 @@
 """The front of a serving process: its address, certificates, authentication, and the administrator's kubeconfig.
 
-Guarantees: errors are raised before anything starts: an address in use, unusable certificates or tokens, a kubeconfig
-that other users may read.
+Guarantees: errors are raised before any component starts: an address in use, unusable certificates or tokens, a
+kubeconfig that other users may read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KUBECONFIG: Final = "kubeconfig"
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 _ELSEWHERE = {4: ("192.0.2.1", socket.AF_INET), 6: ("2001:db8::1", socket.AF_INET6)}
-"""Unassigned addresses (RFC 5737, RFC 3849); a packet to one would take the default route."""
+"""Addresses that are never assigned (RFC 5737, RFC 3849); a packet to such an address would take the default route."""
 
 
 class Front:
@@ -67,9 +67,9 @@ class Front:
     ) -> None:
         """Create missing files in the data directory and read the others; raises `SettingsError`.
 
-        Files that several processes share are in `server.identity_dir`, if that is set. `find` reads objects that
-        tokens of service accounts are bound to. `kubeconfig` is the name of the administrator's file, which holds the
-        notes (`noted`) on the log. `on_use` receives Secrets whose tokens are used.
+        Files that several processes share are in `server.identity_dir`, if this is set. `find` reads the objects to
+        which tokens of service accounts are bound. `kubeconfig` is the name of the administrator's file, which also
+        contains the notes (`noted`) about the log. `on_use` is called with the Secrets whose tokens are used.
         """
         self._settings = settings.server
         self._advertised = advertised_address(settings)
@@ -113,10 +113,10 @@ class Front:
         limits: Limits | None = None,
         aggregator: Aggregator | None = None,
     ) -> HttpServer:
-        """Return the HTTP server of `backend`; it also reloads certificates and tokens, and does `housekeeping`.
+        """Return the HTTP server of `backend`; it also reloads certificates and tokens, and calls `housekeeping`.
 
-        It serves `kinds`, by default the backend's. Without `limits`, the settings limit concurrent reads and writes.
-        After a stop it serves for `delay` more seconds. Raises `SettingsError` for an address in use.
+        It serves `kinds`, by default the kinds of the backend. If `limits` is None, the settings limit concurrent reads
+        and writes. After a stop it serves for `delay` more seconds. Raises `SettingsError` for an address in use.
         """
         app = App(
             backend,
@@ -144,8 +144,8 @@ class Front:
     def announce(self, url: str, *, claims: bool = True) -> None:
         """Write the administrator's kubeconfig for a server at `url`.
 
-        If it `claims` the file, it holds a lock on it while it lives. If another running process holds the lock, this
-        one writes another kubeconfig, named by its port.
+        If `claims` is True, this process holds a lock on the file as long as it runs. If another running process holds
+        the lock, this process writes another kubeconfig, whose name contains the port.
         """
         if claims:
             self._claim = Claim(self.kubeconfig)
@@ -165,7 +165,7 @@ class Front:
         )
 
     def leave(self) -> None:
-        """Release the kubeconfig for other processes; remove one that lies beside that of another process."""
+        """Release the kubeconfig for other processes; remove it if its name contains the port."""
         if self._claim is not None:
             if not self._claim.is_held:
                 self.kubeconfig.unlink(missing_ok=True)
@@ -183,7 +183,7 @@ def reachable(url: str, advertised: str) -> str:
 
 
 def certificate_names(settings: Settings) -> list[str]:
-    """Return every name and address for the serving certificate."""
+    """Return every name and address that the serving certificate must contain."""
     host, _ = settings.server.address
     first_addresses = [str(ipaddress.ip_network(each)[1]) for each in settings.service.cluster_ip_range.split(",")]
     names = [*_LOCAL_NAMES, advertised_address(settings), *_SERVICE_NAMES, *first_addresses]
@@ -210,7 +210,10 @@ def public_host(url: str) -> str:
 
 
 def advertised_address(settings: Settings) -> str:
-    """Return the address at which others reach this server; raises `SettingsError` if `listen` has no valid host."""
+    """Return the address at which other machines reach this server.
+
+    Raises `SettingsError` if `listen` has no valid host.
+    """
     if settings.server.advertise_address:
         return settings.server.advertise_address
     host, _ = settings.server.address
@@ -223,7 +226,7 @@ def advertised_address(settings: Settings) -> str:
 
 
 def default_route_address(version: int) -> str:
-    """Return this machine's address on its default route, loopback if it has none; no packet is sent."""
+    """Return this machine's address on its default route, loopback if there is no default route; no packet is sent."""
     address, family = _ELSEWHERE[version]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

@@ -2,10 +2,10 @@
 
 Guarantees:
 - The served objects are those at that revision, with the history before it. Later events are never visible. A revision
-  that was compacted, or that is before the log's beginning, is an error before anything starts.
-- Nothing is written to the database. It is opened for reading, without migration, while other processes may write it.
-  Every write request is denied, and no controller runs.
-- Its kubeconfig is a separate file in the data directory.
+  that was compacted, or that is before the log's beginning, is an error before any component starts.
+- Nothing is written to the database. It is opened for reading, without migration, while other processes may write to
+  it. Every write request is denied, and no controller runs.
+- The kubeconfig of this process is a separate file in the data directory.
 """
 
 from __future__ import annotations
@@ -53,17 +53,18 @@ class Moment(NamedTuple):
 
     revision: Revision
     recorded_at: int
-    """When its newest event was recorded, in microseconds since 1970."""
+    """The time when the newest event of the revision was recorded, in microseconds since 1970."""
     lost: Collection[str]
-    """Resources that were compacted separately beyond this revision, whose objects are unknown."""
+    """Resources that were compacted separately, beyond this revision, so that their objects are unknown."""
     known: Collection[Resource] | None
-    """Resources with known objects; None if none are lost."""
+    """The resources whose objects are known; None if no objects are lost."""
 
 
 def find_moment(database: Database, text: str, *, now: int) -> Moment:
-    """Return the moment for `text` (a revision, a time or an age); `now` is in microseconds since 1970.
+    """Return the moment that `text` describes (a revision, a time or an age); `now` is in microseconds since 1970.
 
-    Raises `BadRequest` if it is malformed, after the log's end or before its beginning; `Expired` if it was compacted.
+    Raises `BadRequest` if `text` is malformed, after the log's end or before its beginning, and `Expired` if the moment
+    was compacted.
     """
     revision = moment_parser.resolve(database, text, now=now)
     floors = moment_parser.floors_above(database, revision)
@@ -83,12 +84,12 @@ def find_moment(database: Database, text: str, *, now: int) -> Moment:
 
 
 class PastApplication(ServingProcess):
-    """A process that serves a past revision, wired and not yet started."""
+    """A process that serves an old revision, connected but not yet started."""
 
     def __init__(
         self, settings: Settings, event_log: EventLog, moment: Moment, *, clock: Clock, random: Random
     ) -> None:
-        """Wire the parts on an open log; raises `SettingsError` for wrong settings or an address in use."""
+        """Connect the components to an open log; raises `SettingsError` for wrong settings or an address in use."""
         self.moment = moment
         stored = LateBackend()
         front = Front(settings, stored.find, clock=clock, random=random, kubeconfig=f"kubeconfig-at-{moment.revision}")
@@ -118,7 +119,7 @@ class PastApplication(ServingProcess):
         pages = Pages(health, REGISTRY, backend.kinds, backend.workers, mounts={"ui": page})
         self.server = front.server(backend, pages, authorizer, housekeeping=authorization.reloads)
         self.manager.add(probe, Phase.LOG)
-        self.manager.add(reader, Phase.CACHES)  # stops after the server that uses it
+        self.manager.add(reader, Phase.CACHES)  # The reader stops after the server that uses it.
         self.manager.add(self.server, Phase.SERVERS)
 
 
@@ -130,10 +131,10 @@ def _reason(moment: Moment) -> str:
 def serve_past(
     settings: Settings, text: str, *, started: Callable[[PastApplication], None] = lambda application: None
 ) -> None:
-    """Serve the log of the settings as it was at a moment, until a signal.
+    """Serve the log in the settings as it was at a moment, until a signal.
 
-    `started` receives the application before it runs. Call this on the main thread, which receives signals. Raises the
-    errors of `find_moment`, `SettingsError` and `LogError`.
+    `started` is called with the application before it runs. This must be called on the main thread, which receives
+    signals. Raises the errors of `find_moment`, `SettingsError` and `LogError`.
     """
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()

@@ -1,4 +1,4 @@
-"""Adapts the settings of connections to kubelets. Their code is imported at the first request that needs it."""
+"""Adapts the settings of connections to kubelets. Their code is imported at the first request to a kubelet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctrlmgr.settings.kubelet_settings import KubeletSettings
 def kubelets_of(settings: KubeletSettings, files: CertificateFiles, *, clock: Clock) -> Make:
     """Return a function that creates the connections to kubelets; `files` are those of the server's own authority.
 
-    Configured certificates are read at once: raises `SettingsError` if they cannot be used.
+    Configured certificates are read at once. Raises `SettingsError` if they cannot be used.
     """
 
     def issue(user: str, groups: Sequence[str]) -> tuple[bytes, bytes]:

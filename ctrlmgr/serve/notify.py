@@ -2,9 +2,9 @@
 
 Guarantees:
 - READY is sent when the process is ready for the first time, STOPPING as soon as it begins to stop.
-- If a watchdog is configured, it is notified twice per period while the process is alive: the event loop turns and the
-  health checks pass.
-- Without a service manager nothing is sent. A failed notification is logged, and the process continues.
+- If a watchdog is configured, it is notified twice per period while the process is alive. This means that the event
+  loop turns and the health checks pass.
+- Without a service manager, no messages are sent. A failed notification is logged, and the process continues.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN: Final = 0.1
-"""Seconds between checks whether the process is ready."""
+"""Seconds between checks of whether the process is ready."""
 
 
 class ServiceManager:
@@ -30,12 +30,12 @@ class ServiceManager:
     name = "service-manager"
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Read the socket's address and the watchdog's period."""
+        """Read the socket's address and the watchdog's period from the environment."""
         address = environment.get("NOTIFY_SOCKET", "")
-        # "@" stands for the NUL at the beginning of an abstract address.
+        # In the address, "@" stands for the NUL byte at the beginning of an abstract address.
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self.watchdog = _watchdog(environment)
-        """The watchdog's period in seconds; 0 without a watchdog."""
+        """The watchdog's period in seconds; 0 if there is no watchdog."""
         self.is_ready: Callable[[], bool] = lambda: True
         self.is_alive: Callable[[], bool] = lambda: True
 
@@ -45,7 +45,7 @@ class ServiceManager:
         return bool(self._address)
 
     def run(self, stop: threading.Event) -> None:
-        """Send READY, then notify the watchdog, until `stop` is set."""
+        """Send READY when the process is ready, then notify the watchdog until `stop` is set."""
         while not self.is_ready():
             self._feed()
             if stop.wait(_LOOK_AGAIN):
@@ -63,7 +63,7 @@ class ServiceManager:
         self.tell("STOPPING=1")
 
     def reloading(self, reload: Callable[[], None]) -> None:
-        """Call `reload`, and send its beginning and end (`Type=notify-reload`)."""
+        """Call `reload`, and send messages at its beginning and end (`Type=notify-reload`)."""
         self.tell(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
         try:
             reload()
@@ -71,7 +71,7 @@ class ServiceManager:
             self.tell("READY=1")
 
     def tell(self, message: str) -> None:
-        """Send a message."""
+        """Send a message to the service manager."""
         if not self._address:
             return
         try:
@@ -82,7 +82,7 @@ class ServiceManager:
 
 
 def _watchdog(environment: Mapping[str, str]) -> float:
-    """Return the watchdog's period in seconds; 0 for none, or for one of another process."""
+    """Return the watchdog's period in seconds; 0 if there is no watchdog, or if it watches another process."""
     period = environment.get("WATCHDOG_USEC", "")
     if not period.isdecimal() or environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0.0

@@ -51,7 +51,10 @@ def issuer_of(settings: Settings) -> TrustedIssuer | None:
 
 
 def _username_prefix(said: OpenIdSettings) -> str:
-    """Return the prefix of user names. Without one, a claim other than the email could equal another user's name."""
+    """Return the prefix of user names.
+
+    Without a prefix, a claim other than the email could equal the name of another user.
+    """
     if said.username_prefix == "-":
         return ""
     if not said.username_prefix and said.username_claim != "email":

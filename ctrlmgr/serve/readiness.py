@@ -1,10 +1,10 @@
 """Reports when a serving process is ready: a line in the log, and a file for scripts that wait for it.
 
 Guarantees:
-- The line `ready` is logged once, when all checks of `/readyz` hold for the first time, and after the lines about what
-  the process publishes then. It is the last line of the start.
-- The file exists only while the process is ready or stopping, and holds the server's URL. One that an earlier process
-  left is removed at the start.
+- The line `ready` is logged once, when all checks of `/readyz` pass for the first time. It is the last line of the
+  start: the lines about the objects that the process then publishes precede it.
+- The file exists only while the process is ready or stopping, and contains the server's URL. A file that an earlier
+  process has left is removed at the start.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN: Final = 0.05
-"""Seconds between looks whether the process is ready."""
+"""Seconds between checks of whether the process is ready."""
 
 _PUBLISHING: Final = 5.0
-"""Maximum seconds for which a ready process waits until its address is published."""
+"""The maximum number of seconds for which a ready process waits until its address is published."""
 
 
 class Readiness:
-    """A Runnable that reports readiness."""
+    """A Runnable that reports when the process is ready."""
 
     name = "readiness"
 
@@ -42,10 +42,10 @@ class Readiness:
         clock: Clock,
         is_published: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Report when `is_ready` holds, in the log and in `file`; raises `SettingsError` if that cannot be removed.
+        """Report in the log and in `file` when `is_ready` returns True.
 
-        `is_published` returns whether a ready process has published its address. The report waits for that, but not
-        for ever, because the process serves without it.
+        Raises `SettingsError` if `file` cannot be removed. `is_published` returns whether a ready process has published
+        its address. The report waits for this for a limited time, because the process serves without it.
         """
         self._is_ready = is_ready
         self._is_published = is_published
@@ -70,7 +70,7 @@ class Readiness:
         self._change(lambda path: path.unlink(missing_ok=True))
 
     def _write(self, path: Path) -> None:
-        """Write the file whole, for readers that wait for it to exist."""
+        """Write the complete file at once, for readers that wait until it exists."""
         part = path.with_name(f"{path.name}.part")
         part.write_text(f"{self._url}\n", encoding="utf-8")
         part.replace(path)

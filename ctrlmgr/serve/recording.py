@@ -2,10 +2,10 @@
 
 Guarantees:
 - It runs no controllers and opens no database. Its certificates and kubeconfig are in the subdirectory `play` of the
-  data directory. So the kubeconfig of a real server never leads here.
-- Errors are raised before anything starts: an unusable recording, an address in use.
-- With pretended writes, Leases are real objects of the clients in a separate log with its own revisions. The recorded
-  Leases are hidden, because their holders do not exist here to release them.
+  data directory. So the kubeconfig of a real server never refers to this process.
+- Errors are raised before any component starts: an unusable recording, an address in use.
+- With pretended writes, clients can create and change real Leases, in a separate log with its own revisions. The
+  recorded Leases are hidden, because their holders do not run and cannot release them.
 """
 
 from __future__ import annotations
@@ -69,17 +69,20 @@ class Playing(NamedTuple):
     speed: float = 1.0
     paused: bool = False
     max_gap: float | None = None
-    """Maximum seconds of a pause in the recording; None plays it in full length."""
+    """The maximum length of a pause in the recording, in seconds; None plays pauses at their full length."""
     pretend: bool = False
     until_end: bool = False
     """Whether to stop at the end of the recording."""
 
 
 class PlayedApplication(ServingProcess):
-    """A process that plays a recording, wired and not yet started."""
+    """A process that plays a recording, connected but not yet started."""
 
     def __init__(self, settings: Settings, playing: Playing, *, clock: Clock, random: Random) -> None:
-        """Read the recording and wire the parts; raises `RecordingError`, `BadRequest` (speed) and `SettingsError`."""
+        """Read the recording and connect the components.
+
+        Raises `RecordingError`, `BadRequest` (for the speed) and `SettingsError`.
+        """
         gap = None if playing.max_gap is None else round(playing.max_gap * SECOND)
         tape = load(playing.recording, max_gap=gap)
         player = Player(tape.timetable, clock.monotonic(), speed=playing.speed, paused=playing.paused)
@@ -108,7 +111,7 @@ class PlayedApplication(ServingProcess):
         self._reviews = Reviews(front.authenticator, authorizer)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         self._kinds = builtin_kinds(ranges)
-        self._window = tape.timetable.revisions[-1] + 1  # keeps all events, which are in memory anyway
+        self._window = tape.timetable.revisions[-1] + 1  # This cache keeps all events, which are in memory anyway.
         backend = PlayedBackend(
             self._backend(self.playback.log), {LEASES: self._leases(tape)} if playing.pretend else {}
         )
@@ -120,12 +123,12 @@ class PlayedApplication(ServingProcess):
         page = Site(reader, Process(reader, health, clock=clock, role="recording"), authorizer, clock=clock)
         pages = Pages(health, REGISTRY, self._kinds, backend.workers, more=more, mounts={"ui": page})
         self.server = front.server(backend, pages, authorizer, housekeeping=self._authorization.reloads)
-        self.manager.add(reader, Phase.CACHES)  # stops after the server that uses it
+        self.manager.add(reader, Phase.CACHES)  # The reader stops after the server that uses it.
         self.manager.add(self.server, Phase.SERVERS)
         self.manager.add(self.playback, Phase.MEMBERS)
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set, or the recording ends if so configured; raises the errors of runnables."""
+        """Run until `stop` is set, or if so configured, until the recording ends; raises the errors of runnables."""
         if self._until_end:
             self.playback.on_end(stop.set)
         super().run(stop)
@@ -147,7 +150,7 @@ class PlayedApplication(ServingProcess):
         return backend
 
     def _leases(self, tape: LoadedRecording) -> Backend:
-        """Return the backend of the clients' own Leases, with all namespaces of the recording."""
+        """Return the backend with the clients' own Leases, in which all namespaces of the recording exist."""
         event_log = MemoryEventLog(clock=self._clock, random=self._random)
         namespaces = [_namespace(name) for name in sorted({*tape.namespaces, *_ALWAYS})]
         event_log.append([Proposal(EventType.ADDED, each, 0) for each in namespaces], author=Author(ACTOR))
@@ -158,9 +161,10 @@ class PlayedApplication(ServingProcess):
 def serve_recording(
     settings: Settings, playing: Playing, *, started: Callable[[PlayedApplication], None] = lambda application: None
 ) -> None:
-    """Serve a recording in this process until a signal, or its end; `started` receives the application before it runs.
+    """Serve a recording in this process until a signal, or until the recording ends.
 
-    Call this on the main thread, which receives signals. Raises the errors of `PlayedApplication` and its runnables.
+    `started` is called with the application before it runs. This must be called on the main thread, which receives
+    signals. Raises the errors of `PlayedApplication` and its runnables.
     """
     interpreter.tune()
     log.info("reading the recording", file=str(playing.recording))

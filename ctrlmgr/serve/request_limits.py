@@ -1,4 +1,4 @@
-"""Limits the requests that a serving process runs at a time, as the settings say."""
+"""Limits the number of requests that a serving process handles at a time, as the settings say."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ctrlmgr.settings.server_settings import ServerSettings
 
 @dataclass(frozen=True)
 class Limiting:
-    """The limits of a process, and what belongs to them."""
+    """The limits of a process, with the pages and functions that they need."""
 
     limits: Limits
     pages: Mapping[str, Page] = field(default_factory=dict)
-    """Pages that show their state, by path."""
+    """Pages that show the state of the limits, by path."""
     housekeeping: Sequence[Callable[[], object]] = ()
-    """Functions to call about once a second."""
+    """Functions that must be called about once a second."""
 
 
 def new_limiting(settings: ServerSettings, backend: Backend, *, clock: Clock) -> Limiting:
-    """Return the limits that the settings ask for; raises `SettingsError`."""
+    """Return the limits that the settings configure; raises `SettingsError`."""
     if not settings.priority_and_fairness:
         return Limiting(InFlightLimits(settings.max_reads, settings.max_writes))
     total = settings.max_reads + settings.max_writes

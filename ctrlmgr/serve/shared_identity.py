@@ -1,4 +1,4 @@
-"""Files that the processes of one control plane share, so that a client can use any of them: `server.identity_dir`.
+"""Files that all processes of one control plane share, so that a client can use any process: `server.identity_dir`.
 
 These are the authority (`ca.crt`, `ca.key`), the key that signs service accounts' tokens (`sa.key`) and the
 administrator's token (`admin.token`). The directory is on a shared file system, or copied to each machine.
@@ -25,9 +25,9 @@ _TOKEN = "admin.token"
 
 @contextmanager
 def making(directory: Path | None) -> Iterator[None]:
-    """Hold a lock on a directory while files are created; raises `SettingsError` if it cannot be written.
+    """Hold a lock on a directory while files are created; raises `SettingsError` if the directory cannot be written.
 
-    A complete copy need not be writable.
+    A copy that contains all files need not be writable.
     """
     lock = _locked(directory) if directory else None
     try:

@@ -1,7 +1,7 @@
 """Signals: runs a function until the process receives a signal to stop.
 
-Guarantees: the first SIGTERM or SIGINT stops the function in order. A second one ends the process at once; the log is
-durable at any time. SIGHUP reloads settings.
+Guarantees: the first SIGTERM or SIGINT stops the function in order. A second signal ends the process at once, which
+loses no data because the log is durable at any time. SIGHUP reloads the settings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctrlmgr import threads
 log = structlog.get_logger(__name__)
 
 _FINISHED = 0
-"""The thread's last byte on the wake-up socket; other bytes are signal numbers."""
+"""The byte that the thread writes last to the wake-up socket; other bytes are signal numbers."""
 
 
 def run_until_signalled(
@@ -31,8 +31,8 @@ def run_until_signalled(
 ) -> None:
     """Call `run` on a thread, and set its event on a signal; raises the errors of `run`.
 
-    `stopping` is called at the signal to stop, `hang_up` at every SIGHUP before, both on this thread. Without
-    `hang_up`, SIGHUP stops the process, too, unless it is ignored (nohup).
+    `stopping` is called at the signal to stop, and `hang_up` at every earlier SIGHUP, both on this thread. Without
+    `hang_up`, SIGHUP stops the process too, unless SIGHUP is ignored (nohup).
 
     A Python signal handler interrupts this thread anywhere, even while it holds a lock that `Event.set` needs. So the
     handlers do nothing: the interpreter writes the signal's number to a socket, which this thread reads.
@@ -44,7 +44,7 @@ def run_until_signalled(
     def target() -> None:
         try:
             run(stop)
-        except BaseException as error:  # raised again on the main thread
+        except BaseException as error:  # The error is raised again on the main thread.
             failures.append(error)
         finally:
             writing.send(bytes([_FINISHED]))
@@ -57,7 +57,8 @@ def run_until_signalled(
                     hang_up()
                 continue
             if stop.is_set():
-                os._exit(128 + number)  # second signal: the log is durable, so no acknowledged write is lost
+                # This is the second signal. Because the log is durable, no acknowledged write is lost.
+                os._exit(128 + number)
             log.info("stopping", signal=signal.Signals(number).name)
             stop.set()
             stopping()

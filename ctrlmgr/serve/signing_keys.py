@@ -1,4 +1,4 @@
-"""The signing keys and authorization checks of the identity controllers."""
+"""The signing keys of the controllers that issue tokens and certificates, and their authorization checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from ctrlmgr.server import Backend
 
 
 def identity_of(front: Front, backend: Backend, authorizer: Authorizer) -> Identity:
-    """Return the identity of one process's controllers; `authorizer` is asked on the event loop of `backend`."""
+    """Return the keys and the authorizer of one process's controllers.
+
+    `authorizer` is called on the event loop of `backend`.
+    """
 
     def may_ask(user: User, subresource: str) -> bool:
         attributes = Attributes("create", "", CSRS.group, "*", CSRS.plural, subresource)
@@ -26,7 +29,7 @@ def identity_of(front: Front, backend: Backend, authorizer: Authorizer) -> Ident
 
 
 def cluster_authentication(parts: Parts, front: Front) -> Controller:
-    """Return the controller that publishes this server's authentication of clients; every serving process runs it."""
+    """Return the controller that publishes how this server authenticates clients; every serving process runs it."""
     return new_cluster_authentication_publisher(
         parts.informers,
         parts.apiserver_client(),

@@ -1,4 +1,4 @@
-"""Reads the settings of TLS: which certificates, versions and ciphers the server uses."""
+"""Reads the TLS settings: which certificates, versions and ciphers the server uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.
 
 
 def tls_options(settings: Settings) -> TlsOptions:
-    """Return the options in the settings; raises `SettingsError` for a file without its key or an unknown cipher."""
+    """Return the options that the settings contain.
+
+    Raises `SettingsError` for a file without its key or an unknown cipher.
+    """
     tls = settings.tls
     return TlsOptions(
         http2=not settings.server.disable_http2_serving,
@@ -33,7 +36,7 @@ def _default_pair(certificate: str, key: str) -> Pair | None:
 
 
 def _named_pair(text: str) -> NamedPair:
-    """Read CERT,KEY[:NAME,...] (component-base `cli/flag/namedcertkey_flag.go`)."""
+    """Parse CERT,KEY[:NAME,...] (component-base `cli/flag/namedcertkey_flag.go`)."""
     files, _, names = text.partition(":")
     certificate, comma, key = (part.strip() for part in files.partition(","))
     if not (certificate and comma and key) or "," in key:

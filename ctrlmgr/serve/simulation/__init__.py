@@ -1,1 +1,1 @@
-"""The parts of a serving process that simulate nodes: their runtime, and the metrics of their pods."""
+"""The components of a serving process that simulate nodes: the container runtime, and the metrics of pods."""

@@ -1,10 +1,11 @@
 """The metrics server of simulated nodes: serves `metrics.k8s.io`, for `kubectl top` and autoscalers.
 
 Guarantees:
-- It listens on loopback with a certificate that it creates, and answers only the front proxy of this server.
-- It registers itself at each start: a Service that names this machine, and an APIService with its port. An APIService
-  of another author is left alone.
-- The process that leads runs it. Processes on other machines cannot reach it.
+- The metrics server listens on loopback with a certificate that it creates, and answers only requests of this server's
+  front proxy.
+- At each start, it creates or updates a Service that names this machine, and an APIService with its port. An APIService
+  that another client has created is not changed.
+- The leader runs the metrics server. Processes on other machines cannot reach it.
 """
 
 from __future__ import annotations
@@ -47,18 +48,18 @@ _SERVICE: Final = "simulated-metrics-server"
 _API_SERVICE: Final = f"{VERSION}.{GROUP}"
 _LABEL: Final = "simulate.ctrlmgr.io/metrics"
 _PRIORITY: Final = 100
-"""Both priorities of metrics-server's APIService."""
+"""The value of both priorities in metrics-server's APIService."""
 _RETRY: Final = 0.5
-"""Seconds between attempts to register."""
+"""Seconds between attempts to register the metrics server."""
 
 
 class SimulatedMetrics:
-    """A Runnable that serves the usage of simulated nodes and their pods, and registers itself."""
+    """A Runnable that serves the usage of simulated nodes and their pods, and registers itself with an APIService."""
 
     name = "simulated metrics server"
 
     def __init__(self, parts: Parts, front: Front, rules: Rules) -> None:
-        """Read pods and nodes from the informers of `parts`; call it before they sync."""
+        """Read pods and nodes from the informers of `parts`; call this before they sync."""
         settings = parts.settings
         self._clock = parts.clock
         self._client: Client = parts.apiserver_client()
@@ -73,7 +74,7 @@ class SimulatedMetrics:
         self._is_registered = False
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until stopped."""
+        """Serve until `stop` is set."""
         api = MetricsApi(self._usage.listed, self._authenticator)
         tls = ServingContext(self._files).context
         server = HttpServer(api, ("127.0.0.1", 0), clock=self._clock, tls=tls)
@@ -88,12 +89,12 @@ class SimulatedMetrics:
         return self._is_registered and service is not None and (_LABEL not in service.labels or is_available(service))
 
     def _register(self, port: int) -> bool:
-        """Create or update the Service and the APIService; return False to try again."""
+        """Create or update the Service and the APIService; return False if this must be tried again."""
         try:
             return self._ensure(self._services.get(Key(_NAMESPACE, _SERVICE)), _service()) and self._ensure(
                 self._api_services.get(Key("", _API_SERVICE)), self._api_service(port)
             )
-        except (AlreadyExists, Conflict, NotFound):  # a cache is behind, or the namespace does not exist yet
+        except (AlreadyExists, Conflict, NotFound):  # A cache is outdated, or the namespace does not exist yet.
             return False
 
     def _ensure(self, current: Object | None, wanted: Unstructured) -> bool:
@@ -130,7 +131,7 @@ class _Usage:
         self._rules = rules
 
     def listed(self, resource: str, namespace: str) -> Iterable[Unstructured]:
-        """Return the metrics of `nodes` or `pods`; an empty namespace means all."""
+        """Return the metrics of `nodes` or `pods`; an empty namespace stands for all namespaces."""
         now, nodes = self._clock.now(), {node.name: node for node in self._nodes.list() if node.labels.get(SIMULATED)}
         pods: dict[str, list[dict[str, Any]]] = {}
         for pod in self._pods.list(namespace or None):

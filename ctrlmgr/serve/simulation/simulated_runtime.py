@@ -1,4 +1,4 @@
-"""Adapts the settings for simulated nodes. Without them, the packages of the simulation are not imported."""
+"""Adapts the settings for simulated nodes. Without such nodes, the simulation's packages are not imported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctrlmgr.server.connect_subresources import Runtime
 from ctrlmgr.settings import Settings
 
 SIMULATED: Final = (scheduler.DESCRIPTOR.name, simulated_nodes.DESCRIPTOR.name, simulated_load_balancer.DESCRIPTOR.name)
-"""The controllers that run with simulated nodes."""
+"""The controllers that run if there are simulated nodes."""
 
 
 _NODES_OF_A_SMALL_RANGE: Final = 200
@@ -20,7 +20,7 @@ _LARGE_RANGE: Final = "10.128.0.0/9"
 
 
 def with_nodes(settings: Settings) -> Settings:
-    """Return settings with everything that simulated nodes need, if there are any.
+    """Return the settings; if there are simulated nodes, with everything that they need.
 
     A controller that the settings exclude by name stays disabled. Raises `SettingsError` for an invalid file.
     """
@@ -44,7 +44,10 @@ def with_nodes(settings: Settings) -> Settings:
 
 
 def simulated_runtime(settings: Settings, *, clock: Clock) -> Runtime | None:
-    """Return the runtime of pods on simulated nodes, None without such nodes; raises `SettingsError`."""
+    """Return the container runtime of pods on simulated nodes, None if there are no such nodes.
+
+    Raises `SettingsError`.
+    """
     options = settings.of(simulated_nodes.Options)
     if not options.nodes:
         return None
