@@ -16,12 +16,12 @@ from ctrlmgr.server import Check, HttpServer
 
 
 class ServingProcess:
-    """A serving process, wired and not yet started. Each subclass creates its `server`."""
+    """A serving process, connected but not yet started. Each subclass creates its `server`."""
 
     server: HttpServer
 
     def __init__(self, front: Front, *, clock: Clock) -> None:
-        """Serve behind `front`; the manager has no runnables yet."""
+        """Serve behind `front`; the manager has no runnables at first."""
         self._front = front
         self._stop = threading.Event()
         self.manager = Manager(clock=clock)
@@ -29,15 +29,15 @@ class ServingProcess:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig, after `announce`."""
+        """The path of the administrator's kubeconfig; set by `announce`."""
         return self._front.kubeconfig
 
     def announce(self, *, claims: bool = True) -> None:
-        """Write the kubeconfig for this server, and hold a lock on it if `claims`."""
+        """Write the kubeconfig for this server; if `claims` is True, hold a lock on the file."""
         self._front.announce(self.server.url, claims=claims)
 
     def run(self, stop: threading.Event) -> None:
-        """Run until `stop` is set; raises the manager's errors."""
+        """Run until `stop` is set; raises the errors of the manager."""
         self._stop = stop
         try:
             self.manager.run(stop)
