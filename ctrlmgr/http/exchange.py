@@ -50,6 +50,9 @@ class Wire(BodyWriter, Protocol):
     def go_ahead(self) -> None:
         """Send 100 Continue."""
 
+    def retire(self) -> None:
+        """Ask an HTTP/2 client to send later requests on a new connection; a connection of HTTP/1 stays."""
+
     def answer(self, exchange: Exchange, code: int, headers: Sequence[Header], body: bytes, own: Header | None) -> None:
         """Write a whole answer, with the header for its length; `own` is an additional header."""
 
@@ -255,6 +258,10 @@ class Exchange:
         self._forget_body()
         self.side = self.switching.switch(headers)
         return self.side
+
+    def retire(self) -> None:
+        """Ask an HTTP/2 client to send later requests on a new connection; a connection of HTTP/1 stays."""
+        self._wire.retire()
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
         """Call `call` when the client disconnects, or now if it has disconnected. None cancels an earlier call."""

@@ -30,6 +30,9 @@ class LineAnswers:
 
     __slots__ = ()
 
+    def retire(self: _Line) -> None:
+        """Keep the connection, because HTTP/1 has no frame that asks for another one."""
+
     def go_ahead(self: _Line) -> None:
         """Send 100 Continue."""
         self.write(CONTINUE)

@@ -36,6 +36,7 @@ from ctrlmgr.server.admin_kubeconfig import Claim, admin_token, write_kubeconfig
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.in_flight_limits import InFlightLimits
+from ctrlmgr.server.outer_filters import OuterFilters
 from ctrlmgr.server.request_chain import ChainBackend, Limits
 from ctrlmgr.settings import Settings
 
@@ -118,6 +119,7 @@ class Front:
         It serves `kinds`, by default the kinds of the backend. If `limits` is None, the settings limit concurrent reads
         and writes. After a stop it serves for `delay` more seconds. Raises `SettingsError` for an address in use.
         """
+        filters = OuterFilters(self._settings, random=self._random)
         app = App(
             backend,
             pages,
@@ -130,6 +132,7 @@ class Front:
             auditing=auditing,
             ends_watches=self._ends_watches,
             aggregator=aggregator,
+            filters=filters if filters.is_active else None,
         )
         return HttpServer(
             app,

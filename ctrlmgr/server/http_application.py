@@ -25,6 +25,7 @@ from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.audit_filter import Auditing
 from ctrlmgr.server.authn.access import Authenticator
 from ctrlmgr.server.in_flight_limits import READS, WRITES, InFlightLimits, Overloaded
+from ctrlmgr.server.outer_filters import OuterFilters
 from ctrlmgr.server.pages.nonresource_pages import Pages
 from ctrlmgr.server.presenting.negotiation import Accepts, Representation, of_error
 from ctrlmgr.server.presenting.responses import overloaded, refused, warnings
@@ -58,14 +59,16 @@ class App:
         auditing: Auditing | None = None,
         ends_watches: bool = True,
         aggregator: Aggregator | None = None,
+        filters: OuterFilters | None = None,
     ) -> None:
         """Serve the resources of `backend`, and `pages`, to the users that `authenticator` and `authorizer` admit.
 
         If `kinds` is given, only these kinds are served over HTTP; the engine of `backend` may hold more. `random`
         generates request ids, `limits` decides which requests run at a time, and `auditing` writes audit events. If
         `ends_watches` is set, a watch ends when its user loses the right to start it. `aggregator` answers requests for
-        versions that other servers serve.
+        versions that other servers serve. `filters` are what a request passes before authentication.
         """
+        self._filters = filters
         self._aggregator = aggregator
         self._backend = backend
         self._ids = RequestIds(random)
@@ -93,7 +96,11 @@ class App:
         place = self._places.find(exchange.path)
         request = Request(exchange, place.location, self._ids)
         try:
-            await self._chain.answer(request, place)
+            at_once = self._filters.begin(request) if self._filters is not None else None
+            if at_once is None:
+                await self._chain.answer(request, place)
+            else:
+                await request.respond(at_once)
         except Disconnected:
             request.code = request.code or _CLIENT_CLOSED
         except CtrlmgrError as error:

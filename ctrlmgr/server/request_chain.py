@@ -2,6 +2,7 @@
 
 | step | determines | may answer with |
 |---|---|---|
+| outer filters | headers of the answer: CORS, HSTS (`outer_filters`, before this chain) | 204 |
 | request info | the resource and the verb, whether or not the resource exists | 500 |
 | authentication | the sender | 401 |
 | audit | the audit level; the record collects facts from later steps, and ends with the answer | |
@@ -148,7 +149,7 @@ class Chain:
             raise
         finally:
             if request.told.warnings:
-                request.headers = warnings(request.told.warnings)
+                request.headers = (*request.headers, *warnings(request.told.warnings))
         if self._auditing is not None:
             may = self._auditing.begin(request, attributes, sender)
             if (self._auditing.waits or not may) and not await self._is_kept(self._auditing, request, may=may):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ctrlmgr.settings.setting_declaration import Setting
-from ctrlmgr.settings.setting_types import ADDRESS, DURATION, LISTEN, NAMES, SWITCH, TEXT, one_of, whole
+from ctrlmgr.settings.setting_types import ADDRESS, DURATION, LISTEN, NAMES, SWITCH, TEXT, decimal, one_of, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +191,37 @@ class ServerSettings:
             metavar="BOOL",
         ),
     ] = True
+
+    cors_allowed_origins: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "Regular expressions for the origins of web pages that may read the server's answers (CORS). Each must "
+            "match the whole host, as '^https://console\\.example\\.com$' does. Empty: only the server's own page may.",
+            flag="--cors-allowed-origins",
+            metavar="REGEX",
+        ),
+    ] = ()
+    strict_transport_security_directives: Annotated[
+        tuple[str, ...],
+        NAMES,
+        Setting(
+            "The directives of the header Strict-Transport-Security in every answer: max-age=SECONDS, "
+            "includeSubDomains, preload. Empty: no such header.",
+            flag="--strict-transport-security-directives",
+            metavar="DIRECTIVE",
+        ),
+    ] = ()
+    goaway_chance: Annotated[
+        float,
+        decimal(0, 0.02),
+        Setting(
+            "The probability, from 0 to 0.02, with which a request asks its HTTP/2 client to open a new connection, so "
+            "that a load balancer can choose another server. 0: never.",
+            flag="--goaway-chance",
+            metavar="NUMBER",
+        ),
+    ] = 0.0
 
     @property
     def address(self) -> tuple[str, int]:

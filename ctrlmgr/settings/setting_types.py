@@ -117,17 +117,18 @@ def whole(minimum: int) -> Kind:
     return Kind(f"a whole number of at least {minimum}", read)
 
 
-def decimal(minimum: int) -> Kind:
-    """Return the kind of values that are decimal numbers of at least `minimum`."""
+def decimal(minimum: int, maximum: float = math.inf) -> Kind:
+    """Return the kind of values that are decimal numbers from `minimum` to `maximum`."""
 
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise TypeError(value)
-        if not minimum <= (number := float(value)) < math.inf:
+        if not minimum <= (number := float(value)) <= maximum or math.isinf(number):
             raise ValueError(value)
         return number
 
-    return Kind(f"a number of at least {minimum}", read)
+    what = f"at least {minimum}" if math.isinf(maximum) else f"{minimum} to {maximum:g}"
+    return Kind(f"a number of {what}", read)
 
 
 def one_of(*words: str) -> Kind:

@@ -32,6 +32,7 @@ from ctrlmgr.server.authn.review_resources import Reviews
 from ctrlmgr.server.authn.token_requests import TokenRequests
 from ctrlmgr.server.container_connector import Make
 from ctrlmgr.server.fairness.fairness_filter import Fairness
+from ctrlmgr.server.outer_filters import OuterFilters
 from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
 
@@ -74,6 +75,7 @@ def make(
     ends_watches: bool = True,
     aggregator: Callable[[Cacher], Aggregator] | None = None,
     kubelets: Make | None = None,
+    filters: OuterFilters | None = None,
 ) -> Made:
     """Make an application over `log`, by default a new one in memory; `access` is authenticator and authorizer."""
     clock = clock or SystemClock()
@@ -107,6 +109,7 @@ def make(
         auditing=auditing,
         ends_watches=ends_watches,
         aggregator=passing_on,
+        filters=filters,
     )
     return Made(app, log, backend, fairness)
 

@@ -69,6 +69,9 @@ class ChannelConnection(Protocol):
     def drop(self, number: int) -> None:
         """End a stream on which the client is still sending, after the client had time to read the answer."""
 
+    def shutdown(self) -> None:
+        """Send GOAWAY, and close the connection after the running requests."""
+
     def forget(self, channel: Channel) -> None:
         """Note that a channel has ended."""
 
@@ -232,6 +235,10 @@ class Channel:
         self._ends = True
         if not self._waiting:
             self._end()
+
+    def retire(self) -> None:
+        """Send GOAWAY, and close the connection after its running requests, as net/http does for Connection: close."""
+        self._trunk.shutdown()
 
     def abort(self) -> None:
         """Reset the stream, and drop data that has not been sent."""

@@ -74,7 +74,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--coordinated-leadership-lease-duration": _NO_CANDIDATES,
     "--coordinated-leadership-renew-deadline": _NO_CANDIDATES,
     "--coordinated-leadership-retry-period": _NO_CANDIDATES,
-    "--cors-allowed-origins": RefusedFlag("add the CORS headers in a proxy in front of the server"),
     "--debug-socket-path": RefusedFlag("use the paths /debug/profile and /debug/threads of the server"),
     "--delete-collection-workers": NoEffect("the objects of a collection are deleted one after another"),
     "--egress-selector-config-file": RefusedFlag(
@@ -97,9 +96,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--etcd-servers": _NO_ETCD,
     "--etcd-servers-overrides": _NO_ETCD,
     "--external-hostname": RefusedFlag("use --public-url https://HOST:PORT"),
-    "--goaway-chance": FixedFlag(
-        ("0",), "the server does not ask clients to reconnect; balance connections in a proxy"
-    ),
     "--livez-grace-period": FixedFlag(("0", "0s"), "/livez succeeds from the start, without a grace period"),
     "--lease-reuse-duration-seconds": _NO_ETCD,
     "--max-connection-bytes-per-sec": RefusedFlag("limit data rates in a proxy in front of the server"),
@@ -116,7 +112,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     "--shutdown-watch-termination-grace-period": FixedFlag(
         ("0", "0s"), "watches end as soon as the server begins to drain"
     ),
-    "--strict-transport-security-directives": RefusedFlag("add the header in a proxy in front of the server"),
     "--runtime-config-emulation-forward-compatible": FixedFlag(("false",), "ctrlmgr behaves as Kubernetes 1.36"),
     "--service-account-signing-endpoint": RefusedFlag("use --service-account-signing-key-file"),
     "--storage-backend": FixedFlag(("", "etcd3"), "the event log is the store, and --database names it"),

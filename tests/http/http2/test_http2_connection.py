@@ -397,6 +397,22 @@ def test_what_is_asked_after_the_last_word_is_not_answered(client: Http2Client) 
     assert client.paths == [b"/slow"]
 
 
+def test_a_retired_connection_ends_after_its_running_requests(client: Http2Client) -> None:
+    slow = client.get("/slow")
+    client.exchanges[0].retire()
+    client.loop.run()
+    (goodbye,) = client.untold()
+    assert isinstance(goodbye, GoAwayFrame)
+    assert (goodbye.error_code, goodbye.last_stream_id) == (Code.NO_ERROR, slow)
+    assert not client.transport.is_closing()
+    for _ in range(2):
+        client.loop.go_on()
+    _, body, _ = client.untold()
+    assert isinstance(body, DataFrame)
+    assert (body.stream_id, body.data) == (slow, b"/slow")
+    assert client.transport.closed
+
+
 def test_a_client_that_says_goodbye_is_answered_first(client: Http2Client) -> None:
     slow = client.get("/slow")
     client.say(frames.goaway(0, Code.NO_ERROR))

@@ -1,0 +1,92 @@
+"""The filters that a request passes before authentication: CORS, HSTS, and GOAWAY for load balancing.
+
+Guarantees:
+- A web page of an allowed origin may read answers (CORS, the Fetch standard). A preflight request of such a page is
+  answered with 204 at once, without authentication.
+- With directives for it, every answer has the header Strict-Transport-Security (RFC 6797).
+- With a chance for it, some requests ask their HTTP/2 client to open a new connection. A load balancer can then choose
+  another server. The running requests of the old connection are answered.
+
+Rules: apiserver `pkg/server/filters/{cors,hsts,goaway}.go`; for the values `pkg/server/options/server_run_options.go`.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from ctrlmgr import regexp
+from ctrlmgr.errors import SettingsError
+from ctrlmgr.http.framing import Header
+from ctrlmgr.server.presenting.responses import Response
+from ctrlmgr.server.request import Request
+from ctrlmgr.settings.server_settings import ServerSettings
+
+_CORS: Final = (
+    (b"access-control-allow-methods", b"POST, GET, OPTIONS, PUT, DELETE, PATCH"),
+    (
+        b"access-control-allow-headers",
+        b"Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, "
+        b"If-Modified-Since",
+    ),
+    (b"access-control-expose-headers", b"Date"),
+    (b"access-control-allow-credentials", b"true"),
+)
+_PREFLIGHT_ANSWER: Final = Response(204, b"", ())
+_DIRECTIVES: Final = ("includeSubDomains", "preload")
+_LONGEST_ORIGIN: Final = 1024
+"""Maximum length in bytes of an Origin header that is compared with the patterns; a host name has at most 253."""
+
+
+class OuterFilters:
+    """The filters of a server with certain settings. Used on the event loop only."""
+
+    def __init__(self, settings: ServerSettings, *, random: Random) -> None:
+        """Prepare the filters that `settings` ask for; raises `SettingsError` for a wrong pattern or directive."""
+        self._origins = [_pattern(each) for each in settings.cors_allowed_origins]
+        directives = "; ".join(_directive(each) for each in settings.strict_transport_security_directives)
+        self._always: tuple[Header, ...] = ((b"strict-transport-security", directives.encode()),) if directives else ()
+        self._goaway_chance = settings.goaway_chance
+        self._random = random
+        self.is_active = bool(self._origins or directives or self._goaway_chance)
+        """Whether any filter is configured."""
+
+    def begin(self, request: Request) -> Response | None:
+        """Add the filters' headers to the request's answer. Return the answer to a preflight request, else None."""
+        if self._goaway_chance and self._random.random() < self._goaway_chance:
+            request.exchange.retire()
+        request.headers = (*request.headers, *self._always)
+        origin = request.header(b"origin")
+        if not self._origins or not self._is_allowed(origin):
+            return None
+        request.headers = (*request.headers, (b"access-control-allow-origin", origin), *_CORS)
+        return _PREFLIGHT_ANSWER if request.method == "OPTIONS" else None
+
+    def _is_allowed(self, origin: bytes) -> bool:
+        if not origin or len(origin) > _LONGEST_ORIGIN:
+            return False
+        text = origin.decode("utf-8", "replace")
+        return any(pattern.search(text) for pattern in self._origins)
+
+
+def _pattern(text: str) -> regexp.Regexp:
+    """Compile the pattern of an origin. It must match the whole host, else other hosts match too (CVE-2022-1996)."""
+    try:
+        pattern = regexp.compiled(text)
+    except regexp.PatternError as error:
+        raise SettingsError(f"server.cors_allowed_origins has an invalid regular expression: {error}") from error
+    if not any(start in text for start in ("^", "//")) or not any(end in text for end in ("$", ":")):
+        raise SettingsError(
+            f"server.cors_allowed_origins: {text!r} does not match the host's start and end; write ^https://HOST$"
+        )
+    return pattern
+
+
+def _directive(text: str) -> str:
+    name, _, age = text.partition("=")
+    if text not in _DIRECTIVES and (name != "max-age" or not age or "=" in age):
+        raise SettingsError(
+            f"server.strict_transport_security_directives: {text!r} is not one of max-age=SECONDS, includeSubDomains, "
+            "preload"
+        )
+    return text
