@@ -1,1 +1,1 @@
-"""Examples: operators on a screen, and how to run the control plane as a service."""
+"""Examples: short operators, and files that run the control plane as a service."""

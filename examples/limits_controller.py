@@ -1,4 +1,4 @@
-"""A controller of one's own, on a screen: every namespace has a ConfigMap `limits`, by the namespace's label `size`.
+"""A short controller: every namespace gets a ConfigMap `limits`, which depends on the namespace's label `size`.
 
 Run it: `ctrlmgr serve --app examples.limits_controller:app`, or `python examples/limits_controller.py` to see it work
 in a test harness.
@@ -11,7 +11,7 @@ app = App("limits")
 
 @app.controller("v1/Namespace", owns=["v1/ConfigMap"])
 def limits_controller(namespace: Untyped, context: Context) -> None:
-    """Keep the limits of each namespace."""
+    """Create or update the ConfigMap `limits` of each namespace."""
     pods = {"small": "10", "large": "100"}.get(namespace.labels.get("size", "small"), "10")
     metadata = {"name": "limits", "namespace": namespace.name}
     context.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"pods": pods}})

@@ -1,16 +1,17 @@
-"""An extension server in 100 lines: `metrics.k8s.io`, with the usage that the annotations of pods say.
+"""An extension server in 100 lines: it serves `metrics.k8s.io`, with the usage that annotations of pods contain.
 
-    python examples/metrics_server.py --kubeconfig ~/.local/state/ctrlmgr/kubeconfig
+python examples/metrics_server.py --kubeconfig ~/.local/state/ctrlmgr/kubeconfig
 
-It shows the three duties of an extension server:
+It shows the three tasks of an extension server:
 
-- It presents a certificate for `NAME.NAMESPACE.svc`; the APIService has the authority that signed it.
-- It answers only the front proxy of the API server. The ConfigMap `kube-system/extension-apiserver-authentication` has
-  the proxy's authority and its name. The user is in the headers, and the API server has authorized the request.
-- It serves the discovery document of its version at `/apis/GROUP/VERSION`, and its kinds below.
+- It presents a certificate for `NAME.NAMESPACE.svc`; the APIService contains the authority that signed the certificate.
+- It answers only the front proxy of the API server. The ConfigMap `kube-system/extension-apiserver-authentication`
+  contains the proxy's authority and its name. The user is in the request headers, and the API server has authorized the
+  request.
+- It serves the discovery document of its version at `/apis/GROUP/VERSION`, and its kinds below that path.
 
-It needs nothing of ctrlmgr but the functions that make certificates, and works with any Kubernetes API server that can
-reach this machine as localhost.
+The server uses only those functions of ctrlmgr that create certificates. It works with any Kubernetes API server that
+can reach this machine as localhost.
 """
 
 from __future__ import annotations
@@ -36,21 +37,24 @@ RESOURCES = [{"name": "pods", "singularName": "", "namespaced": True, "kind": "P
 
 
 class Cluster:
-    """The API server, asked with kubectl."""
+    """The API server, to which kubectl sends the requests."""
 
     def __init__(self, kubectl: str, kubeconfig: str) -> None:
         self._command = [kubectl, "--kubeconfig", kubeconfig]
 
     def get(self, *what: str) -> Any:
-        """Return what `kubectl get` finds."""
+        """Return the object that `kubectl get` prints."""
         return json.loads(subprocess.check_output([*self._command, "get", *what, "--output", "json"]))
 
     def apply(self, manifest: Mapping[str, Any]) -> None:
-        """Create or update an object."""
+        """Create or update an object with kubectl."""
         subprocess.run([*self._command, "apply", "-f", "-"], input=json.dumps(manifest), text=True, check=True)
 
     def metrics(self, namespace: str) -> Iterator[dict[str, Any]]:
-        """Yield the PodMetrics of a namespace; empty for all. A pod without annotations uses nothing."""
+        """Yield the PodMetrics of a namespace, or of all namespaces if it is empty.
+
+        A pod without annotations uses nothing.
+        """
         where = ["--namespace", namespace] if namespace else ["--all-namespaces"]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         for pod in self.get("pods", *where)["items"]:
@@ -63,7 +67,10 @@ class Cluster:
 
 
 def handler(cluster: Cluster, proxies: list[str]) -> type[BaseHTTPRequestHandler]:
-    """Return the handler of requests; `proxies` are the names of front proxies, empty for any."""
+    """Return the handler of requests.
+
+    `proxies` are the allowed names of front proxies, and an empty list allows any name.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -78,7 +85,7 @@ def handler(cluster: Cluster, proxies: list[str]) -> type[BaseHTTPRequestHandler
             self.wfile.write(body)
 
         def _is_front_proxy(self) -> bool:
-            """TLS has verified who signed the certificate; only its name is left to check."""
+            """TLS has verified the authority of the certificate, so only the name is checked"""
             assert isinstance(self.connection, ssl.SSLSocket)
             subject: Any = (self.connection.getpeercert() or {}).get("subject", ())
             names = [value for part in subject for key, value in part if key == "commonName"]
@@ -107,7 +114,7 @@ def handler(cluster: Cluster, proxies: list[str]) -> type[BaseHTTPRequestHandler
 
 
 def serving(cluster: Cluster, files: CertificateFiles) -> ThreadingHTTPServer:
-    """Return the server, listening on a free port of this machine."""
+    """Return the server, which listens on a free port of this machine."""
     published = cluster.get("configmap", "extension-apiserver-authentication", "--namespace", NAMESPACE)["data"]
     proxies = json.loads(published["requestheader-allowed-names"])
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler(cluster, proxies))
@@ -119,7 +126,7 @@ def serving(cluster: Cluster, files: CertificateFiles) -> ThreadingHTTPServer:
 
 
 def manifests(port: int, authority: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the Service that leads to this machine, and the APIService."""
+    """Yield the Service that leads to this machine, and the APIService that names the Service."""
     metadata = {"name": NAME, "namespace": NAMESPACE}
     spec: dict[str, Any] = {"type": "ExternalName", "externalName": "localhost"}
     yield {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
@@ -136,7 +143,7 @@ def manifests(port: int, authority: bytes) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Register the server, and serve until interrupted."""
+    """Register the extension server, and serve until Ctrl-C."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kubeconfig", required=True)
     parser.add_argument("--kubectl", default="kubectl")

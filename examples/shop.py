@@ -1,4 +1,4 @@
-"""An operator on a screen: a Shop has a ConfigMap with its prices, and says in its status how many there are."""
+"""A short operator: a Shop gets a ConfigMap with its prices, and its status contains the number of prices."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ class ConfigMap(Kind, api_version="v1"):
 
 @app.controller(Shop, owns=[ConfigMap])
 def shop_controller(shop: Shop, context: Context) -> None:
-    """Keep the price list of each shop."""
+    """Create or update the price list of each shop."""
     prices = {item: f"{price} {shop.spec.currency}" for item, price in shop.spec.prices.items()}
     context.apply(ConfigMap(metadata=Metadata(name=f"{shop.name}-prices"), data=prices))
     shop.status.prices = len(prices)

@@ -27,13 +27,13 @@ class ConfigMap(Kind, api_version="v1"):
 
 
 def websites_with(theme: Untyped, cache: Any) -> list[str]:
-    """A theme is a Secret; it concerns the websites that name it."""
+    """A theme is a Secret; a change of it triggers reconciles of the websites that name it."""
     return [each.name for each in cache.list(Website, theme.namespace) if each.spec.theme == theme.name]
 
 
 @app.admission(Website, on="spec")
 def website_limits(website: Website, write: Write) -> None:
-    """Five replicas are enough, but for administrators."""
+    """Refuse more than five replicas, except for administrators."""
     if website.spec.replicas > 5 and "system:masters" not in write.groups:
         raise Refused("a website has at most five replicas")
 
@@ -45,7 +45,7 @@ def website_limits(website: Website, write: Write) -> None:
     resync=600,
 )
 def website_controller(website: Website, context: Context) -> Result | None:
-    """Serve the text of each website, in its theme."""
+    """Serve the text of each website, with its theme."""
     if website.spec.theme and context.get("v1/Secret", website.spec.theme) is None:
         context.condition("Ready", False, "NoTheme", f"there is no Secret {website.spec.theme}")
         return None
@@ -59,12 +59,12 @@ def website_controller(website: Website, context: Context) -> Result | None:
 
 @website_controller.finalize("example.com/announced")
 def website_is_gone(website: Website, context: Context) -> None:
-    """Tell people before it goes."""
+    """Announce the removal of the website before its objects are deleted."""
     context.event("Closed", f"{website.name} is closed")
 
 
 def deployment_of(website: Website) -> dict[str, Any]:
-    """Return the servers of a website."""
+    """Return the Deployment with the web servers of a website."""
     labels = {"website": website.name}
     volume = {"name": "text", "configMap": {"name": website.name}}
     mount = {"name": "text", "mountPath": "/usr/share/nginx/html"}
@@ -75,6 +75,6 @@ def deployment_of(website: Website) -> dict[str, Any]:
 
 
 def service_of(website: Website) -> dict[str, Any]:
-    """Return the address of a website."""
+    """Return the Service with the address of a website."""
     spec = {"selector": {"website": website.name}, "ports": [{"port": 80}]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": website.name}, "spec": spec}

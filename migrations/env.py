@@ -1,4 +1,4 @@
-"""Alembic's entry point: runs the migrations on the connection that `ctrlmgr.eventlog.database_schema` hands over."""
+"""Alembic's entry point, which runs the migrations on the connection that `ctrlmgr.eventlog.database_schema` passes."""
 
 from alembic import context
 

@@ -1,7 +1,8 @@
-"""What a build of ctrlmgr says of itself and cannot know before: where its source is, and so where its pages are.
+"""Adds metadata to a build of ctrlmgr that is known only during the build: the URLs of its source and of its pages.
 
-Guarantees: URLs are those of the checkout's `origin`, when that is on the web, and never guessed. The README's links to
-files lead there, or, without it, name the pages that the package carries in `ctrlmgr/docs`.
+Guarantees: the URLs are derived from the checkout's remote `origin` if that is on the web; they are never guessed.
+Links to files in the README lead to these URLs. Without URLs, the links name the pages that the package contains in
+`ctrlmgr/docs`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _HERE = "Pages that are named here are in the package, below `ctrlmgr/`: `ctrlmg
 
 
 class CustomMetadataHook(MetadataHookInterface):
-    """Fills in `readme` and `urls`."""
+    """Sets the metadata fields `readme` and `urls`."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Do it."""
@@ -29,7 +30,7 @@ class CustomMetadataHook(MetadataHookInterface):
 
 
 def origin(root: Path) -> str:
-    """Return the URL of the repository as a browser takes it; empty when it is not on the web, or there is no git."""
+    """Return the URL of the repository for a browser; empty if it is not on the web, or if there is no git."""
     command = ["git", "-C", str(root), "config", "--get", "remote.origin.url"]
     try:
         told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
@@ -40,7 +41,7 @@ def origin(root: Path) -> str:
 
 
 def urls(source: str) -> dict[str, str]:
-    """Return the URLs by their labels."""
+    """Return the project's URLs, by their labels."""
     if not source:
         return {"API reference": _API}
     pages = f"{source}/blob/main"
@@ -54,7 +55,7 @@ def urls(source: str) -> dict[str, str]:
 
 
 def readme(text: str, source: str) -> str:
-    """Return the README with links that lead somewhere when it stands alone."""
+    """Return the README with links that also work outside of the repository."""
     if source:
         return re.sub(r"\]\((?!https?:|#)([^)]+)\)", rf"]({source}/blob/main/\1)", text)
     text = re.sub(r"^!\[[^\]]*\]\((?!https?:)[^)]+\)\n+", "", text, flags=re.MULTILINE)

@@ -2,13 +2,13 @@
 
 Guarantees:
 
-- The compiler accepts and refuses the same expressions as a real API server, with its messages.
-- Every evaluation ends: costs are those of Kubernetes and are limited, and patterns match in linear time.
+- The compiler accepts and refuses the same expressions as Kubernetes' API server, with the same messages.
+- Every evaluation ends, because its cost is limited, as in Kubernetes, and patterns match in linear time.
 - The package is independent of admission and custom resources; an `Environment` declares the variables.
 
 The steps are `expression_lexer`, `expression_parser` (with `macros`), `type_checker` (with `types` and `declarations`)
-and `evaluation` (with `costs`). The functions are in `library`. `configured_expressions` is for expressions in
-configuration files.
+and `evaluation` (with `costs`). The package `library` contains the functions. `configured_expressions` is for
+expressions in configuration files.
 """
 
 from __future__ import annotations

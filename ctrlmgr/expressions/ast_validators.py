@@ -1,7 +1,8 @@
-"""Further checks of checked expressions: invalid constants and lists of mixed types.
+"""Checks that follow the type check of an expression: invalid constants, and lists of mixed types.
 
-Guarantees: literal patterns, durations and timestamps are valid. A literal format fits a literal list of arguments. The
-elements of a list have the same type, and so do the keys and the values of a map, except the arguments of `format`.
+Guarantees: literal patterns, durations and timestamps are valid. If a format and its list of arguments are literals,
+the arguments fit the format. All elements of a list have the same type, except in the arguments of `format`. So do all
+keys of a map, and all of its values.
 
 Source: cel-go `cel/validator.go`, `ext/formatting.go` (`stringFormatValidator`).
 """
@@ -26,7 +27,10 @@ _CHECKS: Mapping[str, Callable[[str], Any]] = {
     "timestamp": parse_timestamp,
     "matches": compiled,
 }
-"""Checks of a function's first argument by the name of the function; they raise exceptions."""
+"""Functions that check the first argument of a call, by the name of the called function.
+
+Each raises an exception if the argument is invalid.
+"""
 
 
 def check_literals(source: str, root: Node) -> None:
@@ -62,7 +66,7 @@ def _call_problems(node: Call) -> Iterator[Problem]:
 
 
 def _format_problems(node: Call) -> Iterator[Problem]:
-    """Yield the first error of a format, or the error of too many arguments."""
+    """Yield the first error of a format, or the error for too many arguments."""
     text, listed = node.target, node.arguments[0] if len(node.arguments) == 1 else None
     if not isinstance(text, Literal) or type(text.value) is not str or not isinstance(listed, ListOf):
         return
@@ -99,7 +103,7 @@ _FITTING: Mapping[str, tuple[str, ...]] = {
     "X": (*_INTEGERS, "string", "bytes"),
     "o": _INTEGERS,
 }
-"""The kinds of types that a clause accepts, besides types that are unknown before evaluation."""
+"""The kinds of types that a clause accepts; it also accepts types that are unknown before evaluation."""
 _RUNTIME_NAMES: Mapping[str, str] = {
     "any": "google.protobuf.Any",
     "duration": "google.protobuf.Duration",
@@ -109,7 +113,7 @@ _RUNTIME_NAMES: Mapping[str, str] = {
 
 
 def _misfit(verb: str, node: Node) -> Node | None:
-    """Return the part of an argument that a clause refuses, None if the argument fits."""
+    """Return the part of an argument's type that a clause refuses; None if the argument fits."""
     if node.type.kind not in _FITTING[verb] and node.type != types.DYN:
         return node
     if verb != "s":

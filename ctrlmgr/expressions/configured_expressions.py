@@ -1,6 +1,6 @@
-"""Expressions in configuration files: compiled when the file is read, evaluated for each request.
+"""Expressions in configuration files, which are compiled when the file is read, and evaluated for each request.
 
-Guarantees: the error of an expression, and the error of an evaluation, is one line.
+Guarantees: the message of an error is one line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.expressions.values import CostExceeded, EvalError
 
 
 def compiled(environment: Environment, source: str, wanted: Type | None = None) -> Expression:
-    """Return a compiled expression, of type `wanted` if that is given; raises `ValueError`."""
+    """Return a compiled expression, whose value has the type `wanted` if that is given; raises `ValueError`."""
     try:
         expression = environment.compile(source)
     except CompileError as error:

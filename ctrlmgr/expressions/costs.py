@@ -1,4 +1,4 @@
-"""The run-time costs of function calls, of cel-go and of Kubernetes' libraries.
+"""The costs of function calls at run time, for functions of cel-go and of Kubernetes' libraries.
 
 Source: cel-go `interpreter/runtimecost.go`, `ext/{sets,lists,strings}.go`; apiserver `pkg/cel/library/cost.go`.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from ctrlmgr.expressions.values import SEQUENCES, size, type_of
 
 PER_CALL_LIMIT: Final = 1_000_000
-"""The maximum cost of evaluating one expression (apiserver `pkg/apis/cel/config.go`)."""
+"""The maximum cost of one evaluation of an expression (apiserver `pkg/apis/cel/config.go`)."""
 TOTAL_LIMIT: Final = 10_000_000
 """The maximum total cost of the expressions of one policy or one object."""
 MATCH_LIMIT: Final = 2_500_000
@@ -21,7 +21,8 @@ MATCH_LIMIT: Final = 2_500_000
 MOST_STEPS: Final = 1_000_000
 """The maximum number of steps (`work_budget`) of one evaluation, in addition to its cost.
 
-The cost does not cover all work, because cel-go joins lists without copies and matches patterns faster.
+The cost does not cover all work of this implementation, because cel-go joins lists without copies and matches patterns
+faster.
 """
 _CHECK: Final = 350_000
 _TEXTS: Final = (str, bytes)
@@ -30,12 +31,15 @@ Price: TypeAlias = Callable[[Sequence[Any], Any], int]
 
 
 def price_of(function: str) -> Price:
-    """Return the price of a function, which computes the cost of a call from its operands and its result."""
+    """Return the cost function of a function; it computes the cost of a call from the operands and the result."""
     return _PRICES.get(function, _one)
 
 
 def is_foreseen(function: str) -> bool:
-    """Return whether the cost of a call depends only on its operands; if so, the result may be None."""
+    """Return whether the cost of a call depends only on its operands.
+
+    If so, the result may be None.
+    """
     return function in _PRICES and function not in _BY_RESULT
 
 
@@ -65,7 +69,7 @@ def _whole(values: Sequence[Any], result: Any) -> int:
 
 
 def _walked(value: Any) -> int:
-    """Return the cost of reading a value with all of its parts."""
+    """Return the cost of reading a value and all of its parts."""
     if isinstance(value, str):
         return int(len(value.encode("utf-8", "surrogatepass")) * 0.1)
     if isinstance(value, bytes):
@@ -170,4 +174,4 @@ _PRICES: Final[Mapping[str, Price]] = {
 }
 
 _BY_RESULT: Final = frozenset(("string", "bytes", "slice", "flatten", "lists.range"))
-"""Functions whose cost depends on the result."""
+"""Functions whose cost depends on their result."""

@@ -1,8 +1,8 @@
-"""Function declarations of libraries: signatures and implementations.
+"""Declarations of the functions in a library: signatures and implementations.
 
 Guarantees: a signature is one line in CEL's notation, `string.(int) -> string` for a member and `(int, int) -> int` for
-a function. A capital letter is a type parameter, and an unknown name is a type of the library. At run time the first
-overload that accepts the values' types is called, as in cel-go's `common/decls`.
+a function. A capital letter is a type parameter, and an unknown name is a type of the library. At run time, the first
+overload that accepts the types of the values is called, as in cel-go's `common/decls`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Overload(NamedTuple):
     """One signature of a function."""
 
     arguments: tuple[Type, ...]
-    """The argument types; for a member, the target's type is the first."""
+    """The types of the arguments; for a member, the first one is the type of the target."""
     result: Type
     is_member: bool
     compute: Implementation
-    """The implementation, which takes the values; raises `EvalError`."""
+    """The Python function that is called with the values; raises `EvalError`."""
 
     def accepts(self, values: tuple[Any, ...]) -> bool:
         """Return whether the values have the types of the signature."""
@@ -47,14 +47,14 @@ def _has_type(wanted: Type, value: Any) -> bool:
 
 
 class Library:
-    """A set of functions, and of names for types or values."""
+    """A set of functions, and the names of types and values."""
 
     def __init__(self) -> None:
         """Create an empty library."""
         self.functions: dict[str, list[Overload]] = {}
 
     def function(self, name: str, *signatures: str) -> Callable[[F], F]:
-        """Decorate the implementation of a function for these signatures."""
+        """Decorate a Python function as the implementation of a function with these signatures."""
 
         def declare(compute: F) -> F:
             overloads = self.functions.setdefault(name, [])
@@ -65,7 +65,7 @@ class Library:
 
 
 class Functions:
-    """All functions of several libraries."""
+    """The functions of several libraries together."""
 
     def __init__(self, libraries: Iterable[Library]) -> None:
         """Merge the libraries."""
@@ -75,12 +75,12 @@ class Functions:
                 self.overloads.setdefault(name, []).extend(overloads)
 
     def get(self, name: str) -> list[Overload] | None:
-        """Return the overloads of a function, None if it does not exist."""
+        """Return the overloads of a function; None if the function does not exist."""
         return self.overloads.get(name)
 
 
 def dispatch(name: str, overloads: Iterable[Overload], *, as_member: bool) -> Implementation:
-    """Return an implementation that selects the overload by the types of the values."""
+    """Return a Python function that selects the overload by the types of its arguments."""
     candidates = [each for each in overloads if each.is_member is as_member]
 
     def call(*values: Any) -> Any:
@@ -97,7 +97,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def signature(text: str) -> tuple[tuple[Type, ...], Type, bool]:
-    """Parse a signature: the argument types, the result type, and whether it is a member."""
+    """Parse a signature: return the argument types, the result type, and whether the function is a member."""
     before, _, result = text.partition(" -> ")
     target, member, arguments = before.partition(".(") if not before.startswith("(") else ("", "", before[1:])
     given = _read_types(arguments[:-1])
@@ -153,4 +153,4 @@ TYPE_NAMES: Final[Mapping[str, Type]] = {
     "net.IP": types.opaque("net.IP"),
     "net.CIDR": types.opaque("net.CIDR"),
 }
-"""The names of types in expressions: `type(x) == int`."""
+"""The names that stand for types in expressions: `type(x) == int`."""

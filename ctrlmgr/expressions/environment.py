@@ -36,21 +36,21 @@ LIBRARIES: Final = (OPERATORS, STANDARD, STRINGS, LISTS, SETS, TEXTS, ADDRESSES,
 
 
 class NoValue(Exception):
-    """An expression has no usable value; the text names the expression and the reason."""
+    """Raised if an expression has no usable value; the text names the expression and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A compiled expression; two are equal if their texts and types are."""
+    """A compiled expression; two compiled expressions are equal if their texts and types are equal."""
 
     source: str
     type: Type
-    """The type of its value."""
+    """The type of the expression's value."""
     root: Node = field(compare=False)
     step: Step = field(compare=False)
 
     def evaluate(self, variables: Mapping[str, Any], limit: int = PER_CALL_LIMIT) -> tuple[Any, int]:
-        """Return the value and its cost; raises `EvalError`, and `CostExceeded` above `limit`."""
+        """Return the value and its cost; raises `EvalError`, and `CostExceeded` if the cost exceeds `limit`."""
         run = Run(variables, limit)
         try:
             with bounded(MOST_STEPS):
@@ -62,7 +62,7 @@ class Expression:
         return value, run.cost
 
     def no_value(self, error: EvalError | CostExceeded) -> NoValue:
-        """Return an error with Kubernetes' message, with `error` as the reason."""
+        """Return an error with Kubernetes' message, which contains `error` as the reason."""
         return NoValue(f"expression '{self.source}' resulted in error: {error}")
 
 
@@ -80,8 +80,8 @@ class Environment:
     ) -> None:
         """Declare variables with their types, functions, and the fields of objects.
 
-        With `unescapes`, expressions escape the names of fields, and objects have the original names. With `binds`,
-        expressions may use `cel.bind`.
+        If `unescapes` is true, expressions contain escaped field names, and objects contain the original names. If
+        `binds` is true, expressions may use `cel.bind`.
         """
         self._variables = dict(variables)
         self._functions = functions

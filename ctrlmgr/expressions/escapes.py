@@ -25,14 +25,14 @@ _MEANT: Final = {escape: name for name, escape in _ESCAPES.items()}
 
 
 def escaped(name: str) -> str:
-    """Return the escaped name of a field, "" if it cannot be escaped."""
+    """Return the escaped name of a field; the empty string if the name cannot be escaped."""
     if name in _RESERVED:
         return f"__{name}__"
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], name) if _can_be_named(name) else ""
 
 
 def unescaped(written: str) -> str:
-    """Return the original name of an escaped one; a name that is not escaped is returned unchanged."""
+    """Return the original name for an escaped name; a name that is not escaped is returned unchanged."""
     if written[2:-2] in _RESERVED and _ESCAPED.fullmatch(written):
         return written[2:-2]
     if any(escape not in _MEANT for escape in _ESCAPED.findall(written)):
@@ -41,7 +41,7 @@ def unescaped(written: str) -> str:
 
 
 def unescape(root: Node) -> None:
-    """Unescape the field names of a checked expression, so that it can be evaluated with decoded JSON."""
+    """Unescape the field names in a checked expression, so that the expression can be evaluated with decoded JSON."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

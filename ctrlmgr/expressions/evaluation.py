@@ -4,8 +4,8 @@ Guarantees:
 
 - `&&`, `||` and loops treat errors as values: `false && error` is false. All other operations propagate the first
   error.
-- Costs are those of cel-go (`interpreter/runtimecost.go`, with folded constants). An evaluation above its limit ends
-  with `CostExceeded`, which no operation absorbs.
+- Costs are the same as in cel-go (`interpreter/runtimecost.go`, with folded constants). An evaluation whose cost
+  exceeds the limit ends with `CostExceeded`, which no operation catches.
 
 Source: cel-go `interpreter/{planner,interpretable,attributes,optimizations}.go`.
 """
@@ -51,7 +51,7 @@ _STRUCT_COST: Final = 40
 
 
 class LazyFields:
-    """Fields that are computed on first access."""
+    """An object whose fields are computed on first access."""
 
     cel_type: ClassVar[types.Type] = types.struct("kubernetes.variables")
 
@@ -65,7 +65,7 @@ class LazyFields:
 
 
 class _Failed:
-    """An error in the accumulator of a loop."""
+    """Stands for an error in the accumulator of a loop."""
 
     __slots__ = ("error",)
 
@@ -77,7 +77,7 @@ class Compiler:
     """Compiles nodes to closures."""
 
     def __init__(self, functions: Functions) -> None:
-        """Use these functions for calls."""
+        """Create a compiler that calls these functions."""
         self._functions = functions
 
     def step(self, node: Node) -> Step:
@@ -155,14 +155,14 @@ class Compiler:
             try:
                 folded = compute(operands[0].value)
             except EvalError:
-                pass  # the call raises the error at each evaluation
+                pass  # the call raises this error at each evaluation
             else:
                 return lambda run: folded
         return extended(steps) if is_extension(node) else _paid(name, compute, steps)
 
     def _computation(self, name: str, *, as_member: bool) -> Implementation:
         overloads = self._functions.get(name) or ()
-        if name in OPERATORS.functions:  # these check their operands themselves
+        if name in OPERATORS.functions:  # these operators check their operands themselves
             return OPERATORS.functions[name][0].compute
         return dispatch(name, overloads, as_member=as_member)
 
@@ -171,7 +171,7 @@ class Compiler:
         steps = [self.step(each) for each in node.arguments]
         if not _is_constant_set(node.arguments[1]):
             return _paid(node.function, compute, steps)
-        value, container = steps  # a lookup in a constant set costs nothing
+        value, container = steps  # a look-up in a constant set has no cost
         return lambda run: compute(value(run), container(run))
 
     def _and(self, node: Call) -> Step:
@@ -355,7 +355,7 @@ def _ident(name: str) -> Step:
 
 
 def _is_attribute(node: Node) -> bool:
-    """Return whether selecting from a node costs no more than the selection itself."""
+    """Return whether selecting a field from a node costs no more than the selection itself."""
     return isinstance(node, Ident | Select) or (isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?_:_"))
 
 
@@ -414,7 +414,7 @@ def _optional_element(container: Any, key: Any) -> Optional:
 
 
 def _optional_value(value: Any) -> Sequence[Any]:
-    """Return the value of an optional element as a list of at most one."""
+    """Return the value of an optional element as a list with one element; an empty list without a value."""
     if type(value) is not Optional:
         raise EvalError(f"cannot initialize optional list element from non-optional value {value}")
     return (value.value,) if value.present else ()
@@ -441,7 +441,7 @@ def _items(looped: Any, *, two: bool) -> list[tuple[Any, Any]]:
 
 
 def _key(key: Node | str) -> Node:
-    assert not isinstance(key, str)  # only entries of structs have names as keys
+    assert not isinstance(key, str)  # only entries of structs have names as keys; these are entries of maps
     return key
 
 
@@ -455,7 +455,7 @@ def _is_constant(node: Node) -> bool:
 
 
 def _has_keys(node: MapOf) -> bool:
-    """Return whether the keys are constant, distinct and allowed."""
+    """Return whether all keys are constant, different from each other, and of an allowed type."""
     try:
         made: dict[Any, Any] = {}
         for each in node.entries:

@@ -1,4 +1,4 @@
-"""The state of one evaluation: the variables, and the cost so far."""
+"""The state of an evaluation: the variables, and the cost so far."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from ctrlmgr.expressions.values import CostExceeded
 
 
 class Run:
-    """One evaluation: the values of variables, and the cost so far."""
+    """The state of one evaluation: the values of variables, and the cost so far."""
 
     __slots__ = ("cost", "limit", "variables")
 
     def __init__(self, variables: Mapping[str, Any], limit: int) -> None:
-        """Evaluate with `variables`, for at most `limit` units of cost."""
+        """Create the state of an evaluation with `variables`, which may cost at most `limit` units."""
         self.variables = dict(variables)
         self.cost = 0
         self.limit = limit
 
     def pay(self, cost: int) -> None:
-        """Add a cost; raises `CostExceeded`."""
+        """Add a cost to the cost so far; raises `CostExceeded` if the sum exceeds the limit."""
         self.cost += cost
         if self.cost > self.limit:
             raise CostExceeded
 
     def afford(self, cost: int) -> None:
-        """Raise `CostExceeded` if a call of this cost would exceed the limit, without adding it."""
+        """Raise `CostExceeded` if a call with this cost would exceed the limit; the cost is not added."""
         if self.cost + cost > self.limit:
             raise CostExceeded
 
 
 Step: TypeAlias = Callable[[Run], Any]
-"""Evaluates one node."""
+"""A function that evaluates one node."""

@@ -1,7 +1,7 @@
 """Splits an expression into tokens, and parses constants.
 
 Guarantees: the lexical rules are those of CEL's language definition and of cel-go's grammar, with the errors of
-cel-go's lexer. Time is linear in the length of the text.
+cel-go's lexer. The lexer takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ END: Final = "<EOF>"
 
 
 class Token(NamedTuple):
-    """A token; its kind is one of `int`, `uint`, `float`, `string`, `bytes`, `name`, `quoted`, END or its text."""
+    """A token; its kind is `int`, `uint`, `float`, `string`, `bytes`, `name`, `quoted`, END, or the token's text."""
 
     kind: str
     text: str
@@ -45,7 +45,10 @@ _WORDS: Final = frozenset(("in", "true", "false", "null"))
 
 
 def tokens_of(source: str, problems: list[Problem]) -> list[Token]:
-    """Return the tokens of a text, END last; invalid parts are skipped and reported in `problems`."""
+    """Return the tokens of a text, with END as the last one.
+
+    Invalid parts of the text are skipped and reported in `problems`.
+    """
     return list(_tokens(source, problems))
 
 
@@ -76,7 +79,7 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def constant(token: Token, *, negative: bool = False) -> Any:
-    """Return the value of a constant's token; raises ValueError with cel-go's message."""
+    """Return the value of the constant that a token contains; raises ValueError with cel-go's message."""
     if token.kind == "int":
         return _integer(token.text, negative=negative)
     if token.kind == "uint":
@@ -102,7 +105,7 @@ def _integer(text: str, *, negative: bool) -> int:
 
 
 def _content(text: str) -> tuple[str, bool]:
-    """Return the text between the quotes, and whether it is raw."""
+    """Return the text between the quotation marks, and whether it is a raw string."""
     raw = text[0] in "rR"
     text = text[1:] if raw else text
     width = 3 if text[:3] in ("'''", '"""') and len(text) >= 6 else 1
@@ -148,11 +151,11 @@ def _byte(match: re.Match[str]) -> bytes:
 
 
 def listed(choices: Sequence[str]) -> str:
-    """Format the expected tokens of a syntax error as ANTLR does."""
+    """Format the tokens that a syntax error lists as expected, as ANTLR does."""
     written = [each if each in (END, *_CLASSES) else f"'{each}'" for each in choices]
     return written[0] if len(written) == 1 else "{" + ", ".join(written) + "}"
 
 
 _CLASSES: Final = ("NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER", "ESC_IDENTIFIER")
 OPERAND: Final = ("[", "{", "(", ".", "-", "!", "true", "false", "null", *_CLASSES[:-1])
-"""The tokens that an operand can start with."""
+"""The tokens with which an operand can start."""

@@ -1,7 +1,7 @@
 """Parses an expression to a tree: CEL's grammar with optionals, quoted fields and macros.
 
-Guarantees: the parser refuses the same texts as cel-go's, with the same messages. Large and deeply nested texts do not
-exhaust memory or the stack. Macros are expanded during parsing (`macros.expand`).
+Guarantees: the parser refuses the same texts as cel-go's parser, with the same messages. Large and deeply nested texts
+do not exhaust memory or the stack. Macros are expanded during parsing (`macros.expand`).
 
 Source: cel-go `parser/gen/CEL.g4` and `parser/parser.go`.
 """
@@ -30,11 +30,11 @@ from ctrlmgr.expressions.source import CompileError, Problem
 _LARGEST = 100_000
 """The maximum number of characters of an expression (cel-go's default)."""
 _DEEPEST = 250
-"""The depth limit in cel-go's error message."""
+"""The maximum depth that cel-go's error message names."""
 _NESTED = 80
 _LEVELS = 160
 _NODES = 100_000
-"""The limits here, so that no step of a compilation exceeds Python's recursion limit."""
+"""The limits of this parser, with which no step of a compilation exceeds Python's recursion limit."""
 
 _RESERVED: Final = frozenset(
     (
@@ -53,11 +53,11 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
 class _Stop(Exception):
-    """A syntax error after which parsing cannot continue."""
+    """Raised for a syntax error after which parsing cannot continue."""
 
 
 def read(source: str, *, binds: bool = False) -> Node:
-    """Return the tree of an expression; with `binds`, `cel.bind` is allowed. Raises `CompileError`."""
+    """Return the tree of an expression; if `binds` is true, `cel.bind` is allowed. Raises `CompileError`."""
     if len(source) > _LARGEST:
         problem = f"expression code point size exceeds limit: size: {len(source)}, limit {_LARGEST}"
         raise CompileError("", [Problem(0, problem)])
@@ -98,7 +98,10 @@ def children(node: Node) -> Iterator[Node]:
 
 
 def _is_too_large(root: Node) -> bool:
-    """Return whether a tree is too deep or has too many nodes, because `optMap` duplicates its target."""
+    """Return whether a tree is too deep or has too many nodes.
+
+    A short text can have a large tree, because `optMap` duplicates its target.
+    """
     levels, nodes, level = 0, 0, [root]
     while level and levels <= _LEVELS and nodes <= _NODES:
         levels, nodes = levels + 1, nodes + len(level)
@@ -160,7 +163,7 @@ class _Reader:
         return node
 
     def _logical(self, sign: str, function: str) -> Node:
-        """Parse terms joined by `||` or `&&` to a balanced tree, so that long chains do not nest deeply."""
+        """Parse terms that `||` or `&&` join to a balanced tree, so that long chains are not deeply nested."""
         terms, places = [self._term(sign)], list[int]()
         while token := self._accept(sign):
             places.append(token.at)
@@ -317,7 +320,7 @@ def _balanced(function: str, terms: Sequence[Node], places: Sequence[int], low: 
 
 
 def qualified_name(node: Node) -> str:
-    """Return `a.b.c` if a node is a qualified name, "" otherwise."""
+    """Return `a.b.c` if a node is a qualified name; otherwise the empty string."""
     if isinstance(node, Ident):
         return node.name
     if isinstance(node, Select) and not node.test_only and not node.optional:

@@ -1,6 +1,7 @@
 """The tree of a parsed expression, with expanded macros.
 
-A node has its position in the text. The checker sets its type, and what a name or a call refers to.
+A node contains its position in the text. The type checker sets the node's type, and the declaration to which a name or
+a call refers.
 
 Source: cel-go `common/ast/expr.go`.
 """
@@ -19,7 +20,7 @@ class _Placed:
     at: int
     """The offset in the text, in characters."""
     type: Type = field(default=DYN, kw_only=True)
-    """Set by the checker."""
+    """The type of the node, which the type checker sets."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +32,7 @@ class Literal(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Ident(_Placed):
-    """The name of a variable or a type; with `is_absolute`, it is written as `.a`."""
+    """The name of a variable or a type; if `is_absolute` is true, it was written with a dot (`.a`)."""
 
     name: str
     is_absolute: bool = False
@@ -39,32 +40,38 @@ class Ident(_Placed):
 
 @dataclass(slots=True, eq=False)
 class Select(_Placed):
-    """A field `a.b`; with `optional` it is `a.?b`, with `test_only` `has(a.b)`."""
+    """The selection of a field, `a.b`.
+
+    If `optional` is true, it is `a.?b`; if `test_only` is true, it is `has(a.b)`.
+    """
 
     operand: Node
     field: str
     test_only: bool = False
     optional: bool = False
     ident: str = ""
-    """The qualified name that the selection refers to, set by the checker."""
+    """The qualified name to which the selection refers; set by the type checker."""
 
 
 @dataclass(slots=True, eq=False)
 class Call(_Placed):
-    """A call of a function or an operator; `target` is the object of a member call."""
+    """A call of a function or an operator; `target` is the object of a call of a member."""
 
     function: str
     target: Node | None
     arguments: list[Node]
     namespaced: str = ""
-    """The qualified name of the function if the target is part of the name, set by the checker."""
+    """The qualified name of the function, if the target is a part of that name; set by the type checker."""
     overloads: tuple[Overload, ...] = ()
-    """The signatures that match by the types known before evaluation, set by the checker."""
+    """The signatures that match the types known before evaluation; set by the type checker."""
 
 
 @dataclass(slots=True, eq=False)
 class ListOf(_Placed):
-    """A list; elements at the indexes in `optional` are omitted if they are absent."""
+    """A list.
+
+    An element whose index is in `optional` is omitted if it has no value.
+    """
 
     elements: list[Node]
     optional: frozenset[int] = frozenset()
@@ -89,7 +96,7 @@ class MapOf(_Placed):
 
 @dataclass(slots=True, eq=False)
 class StructOf(_Placed):
-    """An object of a declared type."""
+    """An object of a declared type that the expression creates."""
 
     name: str
     fields: list[Entry]
@@ -101,7 +108,7 @@ class Comprehension(_Placed):
 
     variable: str
     second: str
-    """The second variable; empty if there is only one."""
+    """The name of the second loop variable; empty if there is only one."""
     range: Node
     accumulator: str
     initial: Node

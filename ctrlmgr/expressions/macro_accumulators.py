@@ -1,6 +1,6 @@
 """Mutable lists and maps for macro loops, so that a loop does not copy its result for each element.
 
-Source: cel-go `common/types/list.go` (`mutableList`) and `map.go` (`mutableMap`), as used by its comprehensions.
+Source: cel-go `common/types/list.go` (`mutableList`) and `map.go` (`mutableMap`), which cel-go's comprehensions use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_extension(node: Call) -> bool:
 
 
 def extended(steps: Sequence[Step]) -> Step:
-    """Return the step that adds elements to the result list of a macro loop in place."""
+    """Return the step of evaluation that adds elements to the result list of a macro loop in place."""
     accumulator, elements = steps
 
     def extend(run: Run) -> Any:

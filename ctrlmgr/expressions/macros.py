@@ -19,10 +19,10 @@ RESULT: Final = "@result"
 
 
 class MacroError(Exception):
-    """A macro has an invalid argument."""
+    """Raised if an argument of a macro is invalid."""
 
     def __init__(self, at: int, text: str) -> None:
-        """Use this message for this position."""
+        """Create the error with this message and this position."""
         super().__init__(text)
         self.at = at
 
@@ -30,9 +30,9 @@ class MacroError(Exception):
 def expand(
     at: int, function: str, target: Node | None, arguments: Sequence[Node], *, binds: bool = False
 ) -> Node | None:
-    """Return the expansion of a call, None if it is not a macro; with `binds`, `cel.bind` is one.
+    """Return the expansion of a call; None if the call is not a macro.
 
-    Raises `MacroError`.
+    If `binds` is true, `cel.bind` is a macro. Raises `MacroError`.
     """
     if target is None:
         return _has(at, arguments[0]) if function == "has" and len(arguments) == 1 else None
@@ -56,7 +56,7 @@ def _variable(node: Node, words: str = "argument must be a simple name") -> str:
 
 
 def _names(arguments: Sequence[Node], count: int) -> tuple[str, str]:
-    """Return the names of the loop variables; the second is empty if there is only one."""
+    """Return the names of the loop variables; the second name is empty if there is only one variable."""
     first = _variable(arguments[0])
     if count == 1:
         return first, ""

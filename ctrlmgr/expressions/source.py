@@ -1,10 +1,11 @@
 """Formats the errors in the text of an expression.
 
-Guarantees: an error has cel-go's format, with line and column (from 1), the line, and a marker below it:
+Guarantees: an error has cel-go's format: the line number and the column (from 1), the message, the text of the line,
+and a marker below it:
 
-    ERROR: <input>:1:5: undeclared reference to 'x' (in container '')
-     | a + x
-     | ....^
+ERROR: <input>:1:5: undeclared reference to 'x' (in container '')
+ | a + x
+ | ....^
 
 Source: cel-go `common/{error,errors,source}.go`.
 """
@@ -25,29 +26,30 @@ class Problem(NamedTuple):
 
 
 class CompileError(Exception):
-    """An expression cannot be compiled; the message has all errors, in the order of their positions."""
+    """Raised if an expression cannot be compiled; the message contains all errors, sorted by position."""
 
     def __init__(self, source: str, problems: Iterable[Problem]) -> None:
-        """Format the errors of `source`."""
+        """Create the error from the errors in `source`."""
         self.problems = sorted(problems, key=lambda each: each.at)
         self._source = source
         super().__init__("\n".join(written(source, each) for each in self.problems[:MOST_PROBLEMS]))
 
     @property
     def in_one_line(self) -> str:
-        """The errors with their positions, without the lines of the text."""
+        """The errors with their positions, without the lines of the expression."""
         shown = (written(self._source, each).partition("\n")[0] for each in self.problems[:MOST_PROBLEMS])
         return "; ".join(shown)
 
 
 def written(source: str, problem: Problem) -> str:
-    """Format an error with its position and its line; an empty text has no line."""
+    """Format an error with its position and its line; for an empty expression, no line is shown."""
     if not source:
         return f"ERROR: <input>:1:0: {problem.text}"
     before = source[: problem.at]
     line = before.count("\n")
     column = problem.at - (before.rfind("\n") + 1)
     shown = source.split("\n")[line].replace("\t", " ")
-    dots = "".join("．" if ord(each) > 127 else "." for each in shown[:column])  # as wide as the characters above them
+    # the marker is as wide as the characters above it
+    dots = "".join("．" if ord(each) > 127 else "." for each in shown[:column])
     mark = "＾" if column < len(shown) and ord(shown[column]) > 127 else "^"
     return f"ERROR: <input>:{line + 1}:{column + 1}: {problem.text}\n | {shown}\n | {dots}{mark}"

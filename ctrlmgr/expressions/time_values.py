@@ -1,4 +1,4 @@
-"""Timestamps and durations: parsing, formatting, and their fields.
+"""Timestamps and durations: parses and formats them, and returns their fields.
 
 Guarantees: texts are parsed as in Go's `time.ParseDuration` and RFC 3339 parsing, with nanoseconds. Timestamps outside
 the years 1 to 9999, and durations outside 64 bits of nanoseconds, raise `EvalError`.
@@ -70,35 +70,35 @@ def parse_duration(text: str) -> Duration:
 
 
 def timestamp(nanoseconds: int) -> Timestamp:
-    """Return a timestamp; raises `EvalError` if it is out of range."""
+    """Return a timestamp; raises `EvalError` if it is outside the allowed years."""
     if not _FIRST <= nanoseconds <= _LAST:
         raise EvalError("timestamp overflow")
     return Timestamp(nanoseconds)
 
 
 def duration(nanoseconds: int) -> Duration:
-    """Return a duration; raises `EvalError` if it is out of range."""
+    """Return a duration; raises `EvalError` if it does not fit into 64 bits."""
     if not LEAST_INT <= nanoseconds <= MOST_INT:
         raise EvalError("duration overflow")
     return Duration(nanoseconds)
 
 
 def write_timestamp(moment: Timestamp) -> str:
-    """Format as RFC 3339 in UTC, without trailing zeros in the fraction."""
+    """Format a timestamp as RFC 3339 in UTC, without trailing zeros in the fraction."""
     fraction = moment.nanoseconds % SECOND
     decimals = f".{fraction:09d}".rstrip("0") if fraction else ""
     return f"{_local(moment, UTC).strftime('%Y-%m-%dT%H:%M:%S').rjust(19, '0')}{decimals}Z"
 
 
 def write_duration(span: Duration) -> str:
-    """Format in seconds: `5400s`, `0.5s`."""
+    """Format a duration in seconds: `5400s`, `0.5s`."""
     whole, fraction = divmod(abs(span.nanoseconds), SECOND)
     decimals = f".{fraction:09d}".rstrip("0") if fraction else ""
     return f"{'-' if span.nanoseconds < 0 else ''}{whole}{decimals}s"
 
 
 def local(moment: Timestamp, zone: str = "") -> datetime:
-    """Return the date and time of day of a timestamp in a zone, by default UTC; raises `EvalError`."""
+    """Return the date and time of a timestamp in a time zone, by default UTC; raises `EvalError`."""
     return _local(moment, _zone(zone) if zone else UTC)
 
 

@@ -1,7 +1,7 @@
 """Type-checks a tree: sets the type of each node, and resolves names and calls.
 
-Guarantees: errors are those of cel-go's checker, and all errors of an expression are reported together. Values whose
-type is unknown before evaluation cause no errors.
+Guarantees: errors are the same as those of cel-go's checker, and all errors of an expression are reported together.
+Values whose type is unknown before evaluation cause no errors.
 
 Source: cel-go `checker/{checker,errors,env}.go`, `cel/validator.go`.
 """
@@ -32,7 +32,7 @@ from ctrlmgr.expressions.values import type_of
 
 _LOGICAL = ("_&&_", "_||_")
 _FIELDLESS = "kubernetes."
-"""The prefix of the types of Kubernetes' libraries, which are objects without declared fields in cel-go."""
+"""The prefix of the types in Kubernetes' libraries, which are objects without declared fields in cel-go."""
 
 
 def check(source: str, root: Node, variables: Mapping[str, Type], functions: Functions, objects: Objects) -> Type:
@@ -57,7 +57,7 @@ class _Checker:
         self.problems: list[Problem] = []
 
     def substitute_types(self, root: Node) -> Type:
-        """Replace type parameters in all nodes by their bindings; returns the root's type."""
+        """Replace type parameters in all nodes by the types to which they are bound; return the type of the root."""
         waiting = [root]
         while waiting:
             node = waiting.pop()
@@ -182,7 +182,7 @@ class _Checker:
         return self._undeclared(node.at, node.function) if overloads is None else self._resolve(node, overloads)
 
     def _resolve(self, node: Call, overloads: Sequence[Overload]) -> Type:
-        """Return the result type of the matching overloads, `dyn` if they differ."""
+        """Return the result type of the overloads that match; `dyn` if their result types differ."""
         if node.function in _LOGICAL:
             node.overloads = tuple(overloads)
             return self._logical(node)
@@ -212,7 +212,7 @@ class _Checker:
         return result
 
     def _instance(self, overload: Overload) -> tuple[Sequence[Type], Type]:
-        """Return a signature with fresh type parameters."""
+        """Return a signature whose type parameters are replaced by new ones."""
         names = {each for type_ in (*overload.arguments, overload.result) for each in _parameters(type_)}
         if not names:
             return overload.arguments, overload.result
@@ -259,7 +259,8 @@ class _Checker:
         keys: Type | None = None
         values: Type | None = None
         for entry in node.entries:
-            assert not isinstance(entry.key, str)  # only entries of structs have names as keys
+            # only entries of structs have names as keys; these are entries of maps
+            assert not isinstance(entry.key, str)
             keys = self._joined(keys, self.check(entry.key))
             values = self._joined(values, self._entry_type(entry))
         return types.map_of(keys or self._new_parameter(), values or self._new_parameter())

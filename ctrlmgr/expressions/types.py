@@ -1,7 +1,7 @@
-"""The types of the checker, their notation, and the rules of assignability.
+"""The types that the type checker uses, their notation, and the rules of assignability.
 
 Guarantees: the notation is cel-go's (`list(int)`, `optional_type(string)`). The rules of assignability, of generality,
-and of type parameters are those of cel-go's `checker/types.go` and `common/types/types.go`.
+and of type parameters are the same as in cel-go's `checker/types.go` and `common/types/types.go`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type; `kind` determines assignability, and `name` is the notation."""
+    """A type; `kind` determines assignability, and `name` is the type's notation."""
 
     kind: str
     name: str
@@ -32,7 +32,7 @@ def _simple(name: str) -> Type:
 
 
 ANY: Final = Type("dyn", "any")
-"""A type that is unknown before evaluation, like DYN, but cannot be looped over (`google.protobuf.Any`)."""
+"""A type that is unknown before evaluation, like DYN, but over which no loop is possible (`google.protobuf.Any`)."""
 BOOL: Final = _simple("bool")
 BYTES: Final = _simple("bytes")
 DOUBLE: Final = _simple("double")
@@ -42,7 +42,7 @@ ERROR: Final = Type("error", "!error!")
 INT: Final = _simple("int")
 NULL: Final = Type("null", "null")
 NOTHING: Final = Type("nothing", "")
-"""The type of a field that an object accepts without a known type: only values of unknown types fit."""
+"""The type of a field that is allowed but has no known type: only values of unknown types fit."""
 STRING: Final = _simple("string")
 TIMESTAMP: Final = Type("timestamp", "timestamp")
 TYPE: Final = _simple("type")
@@ -59,7 +59,7 @@ def list_of(element: Type) -> Type:
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """Return the type of maps."""
+    """Return the type of maps with these types of keys and values."""
     return Type("map", "map", (key, value))
 
 
@@ -69,12 +69,12 @@ def optional_of(value: Type) -> Type:
 
 
 def opaque(name: str, *parameters: Type) -> Type:
-    """Return a type whose values only functions can use."""
+    """Return a type with this name, whose values only functions can use."""
     return Type("opaque", name, parameters)
 
 
 def parameter(name: str) -> Type:
-    """Return a type parameter."""
+    """Return the type parameter with this name."""
     return Type("parameter", name)
 
 
@@ -84,22 +84,22 @@ def struct(name: str) -> Type:
 
 
 def type_of(value: Type) -> Type:
-    """Return the type of a type."""
+    """Return the type of the type `value`, because types are values in CEL."""
     return Type("type", "type", (value,))
 
 
 class Objects(Protocol):
-    """Declares the fields of objects."""
+    """An interface that declares the fields of objects."""
 
     def field(self, name: str, field: str) -> Type | None:
-        """Return the type of a field of the struct type `name`, None if it does not exist."""
+        """Return the type of a field of the struct type `name`; None if the field does not exist."""
 
     def has_type(self, name: str) -> bool:
         """Return whether a struct type of this name exists."""
 
 
 class NoObjects:
-    """Declares no objects, so that only untyped ones exist."""
+    """Declares no objects, so that only objects without a declared type exist."""
 
     def field(self, name: str, field: str) -> Type | None:
         """Return None."""
@@ -111,14 +111,14 @@ class NoObjects:
 
 
 class DeclaredObjects:
-    """Objects that expressions can read and cannot create."""
+    """Declares objects that expressions can read but cannot create."""
 
     def __init__(self, fields: Mapping[str, Mapping[str, Type]]) -> None:
-        """Declare the fields of these types, by the names of the types."""
+        """Declare the fields of these types, which are given by name."""
         self._fields = fields
 
     def field(self, name: str, field: str) -> Type | None:
-        """Return the type of a field."""
+        """Return the type of a field; None if the field does not exist."""
         return self._fields[name].get(field)
 
     def has_type(self, name: str) -> bool:
@@ -137,16 +137,19 @@ def is_optional(type_: Type) -> bool:
 
 
 def unwrapped(type_: Type) -> Type:
-    """Return the type inside of an optional; other types are returned unchanged."""
+    """Return the type of the value in an optional; other types are returned unchanged."""
     return type_.parameters[0] if is_optional(type_) else type_
 
 
 Bindings = dict[str, Type]
-"""The bindings of type parameters, by name."""
+"""The types to which type parameters are bound, by the name of the parameter."""
 
 
 def assignable(bindings: Bindings, given: Sequence[Type], wanted: Sequence[Type]) -> Bindings | None:
-    """Return the bindings under which the given types are assignable to the wanted ones, None if they are not."""
+    """Return the bindings with which the given types are assignable to the wanted types.
+
+    Return None if there are no such bindings.
+    """
     trial = dict(bindings)
     return trial if _all_assignable(trial, given, wanted) else None
 
@@ -182,7 +185,10 @@ def _may_be_null(type_: Type) -> bool:
 
 
 def _bind(bindings: Bindings, given: Type, wanted: Type) -> bool | None:
-    """Bind a parameter to a type; returns None if the parameter refers to itself, which is not decisive."""
+    """Bind a type parameter to a type.
+
+    Return None if the parameter refers to itself, which decides nothing.
+    """
     if given == wanted:
         return True
     bound = bindings.get(wanted.name)
@@ -209,7 +215,7 @@ def _refers_to(bindings: Bindings, type_: Type, sought: Type) -> bool:
 
 
 def most_general(one: Type, other: Type) -> Type:
-    """Return the more general of two types of which one is assignable to the other."""
+    """Return the more general of two types, one of which is assignable to the other."""
     return one if _is_equal_or_more_general(one, other) else other
 
 
@@ -229,7 +235,10 @@ def _is_equal_or_more_general(one: Type, other: Type) -> bool:
 
 
 def substituted(bindings: Mapping[str, Type], type_: Type, *, free_is_dyn: bool) -> Type:
-    """Return a type with its parameters replaced by their bindings; unbound ones are replaced by `dyn`."""
+    """Return a type in which type parameters are replaced by the types they are bound to.
+
+    Unbound parameters are replaced by `dyn`.
+    """
     if type_.kind == "parameter":
         bound = bindings.get(type_.name)
         if bound is not None:

@@ -1,4 +1,6 @@
-"""Hashable keys of values, equal for `equal` values, so that sets can be looked up instead of compared pairwise.
+"""Hashable keys of values.
+
+Equal values have equal keys, so that elements of sets can be looked up instead of compared pairwise.
 
 Source: cel-go compares pairwise (`ext/sets.go`, `ext/lists.go`); the results are the same here.
 """
@@ -14,7 +16,7 @@ from ctrlmgr.work_budget import spend
 
 
 def keys_of(values: Iterable[Any]) -> list[Hashable] | None:
-    """Return the keys of values, None if one of them has no key."""
+    """Return the keys of values; None if one of the values has no key."""
     try:
         return [_key(each) for each in values]
     except TypeError:
@@ -22,7 +24,7 @@ def keys_of(values: Iterable[Any]) -> list[Hashable] | None:
 
 
 def _key(value: Any) -> Hashable:
-    """Return the key of a value; raises TypeError for values without one, such as unordered lists."""
+    """Return the key of a value; raises TypeError for values that have no key, such as unordered lists."""
     make = _KEYS.get(type(value))
     if make is not None:
         return make(value)
@@ -32,7 +34,10 @@ def _key(value: Any) -> Hashable:
 
 
 def _number(value: Any) -> Hashable:
-    """Return a number as its own key, because Python compares numbers as CEL does; NaN equals nothing."""
+    """Return a number as its own key, because Python compares numbers as CEL does.
+
+    NaN has no key, because it equals no value.
+    """
     return value if value == value else object()
 
 

@@ -1,4 +1,4 @@
-"""Values without a type in Python, and common functions of values: type, equality, size.
+"""CEL values that Python has no type for, and functions of all values: type, equality, size.
 
 Booleans, ints, floats, strings, bytes, None, lists and dicts are used directly, so that expressions can read decoded
 JSON.
@@ -25,14 +25,14 @@ MOST_UINT: Final = 2**64 - 1
 
 
 class EvalError(Exception):
-    """An expression has no value; the message is cel-go's."""
+    """Raised if an expression has no value; the message is the same as in cel-go."""
 
 
 class CostExceeded(Exception):
-    """An evaluation exceeds its cost limit; no operation absorbs this error."""
+    """Raised if an evaluation exceeds its cost limit; no operation catches this error."""
 
     def __init__(self) -> None:
-        """Use cel-go's message."""
+        """Create the error with cel-go's message."""
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
@@ -69,14 +69,17 @@ NONE: Final = Optional(False)
 
 @dataclass(frozen=True, slots=True)
 class StructValue:
-    """An object created by an expression; fields that were not set are absent."""
+    """An object that an expression created; fields that were not set are absent."""
 
     name: str
     fields: Mapping[str, Any]
 
 
 class SetList(list[Any]):
-    """A list whose order does not matter by its schema (`x-kubernetes-list-type: set`); its elements are scalars."""
+    """A list whose schema says that the order does not matter (`x-kubernetes-list-type: set`).
+
+    Its elements are scalars.
+    """
 
     __slots__ = ()
 
@@ -87,26 +90,26 @@ class MapList(list[Any]):
     __slots__ = ("keys",)
 
     def __init__(self, elements: Iterable[Any], keys: Sequence[str]) -> None:
-        """Hold objects that are identified by the fields `keys`, as named in expressions."""
+        """Create a list of objects that the fields `keys` identify; the names are those that expressions use."""
         super().__init__(elements)
         self.keys = keys
 
     def key(self, element: Any) -> Any:
-        """Return the values of an element's keys; an element that is not an object is returned itself."""
+        """Return the values of an element's key fields; an element that is not an object is returned unchanged."""
         return tuple(element.get(name) for name in self.keys) if type(element) is dict else element
 
 
 class DefaultMap(dict[Any, Any]):
-    """A map that returns an empty map for a missing key; the key is still not in the map."""
+    """A map that returns an empty map for a missing key; the missing key is not added to the map."""
 
     __slots__ = ()
 
 
 MAPS: Final = (dict, DefaultMap)
-"""The types of maps."""
+"""The Python types that are maps in CEL."""
 
 SEQUENCES: Final = (list, tuple, SetList, MapList)
-"""The types of lists."""
+"""The Python types that are lists in CEL."""
 
 _TYPES: Mapping[type, Type] = {
     bool: types.BOOL,
@@ -130,7 +133,7 @@ _TYPES: Mapping[type, Type] = {
 
 
 def type_of(value: Any) -> Type:
-    """Return the type of a value at run time, without parameters."""
+    """Return the type of a value at run time, without type parameters."""
     found = _TYPES.get(type(value))
     if found is not None:
         return found
@@ -175,7 +178,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def _same_size(one: Sized, other: Sized) -> bool:
-    """Return whether two lists or maps have the same size; if so, spend a step for each element."""
+    """Return whether two lists or maps have the same size; if so, spend one step of work for each element."""
     if len(one) != len(other):
         return False
     spend(1 + len(one))
@@ -206,7 +209,7 @@ _EQUAL_LISTS: Final[Mapping[type, Callable[[Any, Any], bool]]] = {
 
 
 def scalar(value: Any) -> Any:
-    """Return the hashable form of an element, or of the values of its keys; raises `EvalError` as Go does."""
+    """Return an element, or the values of its key fields, in a hashable form; raises `EvalError` as Go does."""
     if type(value) in SEQUENCES and type(value) is not tuple:
         raise EvalError("internal error: runtime error: hash of unhashable type []interface {}")
     if type(value) in MAPS:
@@ -220,7 +223,10 @@ def _has_entry(map_: dict[Any, Any], key: Any, value: Any) -> bool:
 
 
 def entry(map_: dict[Any, Any], key: Any) -> tuple[bool, Any]:
-    """Return whether a map has a key, and its value; True and 1 are different keys, 1 and 1.0 are not."""
+    """Return whether a map has a key, and the key's value.
+
+    True and 1 are different keys; 1 and 1.0 are the same key.
+    """
     kind = type(key)
     if kind is str:
         return (True, map_[key]) if key in map_ else (False, None)
@@ -234,7 +240,7 @@ def entry(map_: dict[Any, Any], key: Any) -> tuple[bool, Any]:
 
 
 class _Probe:
-    """An object that equals one key of a map and records that key."""
+    """An object that is equal to one key of a map and records this key."""
 
     __slots__ = ("key", "stored")
 
@@ -251,13 +257,16 @@ class _Probe:
 
 
 def _stored(map_: dict[Any, Any], key: Any) -> Any:
-    """Return the key of a map that equals `key` in Python, without comparing the other keys."""
+    """Return the key of a map that equals `key` in Python, without comparing the other keys of the map."""
     probe = _Probe(key)
     return probe.stored if probe in map_ else None
 
 
 def size(value: Any) -> int:
-    """Return the size of a value for costs: characters, bytes, elements; 1 for values without a size."""
+    """Return the size of a value for the computation of costs.
+
+    It is the number of characters, bytes or elements, and 1 for values without a size.
+    """
     kind = type(value)
     if kind in (str, bytes, dict) or kind in SEQUENCES:
         return len(value)

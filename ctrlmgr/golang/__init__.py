@@ -1,1 +1,1 @@
-"""Go's behaviour that bytes of Kubernetes depend on: how Go reads and writes numbers, text, times and URLs."""
+"""Go's behaviour on which Kubernetes' output depends: how Go reads and writes numbers, texts, times and URLs."""

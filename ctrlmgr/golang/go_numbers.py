@@ -1,6 +1,7 @@
 """Parses and formats numbers as Go does (`strconv.ParseInt` and `ParseUint` with base 10 and 64 bits).
 
-Guarantees: only ASCII digits and a sign are accepted, in any number. Error messages are Go's.
+Guarantees: only ASCII digits and a sign are accepted; any number of digits is allowed. Error messages are the same as
+in Go.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from ctrlmgr.golang.go_text import quote
 _signed = re.compile(r"[+-]?[0-9]+", re.ASCII).fullmatch
 _unsigned = re.compile(r"[0-9]+", re.ASCII).fullmatch
 _LONGEST = 20
-"""The number of digits of 2**64. Longer numbers are out of range without parsing; Python refuses to parse very long
-ones.
+"""The number of digits of 2**64.
+
+A longer number is out of range and is not parsed, because Python refuses to parse very long numbers.
 """
 
 
 _PRECISION = 6
-"""Go uses an exponent for floats of at least this power of ten, or below 10**-4."""
+"""Go uses an exponent for floats of at least this power of ten, and for floats below 10**-4."""
 
 
 def write_float(number: float) -> str:
@@ -57,5 +59,5 @@ def parse_uint(text: str) -> int:
 
 
 def _amount(digits: str) -> int:
-    """Return the value of digits without leading zeros; 2**64 if it is too large."""
+    """Return the number that digits without leading zeros represent; 2**64 if the number is larger."""
     return int(digits or "0") if len(digits) <= _LONGEST else 2**64

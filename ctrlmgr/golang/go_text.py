@@ -17,7 +17,7 @@ def quote(text: str) -> str:
 
 
 def quote_byte(code: int) -> str:
-    """Format a byte as the errors of encoding/json do (`quoteChar`), even if it is part of a longer character."""
+    """Format a byte as error messages of encoding/json do (`quoteChar`), even if it is a part of a longer character."""
     character = chr(code)
     if character in _QUOTED:
         return _QUOTED[character]
@@ -38,7 +38,7 @@ def _escape(character: str) -> str:
 def escape_html(data: bytes) -> bytes:
     r"""Escape `<`, `>`, `&` and the line separators as `\u003c` and so on, as encoding/json does in every string.
 
-    `data` must be well-formed JSON, so these characters occur only in strings.
+    `data` must be well-formed JSON, in which these characters occur only in strings.
     """
     for plain, escaped in _HTML:
         if plain in data:

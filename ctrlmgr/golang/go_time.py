@@ -1,7 +1,7 @@
 """The errors of Go's `time.Parse` for a text that is not a valid time.
 
-Guarantees: the messages are Go's for the two layouts with which Kubernetes parses times (RFC 3339 with seconds, and
-with microseconds). The caller must know that the text is invalid.
+Guarantees: the messages are the same as Go's for the two layouts with which Kubernetes parses times (RFC 3339 with
+seconds, and with microseconds). The caller must know that the text is invalid.
 
 Rules come from Go's `time/format.go`, `parse`, `skip` and `ParseError.Error`.
 """
@@ -18,19 +18,19 @@ MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
 
 _FRACTION = ".000000"
 _SEPARATORS = ("-", "-", "T", ":", ":")
-"""The text before each number except the year."""
+"""The text that precedes each number except the year."""
 
 
 class _Bad(Exception):
-    """The text does not match a part of the layout."""
+    """Raised if the text does not match a part of the layout."""
 
 
 class _OutOfRange(Exception):
-    """A number is out of range; the text names it."""
+    """Raised if a number is out of range; the text of the error names the number."""
 
 
 class _Number(NamedTuple):
-    """A number of two digits in the layout, or of one digit unless `fixed`."""
+    """A number that has two digits in the layout, or one digit if `fixed` is false."""
 
     layout: str
     name: str
@@ -41,7 +41,7 @@ class _Number(NamedTuple):
 
 _NUMBERS = (
     _Number("01", "month", 1, 12),
-    _Number("02", "", 0, 99),  # the number of days is checked at the end
+    _Number("02", "", 0, 99),  # whether the month has that many days is checked at the end
     _Number("15", "hour", 0, 23, fixed=False),
     _Number("04", "minute", 0, 59),
     _Number("05", "second", 0, 59),
@@ -54,11 +54,11 @@ def parse_problem(text: str, layout: str) -> str:
 
 
 class _Reading:
-    """The position in a text during parsing."""
+    """The current position in a text that is being parsed."""
 
     def __init__(self, text: str, layout: str) -> None:
         self._text, self._layout, self._rest = text, layout, text
-        self._date: list[int] = []  # year, month, day
+        self._date: list[int] = []  # the year, the month and the day
 
     def problem(self) -> str:
         for part, read in self._parts():
@@ -76,7 +76,10 @@ class _Reading:
         return f"parsing time {_quote(self._text)}: {self._last_problem()} out of range"
 
     def _last_problem(self) -> str:
-        """Return the number that is out of range although all parts match: the day, or a year outside of `date`."""
+        """Return the name of the number that is out of range although all parts match.
+
+        This is the day, or a year that Python's `date` does not support.
+        """
         year, month, day = self._date[:3]
         try:
             date(year, month, day)
@@ -142,7 +145,7 @@ def _are_digits(text: str) -> bool:
 
 
 def _quote(text: str) -> str:
-    """Quote as Go's package time does: non-ASCII bytes and control characters are escaped."""
+    """Quote a text as Go's package time does: non-ASCII bytes and control characters are escaped."""
     quoted = "".join(
         f"\\{each}" if each in '"\\' else each if " " <= each <= "\x7f" else _escaped(each) for each in text
     )

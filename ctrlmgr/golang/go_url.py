@@ -24,14 +24,14 @@ class Url(NamedTuple):
 
     scheme: str = ""
     user: str | None = None
-    """The part before the `@`, None without one."""
+    """The part before the `@`; None without one."""
     host: str = ""
-    """The host with its port."""
+    """The host, together with the port."""
     path: str = ""
     query: str = ""
     fragment: str = ""
     opaque: str = ""
-    """The part after the scheme if it does not start with a slash, as in `mailto:`."""
+    """The part after the scheme if this part does not start with a slash, as in `mailto:`."""
 
 
 def parse(text: str) -> Url:

@@ -2,11 +2,11 @@
 
 Guarantees:
 - A pattern is accepted or refused as in Go, with Go's message, and matches the same texts as in Go.
-- A search takes time linear in the text, because there is no backtracking. A pattern that needs too much work on a text
-  raises `TooMuchWork`: one call creates new states for about 20 ms at most.
+- A search takes time linear in the text, because there is no backtracking. A search that needs too much work raises
+  `TooMuchWork`; one call spends at most about 20 ms on new states.
 
 `compiled(pattern)` returns a `Regexp` or raises `PatternError`. `search(text)` returns whether the pattern matches, and
-`spans(text)` where. Source: Go's `regexp/syntax` and the RE2 syntax page.
+`spans(text)` returns the positions of the matches. Source: Go's `regexp/syntax` and the RE2 syntax page.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Matches patterns with automata whose states are created on demand.
 
 Guarantees: a search reads each character once, and creates states for at most `MOST_STEPS` steps; a call that needs
-more raises `TooMuchWork`. The memory of a pattern is bounded, because its states are dropped when they grow too large.
-Several threads may search at once: if two create the same state, one of them is kept.
+more raises `TooMuchWork`. The memory of a pattern is bounded, because all its states are dropped when they become too
+many. Several threads may search at once; if two threads create the same state, one of the two states is kept.
 
-States are cached, so a call may succeed after an earlier one failed. A call that succeeded before fails only if the
-states were dropped in between.
+States are cached, so the same search may fail at first and succeed later. A search that has succeeded before can fail
+only if the states were dropped in between.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ctrlmgr.regexp.tree import Node
 from ctrlmgr.work_budget import TooMuchWork, spend
 
 MOST_STEPS: Final = 60_000
-"""The maximum number of steps of one call: visited instructions and tests of character classes."""
+"""The maximum number of steps of one call; a step visits an instruction or tests a character class."""
 _MOST_HELD: Final = 200_000
-"""The maximum number of instructions and transitions in the cached states of a pattern."""
+"""The maximum total number of instructions and transitions in the cached states of a pattern."""
 _THREADS_PER_STEP: Final = 8
-"""The number of match positions carried to the next character that count as one step."""
+"""The number of match positions that count as one step when they are carried over to the next character."""
 
 
 class _State:
@@ -49,20 +49,20 @@ class _Ordered:
 
 
 class _Move(NamedTuple):
-    """The transition from an ordered state on a character."""
+    """The transition from an ordered state for a character."""
 
     to: _Ordered
     origins: tuple[int, ...]
-    """For each thread of `to`, the index of the thread that it continues."""
+    """For each thread of the state `to`, the index of the thread that it continues."""
     found: int
-    """The index of the thread that matched before the character, -1 for none."""
+    """The index of the thread that matched before the character; -1 if no thread matched."""
 
 
 _FOUND: Final = _State(frozenset(), "")
 
 
 class _Work:
-    """The remaining steps of one call."""
+    """The number of steps that remain for one call."""
 
     __slots__ = ("left",)
 
@@ -76,7 +76,7 @@ class _Work:
             raise TooMuchWork
 
     def charge(self) -> None:
-        """Subtract the used steps from the caller's budget of work."""
+        """Subtract the used steps from the work budget of the caller."""
         spend(MOST_STEPS - self.left)
 
 
@@ -84,7 +84,7 @@ class Regexp:
     """A compiled pattern."""
 
     def __init__(self, tree: Node) -> None:
-        """Use the parsed pattern; it is compiled at the first match."""
+        """Create a regular expression from a parsed pattern, which is compiled at the first match."""
         self._tree = tree
         self._compiled: Program | None = None
         self._is_too_large = False
@@ -132,7 +132,7 @@ class Regexp:
             if match is None:
                 break
             begin, end = match
-            if begin != end or begin != last:  # an empty match directly after a match does not count
+            if begin != end or begin != last:  # an empty match directly after another match does not count
                 found.append(match)
             last = end
             at = end if end > at else at + 1
@@ -152,7 +152,7 @@ class Regexp:
     # Spans of matches
 
     def _first(self, program: Program, text: str, at: int, work: _Work) -> tuple[int, int] | None:
-        """Return the leftmost match from `at` on; of several there, the one that the pattern prefers."""
+        """Return the leftmost match from `at` on; if several begin there, the match that the pattern prefers."""
         start = (program.start,)
         state, begins = self._in_order(start, class_of(text[at - 1 : at] if at else "")), [at]
         best: tuple[int, int] | None = None
@@ -180,7 +180,7 @@ class Regexp:
         return state
 
     def _move(self, program: Program, state: _Ordered, after: str, work: _Work) -> _Move:
-        """Return the transition on a character: the continuing threads, and the thread that matched before it."""
+        """Return the transition for a character: the threads that continue, and the thread that matched before it."""
         seen: set[int] = set()
         consumed: dict[int, bool] = {}
         onward: list[int] = []
@@ -208,7 +208,7 @@ class Regexp:
         state.next[after] = move
         return move
 
-    # Searches for any match
+    # Searches that only return whether there is a match
 
     def _state(self, instructions: frozenset[int], before: str) -> _State:
         key = (instructions, before)
@@ -235,7 +235,7 @@ class Regexp:
 
 
 def _behind(program: Program, reached: Iterable[int], character: str, work: _Work) -> frozenset[int]:
-    """Return the instructions after a character; a match may also start after it."""
+    """Return the instructions that follow a character; a match may also start after the character."""
     onward = {program.start}
     consumed: dict[int, bool] = {}
     for at in reached:
@@ -246,7 +246,7 @@ def _behind(program: Program, reached: Iterable[int], character: str, work: _Wor
 
 
 def _consumes(program: Program, number: int, character: str, known: dict[int, bool], work: _Work) -> bool:
-    """Return whether a character is in a class; the result is cached for all instructions."""
+    """Return whether a character is in a class; the result is cached for all instructions with this class."""
     verdict = known.get(number)
     if verdict is None:
         tested = program.classes[number]

@@ -43,7 +43,7 @@ _NAMED_OTHERWISE = {"Han": ("CJK UNIFIED", "CJK COMPATIBILITY", "CJK RADICAL", "
 
 
 def unicode_class(name: str) -> Test | None:
-    """Return the test of a general category or a script; None if the name is unknown."""
+    """Return a function that tests a character for a general category or a script; None if the name is unknown."""
     if name == "Any":
         return lambda character: True
     if name in _CATEGORIES.split():

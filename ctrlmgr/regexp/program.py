@@ -1,7 +1,7 @@
 """Compiles a pattern's tree to the instructions of a Thompson automaton.
 
-Guarantees: a program has at most `MOST_INSTRUCTIONS`; a pattern that needs more raises `TooMuchWork`. Counted
-repetition multiplies instructions: `a{1000}` needs a thousand.
+Guarantees: a program has at most `MOST_INSTRUCTIONS`; a pattern that needs more raises `TooMuchWork`. A counted
+repetition multiplies the instructions: `a{1000}` needs a thousand.
 """
 
 from __future__ import annotations
@@ -14,42 +14,46 @@ from ctrlmgr.work_budget import TooMuchWork
 
 MOST_INSTRUCTIONS: Final = 20_000
 _PER_TEST: Final = 6
-"""The steps of a test that is not a range: it looks up a character in Unicode's classes."""
+"""The number of steps for a test that is not a range: it looks up a character in Unicode's classes."""
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 
 
 class Class(NamedTuple):
-    """The characters that instructions consume; the instructions of one repetition share a class."""
+    """The characters that an instruction consumes; the instructions of one repetition share a class."""
 
     matches: Callable[[str], bool]
     weight: int
-    """The steps of one test."""
+    """The number of steps that one test takes."""
 
 
 class Instruction(NamedTuple):
-    """Consumes a character of `consumes`, or continues at all of `to` if `holds` is true.
+    """An instruction.
 
-    The last instruction does neither.
+    It consumes a character of `consumes`, or continues at all instructions in `to` if `holds` is true. The last
+    instruction does neither.
     """
 
     to: tuple[int, ...]
     consumes: int = -1
-    """The index of the program's class of which it consumes a character; -1 for none."""
+    """The index, in the program's classes, of the class of characters that it consumes; -1 if it consumes none."""
     holds: Callable[[str, str], bool] | None = None
 
 
 class Program:
-    """The instructions of a pattern; `start` is the first one, `end` the one that means a match."""
+    """The instructions of a pattern.
+
+    `start` is the first instruction, and `end` is the instruction that means a match.
+    """
 
     def __init__(self, tree: Node) -> None:
-        """Compile a tree; raises `TooMuchWork`."""
+        """Compile the tree of a pattern; raises `TooMuchWork`."""
         self.instructions: list[Instruction] = []
         self.classes: list[Class] = []
         self._numbers: dict[int, int] = {}
         self.end = self._emit(Instruction(()))
         self.start = self._compile(tree, self.end)
 
-    # Each method takes the instruction that follows a node, and returns the node's first instruction.
+    # Functions that compile a node: the argument is the instruction after the node, the result the node's first one.
 
     def _emit(self, instruction: Instruction) -> int:
         if len(self.instructions) >= MOST_INSTRUCTIONS:
@@ -97,7 +101,7 @@ class Program:
 
 
 def class_of(character: str) -> str:
-    """Return a representative of a character's class for assertions."""
+    """Return a character that represents all characters that assertions treat in the same way."""
     return "\n" if character == "\n" else "w" if character in _WORD else "-" if character else ""
 
 

@@ -11,7 +11,7 @@ from ctrlmgr.regexp.tree import Assert, Assertion, Characters, Choice, Node, Rep
 
 _MOST_REPEATS = 1000
 _DEEPEST = 100
-"""The maximum nesting of groups; Go allows a thousand."""
+"""The maximum nesting depth of groups; Go allows a depth of a thousand."""
 
 _COUNTED = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}", re.ASCII)
 _NAMED = re.compile(r"\(\?P?<")
@@ -23,7 +23,7 @@ _HIGHEST = 0x10FFFF
 
 
 class PatternError(ValueError):
-    """A pattern is not a valid regular expression."""
+    """Raised if a pattern is not a valid regular expression."""
 
 
 def _refuse(what: str, where: str) -> NoReturn:
@@ -32,7 +32,7 @@ def _refuse(what: str, where: str) -> NoReturn:
 
 @dataclass(slots=True)
 class _Group:
-    """An open group: its alternatives so far, the current sequence, and the flags outside of it."""
+    """An open group: its alternatives so far, the current sequence, and the flags that apply after the group."""
 
     outer: str
     choices: list[Node] = field(default_factory=list)
@@ -57,10 +57,10 @@ class _Parser:
         self.pattern = pattern
         self.at = 0
         self.flags = ""
-        """The active flags among i, m, s and U."""
+        """The flags among i, m, s and U that are set."""
         self.groups = [_Group("")]
         self.repeated_from = -1
-        """The start of the repetition that ends here; -1 if none does."""
+        """The position at which the repetition that ends here began; -1 if no repetition ends here."""
 
     @property
     def rest(self) -> str:
@@ -78,7 +78,7 @@ class _Parser:
         return self.groups[0].close()
 
     def _one(self, character: str) -> bool:
-        """Parse the part that begins with a character; return whether it was a repetition."""
+        """Parse the part that begins with the given character; return whether this part was a repetition."""
         if character in "*+?":
             self._repeat(0 if character != "+" else 1, 1 if character == "?" else -1, self.at + 1)
             return True
@@ -182,7 +182,7 @@ class _Parser:
         self.at = end + 1
 
     def _read_flags(self) -> bool:
-        """Parse `(?i-s:`, which opens a group, or `(?i-s)`, which does not; return whether it opens one."""
+        """Parse `(?i-s:`, which opens a group, or `(?i-s)`, which only sets flags; return whether it opens a group."""
         begin = self.at
         on, off, seen, taking_away = set(self.flags), set[str](), False, False
         for end in range(begin + 2, len(self.pattern)):
@@ -223,7 +223,7 @@ class _Parser:
             self._add(characters)
 
     def _named_class(self, characters: Characters) -> bool:
-        r"""Parse `\d`, `\pL` or `\p{Greek}` into a set; return whether there was one."""
+        r"""Parse `\d`, `\pL` or `\p{Greek}` into a set of characters; return whether there was one."""
         letter = self.pattern[self.at + 1 : self.at + 2]
         if self.pattern[self.at] != "\\" or not letter:
             return False
@@ -348,7 +348,7 @@ def _count(digits: str) -> int:
 
 
 def _is_bounded(node: Node, allowed: int) -> bool:
-    """Return whether nested repetitions, multiplied, stay below a limit (`repeatIsValid`)."""
+    """Return whether the product of the counts of nested repetitions stays below a limit (`repeatIsValid`)."""
     if isinstance(node, Repeat):
         times = node.most if node.most >= 0 else node.least
         if node.most == 0:

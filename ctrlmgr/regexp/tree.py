@@ -13,13 +13,13 @@ Test: TypeAlias = Callable[[str], bool]
 
 @dataclass(slots=True)
 class Characters:
-    """A set of characters: ranges, and tests for classes that are not ranges; the whole set may be negated."""
+    """A set of characters: ranges, and functions that test for other classes; the whole set may be negated."""
 
     ranges: list[tuple[str, str]] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     negated: bool = False
     folded: bool = False
-    """Whether case is ignored."""
+    """Whether upper and lower case are treated as equal."""
 
     def matches(self, character: str) -> bool:
         """Return whether a character is in the set."""
@@ -41,27 +41,27 @@ class Assert:
 
 @dataclass(slots=True)
 class Sequence:
-    """A sequence of nodes; an empty one matches everywhere."""
+    """A sequence of nodes; an empty sequence matches at every position."""
 
     parts: list[Node]
 
 
 @dataclass(slots=True)
 class Choice:
-    """A choice of several nodes."""
+    """A choice between several nodes."""
 
     parts: list[Node]
 
 
 @dataclass(slots=True)
 class Repeat:
-    """A repetition of at least `least` and at most `most` times; -1 for no maximum."""
+    """A repetition of a node, at least `least` and at most `most` times; a `most` of -1 means no maximum."""
 
     part: Node
     least: int
     most: int
     lazy: bool = False
-    """Whether fewer repetitions are preferred."""
+    """Whether the repetition prefers fewer matches of its node."""
 
 
 Node: TypeAlias = Characters | Assert | Sequence | Choice | Repeat

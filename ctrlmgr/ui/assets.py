@@ -1,7 +1,7 @@
 """The static files of the page, read and compressed once.
 
-Guarantees: a browser validates its cached file before each use (`ETag`, 304), so a page never mixes two versions. The
-headers forbid other sources and framing.
+Guarantees: a browser validates a cached file before each use (`ETag`, 304), so a page never mixes two versions. The
+response headers forbid scripts from other sources, and frames of other pages around this page.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ SECURITY: tuple[Header, ...] = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 )
-"""The headers of every answer: only the page's own scripts run, and no other site receives a referrer."""
+"""The headers of every response: only the page's own scripts run, and no other site receives a referrer."""
 
 _ASK_AGAIN: Header = (b"cache-control", b"no-cache")
 _VARY: Header = (b"vary", b"accept-encoding")
 
 
 class Assets:
-    """The static files, by name."""
+    """The static files of the page, by name."""
 
     def __init__(self) -> None:
-        """Read the files."""
+        """Read and compress the files."""
         self._documents = {
             file.name: document(_TYPES[file.name.rpartition(".")[2]], file.read_bytes())
             for file in files("ctrlmgr.ui").joinpath("static").iterdir()
@@ -51,7 +51,7 @@ class Assets:
         }
 
     def answer(self, request: Request, name: str) -> Response:
-        """Return a file, 304 if the browser has it, or 404."""
+        """Return a file; 304 if the browser already has it, or 404 if it does not exist."""
         found = self._documents.get(name or INDEX)
         return PAGE_NOT_FOUND if found is None else _answer(request, found)
 

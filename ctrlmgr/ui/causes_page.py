@@ -1,10 +1,10 @@
 """The causes and effects of a change, as a graph of events and the reconciles between them.
 
-Guarantees: the graph has at most `_MOST` events, those closest to the change. If there are more, the adjacent node has
-their number (`hidden`). Similar nodes are merged (`grouping`), and each lists its changes as text. Edges lead forward
-in time only. A compacted event is still a node. So is an event of an object that the user may not see, without any
-details. An inferred cause is marked on the node of the reconcile that was not recorded (`iREVISION`), with its
-evidence.
+Guarantees: the graph has at most `_MOST` events: those that are closest to the change. If events are omitted, the
+adjacent node contains their number (`hidden`). Similar nodes are merged (`grouping`), and a merged node lists the
+changes of each one as text. Every edge leads forward in time. An event that was compacted is still a node. An event of
+an object that the user may not see is a node without details. If a reconcile was not recorded, a node `iREVISION`
+stands for it, which is marked as inferred and contains the evidence.
 """
 
 from __future__ import annotations
@@ -58,21 +58,22 @@ ORDER BY revision LIMIT 2000"""
 
 
 class Graphs:
-    """Reads graphs from one log."""
+    """Reads graphs of causes and effects from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query with `reader`."""
+        """Query the log with `reader`."""
         self._reader = reader
 
     def change(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the change at a `revision`, and the graph around it; raises `NotFound` if there is none."""
+        """Return the change at a `revision`, and the graph around it; raises `NotFound` if there is no change."""
         revision = parameters.number("revision")
 
         def answer(database: Database) -> dict[str, Any]:
             head = self._reader.head(database)
             visibility = parameters.visibility.past(database)
             change = change_at(database, revision) if revision <= head else None
-            # An invisible change is answered as a missing one, because a refusal would name its object.
+            # The error for an invisible change is the same as for a missing one, because a refusal would reveal the
+            # object's name.
             if change is None or not visibility.sees(change.object.resource, change.object.key, revision):
                 raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
             place = change.object
@@ -83,19 +84,20 @@ class Graphs:
 
 
 class _GraphBuilder:
-    """Builds a graph level by level, starting from the change in its middle."""
+    """Builds a graph level by level, beginning with the change in the middle."""
 
     def __init__(self, database: Database, head: Revision, visibility: PastVisibility) -> None:
         self._database = database
         self._head = head
         self._visibility = visibility
-        self._events: dict[Revision, int] = {}  # events with their reconciles, 0 if none wrote it
+        # events with the reconciles that wrote them; 0 if no reconcile wrote the event
+        self._events: dict[Revision, int] = {}
         self._runs: set[int] = set()
         self._edges: set[tuple[str, str]] = set()
         self._hidden: dict[str, int] = {}
         self._inferring = Inferring(database)
         self._inferred: dict[Revision, Inference] = {}
-        self._said: dict[Revision, list[str]] = {}  # the changes of each event as text
+        self._said: dict[Revision, list[str]] = {}  # the changes of each event, as text
 
     def around(self, change: Change) -> dict[str, Any]:
         """Return the graph around a change."""
@@ -109,7 +111,7 @@ class _GraphBuilder:
         return {"root": f"e{middle}", "nodes": nodes, "edges": edges}
 
     def _back(self, revisions: Sequence[Revision]) -> list[Revision]:
-        """Add the causes of events; return the new events."""
+        """Add the causes of events to the graph; return the events that are new."""
         writers: dict[int, list[Revision]] = {}
         for revision in revisions:
             if run := self._events[revision]:
@@ -131,7 +133,7 @@ class _GraphBuilder:
         return found
 
     def _infer(self, revision: Revision, inference: Inference, found: list[Revision]) -> None:
-        """Add the inferred causes of an event."""
+        """Add the inferred causes of an event to the graph."""
         self._inferred[revision] = inference
         self._edges.add((f"i{revision}", f"e{revision}"))
         for cause in inference.causes:
@@ -139,11 +141,11 @@ class _GraphBuilder:
                 self._edges.add((f"e{cause.revision}", f"i{revision}"))
 
     def _whose(self, runs: Iterable[int]) -> list[tuple[str, str, int]]:
-        """Return the controller, key and id of reconciles."""
+        """Return the controller, the key and the ID of reconciles."""
         return [(each["controller"], each["key"], each["id"]) for each in self._read(_RUNS, _RUN_FIELDS, runs)]
 
     def _forth(self, revisions: Sequence[Revision]) -> list[Revision]:
-        """Add the effects of events; return the new events."""
+        """Add the effects of events to the graph; return the events that are new."""
         answered: dict[int, list[Revision]] = {}
         for revision, run in self._pairs(_ANSWERS, revisions):
             answered.setdefault(run, []).append(revision)
@@ -160,7 +162,7 @@ class _GraphBuilder:
         return found
 
     def _take(self, revision: Revision, found: list[Revision], beside: str) -> bool:
-        """Add an event as a node if there is room; return whether it is one."""
+        """Add an event as a node if the graph has room; return whether the event is a node of the graph."""
         if revision in self._events:
             return True
         if len(self._events) >= _MOST:
@@ -213,14 +215,17 @@ class _GraphBuilder:
 
 
 def _words(kind: str, before: str, after: str) -> list[str]:
-    """Return the fields that changed as text, without values of Secrets."""
+    """Return the fields that changed, as text, without the values of Secrets."""
     resource = Resource.parse(kind)
     sides = (content(Object(resource, body.encode())) for body in (before, after))
     return summary(differences(*masked_sides(resource, *sides)))
 
 
 def _inferred(revision: Revision, inference: Inference, beside: set[str]) -> dict[str, Any]:
-    """Return the node of an inference; beside an invisible event it has the controller, but no causes."""
+    """Return the node for an inferred cause.
+
+    Next to an invisible event, the node contains the controller, but not the causes.
+    """
     place = f"i{revision}"
     node: dict[str, Any] = {"id": place, "controller": inference.controller, "inferred": True}
     if place in beside:

@@ -1,7 +1,7 @@
-"""The cluster at a revision: its nodes, the pods on each, and the pods that wait for a node, with the reason.
+"""The cluster at a revision: its nodes, the pods on each node, and the pods that wait for a node, with the reasons.
 
-Guarantees: the state is the log's at the requested revision. At most `_SHOWN` pods are listed per node, and as many
-waiting ones. Counts and used resources include all objects that the user may see.
+Guarantees: the page shows the state of the log at the requested revision. It lists at most `_SHOWN` pods of each node,
+and as many pods that wait. Counts and used resources include all objects that the user may see.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Cluster:
     """Reads the cluster from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query with `reader`."""
+        """Query the log with `reader`."""
         self._reader = reader
 
     def cluster(self, parameters: Parameters) -> dict[str, Any]:
-        """Return nodes and pods at the revision `at`."""
+        """Return the nodes and pods at the revision `at`."""
 
         def answer(database: Database) -> dict[str, Any]:
             head, at = self._reader.head(database), self._reader.moment(database, parameters)

@@ -1,9 +1,9 @@
-"""The number of events over time: counts the whole log in blocks of revisions, so that no request reads all of it.
+"""The number of events over time. The log is counted in blocks of revisions, so that no request reads the whole log.
 
 Guarantees:
 - A block is counted once, because the log never changes. After a compaction, counting starts again.
-- One request counts for at most `PATIENCE` seconds and returns how far it got (`Counted.until`). So repeated requests
-  count a log of any length.
+- One request counts for at most `PATIENCE` seconds, and returns how far it got (`Counted.until`). Therefore repeated
+  requests can count a log of any length.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ctrlmgr.clock import Clock
 from ctrlmgr.inspection.database import Database
 
 BLOCK = 64
-"""Revisions in a block; doubled until there are at most `_MOST` blocks."""
+"""Number of revisions in a block; it is doubled until there are at most `_MOST` blocks."""
 
 PATIENCE = 1.0
-"""Maximum seconds of counting per request."""
+"""Maximum number of seconds for which one request counts events."""
 
 _MOST = 16384
 _STEP = 16384
-"""Revisions that one query counts."""
+"""Number of revisions that one query counts."""
 
 
 class Group(NamedTuple):
-    """Events of one resource in one namespace by one actor."""
+    """A group of events: those of one resource in one namespace by one actor."""
 
     resource: str
     actor: str
@@ -37,7 +37,7 @@ class Group(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The events in a range of revisions; times in microseconds since 1970."""
+    """The number of events in a range of revisions; times are in microseconds since 1970."""
 
     first: Revision
     last: Revision
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """The blocks of the log up to `until`."""
+    """The blocks of the log up to the revision `until`."""
 
     until: Revision
     blocks: list[Block]
@@ -79,12 +79,15 @@ def count(database: Database, after: Revision, until: Revision, size: int) -> It
 
 
 class Density:
-    """The counted log of one process. Any thread may use it."""
+    """The event counts of the log, which all requests of a process share.
+
+    Any thread may use them.
+    """
 
     def __init__(self, *, clock: Clock) -> None:
-        """Start without counts."""
+        """Create the counts; no event is counted yet."""
         self._clock = clock
-        # guards the attributes below; held while counting, so that each block is counted once
+        # protects the attributes below; held while counting, so that each block is counted only once
         self._lock = threading.Lock()
         self._size = BLOCK
         self._floors = (0, 0)
@@ -93,7 +96,10 @@ class Density:
         self._totals: Counter[Group] = Counter()
 
     def counted(self, database: Database, head: Revision) -> Counted:
-        """Count up to `head` or until `PATIENCE` has passed; the last block may be incomplete."""
+        """Count events up to `head`, or until `PATIENCE` has passed.
+
+        The last block may be incomplete.
+        """
         began = self._clock.monotonic()
         with self._lock:
             self._begin_again_if_needed(database, head)

@@ -1,7 +1,8 @@
-"""The failures of a log, as far as one user may see them.
+"""The failing reconciles in a log that one user may see.
 
-Guarantees: a user with the right to list all objects is shown every failure. Other users are shown those of the objects
-that they may see, without error and traceback, which may name other objects.
+Guarantees: a user with the right to list all objects sees every failure. Other users see the failures of those objects
+that they may see. For these users, error and traceback are removed, because both may contain the names of other
+objects.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ UNTOLD: Final = "(only users who may list everything are shown the error)"
 
 
 class Failures:
-    """Tells of one log."""
+    """Reads the failing reconciles from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Tell what `reader` reads."""
+        """Query the log with `reader`."""
         self._reader = reader
 
     def failures(self, parameters: Parameters) -> dict[str, Any]:
-        """Return what fails now, or failed at the revision `at`, the newest failure first."""
+        """Return the reconciles that fail now, or failed at the revision `at`, the newest failure first."""
         at = parameters.number("at", 0)
 
         def answer(database: Database) -> dict[str, Any]:
@@ -43,7 +44,7 @@ class Failures:
 
 
 def number_of_failures(database: Database, visibility: Visibility) -> int:
-    """Return the number of failures now that a user may see; the page asks every second."""
+    """Return the number of current failures that a user may see; the page requests it every second."""
     if visibility.limit:
         return len(seen_failures(database, visibility))
     return int(database.query("SELECT count(*) FROM failure WHERE ended_at IS NULL").rows[0][0])
@@ -52,7 +53,7 @@ def number_of_failures(database: Database, visibility: Visibility) -> int:
 def seen_failures(
     database: Database, visibility: Visibility, *, at: int | None = None, ended: bool = False
 ) -> list[Failure]:
-    """Return the failures as far as a user may see them; `at` and `ended` as in `inspection.failing_reconciles`."""
+    """Return the failures that a user may see; `at` and `ended` are as in `inspection.failing_reconciles`."""
     found = failures(database, at=at, ended=ended)
     if not visibility.limit:
         return found
@@ -69,7 +70,7 @@ def _is_seen(database: Database, visibility: Visibility, failure: Failure) -> bo
 
 
 def resource_of(database: Database, kind: str) -> Resource | None:
-    """Return the resource of a kind; None if the log does not know it."""
+    """Return the resource of a kind; None if the log does not contain the kind."""
     try:
         return resource_lookup.find(database, kind).resource if kind else None
     except NotFound:

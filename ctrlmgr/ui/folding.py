@@ -1,7 +1,7 @@
-"""Folds long pauses of a log out of an axis of time, so that events before and after a pause are not only at its edges.
+"""Shortens long pauses without events on a time axis, so that events before and after a pause fill most of the axis.
 
-Guarantees: order is kept. A folded pause is `_DRAWN` of the axis wide. Only pauses that are longer than `_LONG` of the
-axis are folded.
+Guarantees: the order of events is kept. A folded pause has the fraction `_DRAWN` of the axis as its width. A pause is
+folded only if it is longer than the fraction `_LONG` of the axis.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ _MOST: Final = 20
 
 
 class Fold(NamedTuple):
-    """A folded pause; all times in microseconds."""
+    """A folded pause; all times are in microseconds."""
 
     began: int
     ended: int
     width: int
-    """Its length on the axis."""
+    """The width of the folded pause on the axis."""
 
 
 class Folded(NamedTuple):
-    """An axis of time with folds, in order of time."""
+    """A time axis with folded pauses, which are sorted by time."""
 
     folds: tuple[Fold, ...] = ()
 
     @classmethod
     def of(cls, spans: Iterable[tuple[int, int]]) -> Folded:
-        """Return the axis for events in these spans of time."""
+        """Return the axis for events in these time spans."""
         pauses, length = _pauses(spans)
         chosen: list[tuple[int, int]] = []
         for began, ended in sorted(pauses, key=lambda each: each[0] - each[1])[:_MOST]:
@@ -44,12 +44,15 @@ class Folded(NamedTuple):
         return cls(tuple(Fold(began, ended, width) for began, ended in sorted(chosen)))
 
     def point(self, time: int) -> int:
-        """Return the point of the time of an event on the axis; both in microseconds since 1970."""
+        """Return the point on the axis for the time of an event; both are in microseconds since 1970."""
         number = bisect_right([each.ended for each in self.folds], time)
         return time - sum(each.ended - each.began - each.width for each in self.folds[:number])
 
     def told(self) -> list[dict[str, Any]]:
-        """Return the folds as plain JSON values: the point at which each ends, its width, and the time left out."""
+        """Return the folded pauses as plain JSON values.
+
+        Each has the point at which it ends, its width, and the omitted time.
+        """
         return [
             {
                 "at": self.point(each.ended),
@@ -62,7 +65,7 @@ class Folded(NamedTuple):
 
 
 def _pauses(spans: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], int]:
-    """Return the times between spans, and the length of all."""
+    """Return the pauses between the spans, and the total length of all spans and pauses."""
     ordered = sorted(spans)
     if not ordered:
         return [], 0

@@ -1,11 +1,13 @@
-"""Merges similar nodes of a graph: nine pods that became unready, with the causes of each, are drawn as one.
+"""Merges similar nodes of a graph.
 
-Two nodes are similar if they have equal fields (except for the object and the time) and similar neighbours. This is the
-coarsest partition with that property. Because edges lead forward in time only, a node is never similar to one of its
-causes. So the merged graph has edges forward in time only, too.
+For example, nine pods that became unready are drawn as one, and so are their causes.
 
-Guarantees: the graph's middle, invisible events, and nodes with hidden neighbours are never merged. No node is lost:
-each is drawn, or listed by the node that represents it (`alike`).
+Two nodes are similar if they have equal fields (except for the object and the time) and similar neighbours. The classes
+of similar nodes are the coarsest partition with that property. A node is never similar to one of its causes, because
+every edge leads forward in time. Therefore every edge of the merged graph also leads forward in time.
+
+Guarantees: the graph's middle, invisible events, and nodes with hidden neighbours are never merged. No node is lost: it
+is either drawn, or listed in the field `alike` of the node that represents it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ _RUN = ("controller", "attempt", "outcome", "message", "inferred", "reason")
 
 
 def grouped(nodes: Sequence[Node], edges: Iterable[Edge], root: str) -> tuple[list[Node], list[Edge]]:
-    """Return the nodes and edges to draw: of similar nodes the first, with all of them in its field `alike`."""
+    """Return the nodes and edges to draw.
+
+    The first of several similar nodes represents all of them; its field `alike` lists them.
+    """
     edges = list(edges)
     classes = _divided(nodes, edges, root)
     first: dict[int, Node] = {}
@@ -36,14 +41,17 @@ def grouped(nodes: Sequence[Node], edges: Iterable[Edge], root: str) -> tuple[li
 
 
 def _named(nodes: Sequence[Node]) -> list[dict[str, Any]]:
-    """Return the distinguishing fields of similar nodes; empty for a single one."""
+    """Return the fields in which similar nodes differ; empty for a single node."""
     if len(nodes) == 1:
         return []
     return [{name: node[name] for name in ("id", "revision", "name", "key") if name in node} for node in nodes]
 
 
 def _divided(nodes: Sequence[Node], edges: Sequence[Edge], root: str) -> Mapping[str, int]:
-    """Return the class of each node: by its fields, then repeatedly refined by its neighbours."""
+    """Return the class of each node.
+
+    Nodes are first divided by their fields, and classes are then refined repeatedly by the nodes' neighbours.
+    """
     beside: dict[str, tuple[list[str], list[str]]] = {node["id"]: ([], []) for node in nodes}
     for start, end in edges:
         beside[start][1].append(end)
@@ -67,7 +75,7 @@ def _numbered(keys: Mapping[str, object]) -> dict[str, int]:
 
 
 def _said(node: Node, root: str) -> object:
-    """Return the fields of a node that must be equal in similar nodes."""
+    """Return the fields of a node that must be equal in all similar nodes."""
     if node["id"] == root or any(node.get(name) for name in _ALONE):
         return node["id"]
     fields = _EVENT if "revision" in node else _RUN

@@ -1,8 +1,8 @@
 """Lists events up to a revision, newest first, with filters and pages.
 
 Guarantees:
-- A query reads at most `_SCANNED` revisions, even if few events match, and returns how far it read. The next query
-  continues there.
+- A query reads at most `_SCANNED` revisions, even if few events match, and returns the revision that it reached. The
+  next query continues at that revision.
 - Heartbeats (leases, and Events about other objects) are omitted and counted, unless requested.
 """
 
@@ -25,11 +25,11 @@ QUIET: Final = (
     "events",
     "events.events.k8s.io",
 )
-"""Kinds that are omitted unless requested."""
+"""Kinds whose events are omitted unless they are requested."""
 
 _PAGE = 200
 _LOOKS = 25
-"""Maximum number of `_PAGE`-sized reads per query."""
+"""Maximum number of reads per query, each of `_PAGE` rows."""
 _SCANNED = 100_000
 _PLACE = ("revision", "recordedAt", "type", "resource", "namespace", "name")
 _COLUMNS = (*_PLACE, "actor", "userAgent", "term", "reconcile", "controller", "key")
@@ -48,32 +48,32 @@ _EQUAL = {"namespace": "o.namespace", "kind": "o.resource", "actor": "e.actor"}
 
 
 class _SqlConditions(NamedTuple):
-    """A query: its SQL conditions and their values."""
+    """A query: its SQL conditions, and the values for their parameters."""
 
     filters: str
     values: dict[str, Any]
     hides: bool
-    """Whether quiet kinds are omitted."""
+    """Whether events of quiet kinds are omitted."""
 
     def query(self, template: str, *, quiet: bool) -> str:
-        """Return a query with the conditions, only for quiet kinds or only for others."""
+        """Return the query with additional conditions, either for quiet kinds only or for all other kinds only."""
         names = ", ".join(f"'{each}'" for each in QUIET)
         kinds = f" AND o.resource {'' if quiet else 'NOT '}IN ({names})" if self.hides else ""
         return template.format(filters=self.filters + kinds)
 
 
 class Listing:
-    """Reads events from one log."""
+    """Lists events from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query with `reader`."""
+        """Query the log with `reader`."""
         self._reader = reader
 
     def events(self, parameters: Parameters) -> dict[str, Any]:
         """Return the newest `limit` events up to the revision `at` that match the query.
 
-        `looked` is the revision down to which all matching events are included, 1 at the log's beginning. `hidden` is
-        the number of matching events of quiet kinds between it and `at`.
+        `looked` is the revision down to which the result contains all matching events; it is 1 if the log's beginning
+        was reached. `hidden` is the number of matching events of quiet kinds between `looked` and `at`.
         """
         limit = parameters.number("limit", 50, low=1, high=_PAGE)
         wanted = _wanted(parameters)
@@ -115,7 +115,7 @@ def _wanted(parameters: Parameters) -> _SqlConditions:
 def _listed(
     database: Database, wanted: _SqlConditions, span: range, limit: int, visibility: PastVisibility
 ) -> tuple[list[dict[str, Any]], Revision]:
-    """Return the newest visible events, and the revision down to which they are complete."""
+    """Return the newest visible events, and the revision down to which the list is complete."""
     found: list[dict[str, Any]] = []
     query, low, at = wanted.query(_LISTED, quiet=False), span.start, span.stop - 1
     for _ in range(_LOOKS):

@@ -1,16 +1,17 @@
-"""Returns the log itself in pages, for local copies that `inspection.copying` makes.
+"""Returns the events of the log in pages, from which `inspection.copying` creates local copies.
 
-A page consists of JSON lines, each `{"NAME": {…}}`. The first is `log`, with the end of the page (`next`) and of the
-log (`head`). Rows of the log's tables follow unchanged: `epoch`, `import`, `floor`, `object`, `event`, `reconcile`
-(with its `triggers`) and `term`. The last page has the rows of `failure` that the user may see (`ui.failures_page`).
+A page consists of JSON lines, each `{"NAME": {…}}`. The first line is `log`, with the last revision of the page
+(`next`) and of the log (`head`). Rows of the log's tables follow unchanged: `epoch`, `import`, `floor`, `object`,
+`event`, `reconcile` (with its `triggers`) and `term`. The last page has the rows of `failure` that the user may see
+(`ui.failures_page`).
 
 Guarantees:
-- A page has at most `_MOST` events, which fit in `_ROOM` bytes unless a single one is larger.
-- An event is included only if the user may `list` (or `get`) all objects of its resource in its namespace. `hidden`
-  counts the others, except in a query for one resource, where the count would reveal that resource. A reconcile beside
-  an invisible event has neither its key nor its message.
+- A page has at most `_MOST` events, whose total size is at most `_ROOM` bytes, unless a single event is larger.
+- An event is included only if the user may `list` (or `get`) all objects of its resource in its namespace. `hidden` is
+  the number of other events, except in a query for one resource, in which the count would reveal events of that
+  resource. If a reconcile also wrote invisible events, its key and its message are removed.
 - Values of a Secret are included only if the user may `get` the Secrets of its namespace.
-- If a namespace was deleted and created again, only events of the present one are included
+- If a namespace was deleted and created again, only events of the present namespace are included
   (`visibility.PastVisibility`).
 - Hashes, from which hidden data could be guessed, are included only for users that may see everything.
 - `rights` changes whenever the user's rights to the log's data change, and differs between users.
@@ -36,7 +37,7 @@ from ctrlmgr.ui.visibility import Visibility
 _MOST: Final = 2000
 _ROOM: Final = 4 << 20
 _ASKED: Final = 50
-"""Maximum number of reconciles whose ends one request may ask for."""
+"""Maximum number of running reconciles whose ends one request may request."""
 
 _PLACE = "CASE WHEN o.resource = 'namespaces' THEN o.name ELSE o.namespace END"
 _PLACES = f"SELECT DISTINCT o.resource, {_PLACE} FROM object AS o ORDER BY 1, 2"
@@ -86,7 +87,7 @@ _encode = msgspec.json.encode
 
 
 class _RequestedRange(NamedTuple):
-    """The requested range of the log, of one resource or (empty) of all."""
+    """The requested range of the log: of one resource, or of all resources (empty)."""
 
     after: Revision
     until: Revision
@@ -94,16 +95,16 @@ class _RequestedRange(NamedTuple):
 
 
 class LogPages:
-    """Reads pages of one log."""
+    """Reads pages from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query with `reader`."""
+        """Query the log with `reader`."""
         self._reader = reader
 
     def page(self, parameters: Parameters) -> bytes:
         """Return the page `after` a revision, optionally for one `resource` and `until` another revision.
 
-        `reconciles` are ids of reconciles that were still running in an earlier page; they are included again.
+        `reconciles` are the IDs of reconciles that were still running in an earlier page; the page includes them again.
         """
         after = parameters.number("after", 0)
         resource, until = parameters.text("resource", ""), parameters.number("until", (1 << 63) - 1)
@@ -119,7 +120,7 @@ class LogPages:
 
 
 class _View:
-    """The part of a log that one user may see, up to a revision. It is created for one page."""
+    """The part of a log that one user may see, up to a revision; it is created for one page."""
 
     def __init__(self, database: Database, visibility: Visibility, head: Revision) -> None:
         self._database = database
@@ -129,7 +130,10 @@ class _View:
         self._whole = not visibility.limit and visibility.gets(SECRETS, "")
 
     def lines(self, asked: _RequestedRange, again: Sequence[int]) -> Iterator[Mapping[str, Any]]:
-        """Return the lines of a page. Compactable rows are read before the compaction floors."""
+        """Return the lines of a page.
+
+        Rows that compaction may remove are read before the compaction floors.
+        """
         last, is_full = self._last(asked)
         found = self._rows(_EVENTS, (*_EVENT_FIELDS, *_OBJECT_FIELDS), **asked._replace(until=last)._asdict())
         seen = [row for row in found if self._sees(row["resource"], _place_of(row), row["revision"])]
@@ -150,7 +154,7 @@ class _View:
         return [dict(zip(names, row, strict=True)) for row in self._database.query(statement, parameters).rows]
 
     def _last(self, asked: _RequestedRange) -> tuple[Revision, bool]:
-        """Return the last revision that fits on the page, and whether more may follow."""
+        """Return the last revision that fits on the page, and whether more events may follow."""
         rows = self._database.query(_SIZES, {**asked._asdict(), "most": _MOST}).rows
         size = last = 0
         for revision, length in rows:
@@ -225,7 +229,7 @@ class _View:
         return {**told, **hashes, "body": body}
 
     def _reads(self, namespace: str, revision: Revision) -> bool:
-        """Return whether a Secret's values at a revision are visible."""
+        """Return whether the user may see the values of a Secret at a revision."""
         return self._whole or self._past.gets(SECRETS, namespace, revision)
 
     def _hash(self, value: Any) -> str:
@@ -246,7 +250,7 @@ class _View:
                 yield {"reconcile": {**told, "triggers": triggers.get(row["id"], [])}}
 
     def _seen_of(self, ids: str, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
-        """Return the reconciles with a visible write, and those beside an invisible event."""
+        """Return the reconciles that wrote a visible event, and those that also wrote an invisible one."""
         if self._whole:
             return set(numbers), set()
         shown, unseen = set(), set()
@@ -260,7 +264,7 @@ class _View:
 
 
 def _place_of(row: Mapping[str, Any]) -> str:
-    """Return the namespace that rights to an object refer to; for a Namespace, its own name."""
+    """Return the namespace in which rights to an object are checked; for a Namespace, its own name."""
     return str(row["name"] if row["resource"] == str(NAMESPACES) else row["namespace"])
 
 

@@ -1,7 +1,7 @@
 """One object at a revision, with the change that set each line, and its history.
 
-Guarantees: only the newest `_BLAMED` changes are searched for the origin of a line; if the origin is older, `certain`
-is False. Values of Secrets are hidden (`secrecy`).
+Guarantees: only the newest `_BLAMED` changes are searched for the change that set a line. If that change is older,
+`certain` is False. Values of Secrets are hidden (`secrecy`).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Objects:
     """Reads objects from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query with `reader`."""
+        """Query the log with `reader`."""
         self._reader = reader
 
     def object(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the object at the revision `at`, line by line; raises `NotFound` if it never existed."""
+        """Return the lines of the object at the revision `at`; raises `NotFound` if it never existed."""
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)
@@ -79,7 +79,7 @@ class Objects:
 
 
 def place_of(parameters: Parameters) -> tuple[Resource, Key]:
-    """Return the resource and key of the requested object."""
+    """Return the resource and the key of the requested object."""
     key = Key(parameters.text("namespace", ""), parameters.text("name"))
     return Resource.parse(parameters.text("resource")), key
 
@@ -87,14 +87,14 @@ def place_of(parameters: Parameters) -> tuple[Resource, Key]:
 def newest(
     database: Database, resource: Resource, key: Key, *, after: Revision, until: Revision, limit: int
 ) -> list[Change]:
-    """Return the newest `limit` changes of one object `after` a revision up to `until`, newest first."""
+    """Return the newest `limit` changes of one object, between the revisions `after` and `until`, newest first."""
     place = {"resource": str(resource), "namespace": key.namespace, "name": key.name}
     rows = database.query(_CHANGE + _OF_ONE, {**place, "after": after, "until": until, "limit": limit}).rows
     return [_change(row) for row in rows]
 
 
 def change_at(database: Database, revision: Revision) -> Change | None:
-    """Return the change at a revision, None if there is none."""
+    """Return the change at a revision; None if there is none."""
     rows = database.query(_CHANGE + "e.revision = :revision", {"revision": revision}).rows
     return _change(rows[0]) if rows else None
 
@@ -154,7 +154,10 @@ def author(author: Author) -> dict[str, Any]:
 
 
 def told(change: Change) -> dict[str, Any]:
-    """Return a change with its differences as plain JSON values; `lost` if the state before was compacted."""
+    """Return a change with its differences as plain JSON values.
+
+    `lost` is true if the state before the change was compacted.
+    """
     resource = change.object.resource
     sides = masked_sides(resource, content(change.before), content(change.object))
     found = [] if change.before is None else differences(*sides)
@@ -163,7 +166,7 @@ def told(change: Change) -> dict[str, Any]:
 
 
 def plain(difference: Difference) -> dict[str, Any]:
-    """Return a difference as plain JSON values, without values of Secrets."""
+    """Return a difference as plain JSON values, without the values of Secrets."""
     sides = {"from": difference.before, "to": difference.after}
     shown = {side: HIDDEN if value == CHANGED else value for side, value in sides.items() if value is not ABSENT}
     return {"path": difference.path, **shown}

@@ -1,7 +1,7 @@
 """The current state of this process: workqueues, health checks, and the history of leaders.
 
-Guarantees: queues and checks are read without waiting. Answers that need the database report its errors separately, so
-that the page shows the other data without a database.
+Guarantees: queues and health checks are read without waiting. Responses that need the database report errors of the
+database separately, so that the page shows its other data without a database.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Process:
     def __init__(
         self, reader: Reader, health: Sequence[Health], *, clock: Clock, role: str = "", own: Collection[str] = ()
     ) -> None:
-        """Use the checks of `health` and the queries of `reader`; `role` is the process's role.
+        """Use the checks of `health` and the queries of `reader`; `role` is the role of the process.
 
         `own` are the names of the controllers of apps.
         """
@@ -60,7 +60,7 @@ class Process:
         self._started_at = clock.now()
 
     def status(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the log's head, and other facts that the page needs first.
+        """Return the newest revision of the log, and other facts that the page needs first.
 
         These include the limit of the user's rights, which empty views display.
         """
@@ -76,7 +76,7 @@ class Process:
         return {**fields, **self._reader.ask(answer), "unseen": parameters.visibility.limit}
 
     def queues(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the metrics of every workqueue of this process; two answers yield rates."""
+        """Return the metrics of every workqueue of this process; the page computes rates from two responses."""
         readings = queue_readings()
         return {
             "now": self._clock.now(),
@@ -84,7 +84,7 @@ class Process:
         }
 
     def leaders(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest terms of leaders, newest first."""
+        """Return the newest terms of leaders, the newest term first."""
 
         def answer(database: Database) -> dict[str, Any]:
             parameters.visibility.check_list(LEASES, "kube-system")
@@ -94,7 +94,7 @@ class Process:
         return self._reader.ask(answer)
 
     def health(self, parameters: Parameters) -> dict[str, Any]:
-        """Return every check with its problem, and facts about the process and the log."""
+        """Return every health check with its problem, and facts about the process and the log."""
         checks = [
             {"name": of.name, "checks": [{"name": each.name, "problem": each.problem()} for each in of.checks]}
             for of in self._health
@@ -155,7 +155,7 @@ def _durations(durations: Durations) -> dict[str, float]:
 
 
 def _resident() -> int | None:
-    """Return the resident memory of the process in bytes; None if the system does not tell."""
+    """Return the resident memory of the process in bytes; None if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):

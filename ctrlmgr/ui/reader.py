@@ -1,10 +1,10 @@
-"""Queries the database for the page, with a few read-only connections and threads that wait for them.
+"""Queries the database for the page, with a few read-only connections, and threads that wait for the results.
 
 Guarantees:
 - Connections are opened at the first query. A failed connection is replaced at the next query.
-- A query that takes longer than `PATIENCE` raises `RequestTimeout`. At most `QUEUE` requests wait; a further one raises
-  `TooManyRequests`.
-- A log in memory cannot be queried: `HistoryUnavailable`.
+- A query that takes longer than `PATIENCE` raises `RequestTimeout`. At most `QUEUE` requests wait; a further request
+  raises `TooManyRequests`.
+- A log in memory cannot be queried; this raises `HistoryUnavailable`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctrlmgr.ui.parameters import Parameters
 T = TypeVar("T")
 
 PATIENCE = 5.0
-"""Maximum seconds of a query."""
+"""Maximum duration of a query in seconds."""
 
 QUEUE = 32
 """Maximum number of waiting requests."""
@@ -32,7 +32,7 @@ _THREADS = 2
 
 
 class HistoryUnavailable(BadRequest):
-    """The log is kept in memory and cannot be asked about its past; serve one from SQLite or PostgreSQL."""
+    """The log is in memory, so its history cannot be queried; serve a log in SQLite or PostgreSQL."""
 
 
 class Reader:
@@ -46,27 +46,27 @@ class Reader:
         `reason` replaces the error text for a log in memory.
         """
         self.unavailable = HistoryUnavailable(reason or None)
-        """The error if there is no database to query."""
+        """The error that queries raise without a database; None if there is a database."""
         self.has_history = not url.startswith("memory:")
         """Whether there is a database to query."""
         self.dialect = "memory" if not self.has_history else "sqlite" if url.startswith("sqlite") else "postgresql"
         self._url = url
         self._until = until
         self._workers = Workers(_THREADS)
-        self._waiting = 0  # used on the event loop only
+        self._waiting = 0  # only the event loop uses this attribute
         self._lock = threading.Lock()
         self._idle: list[Database] = []  # guarded by _lock
         self._closed = False  # guarded by _lock
 
     def run(self, stop: threading.Event) -> None:
-        """Serve queries until stopped."""
+        """Serve queries until the process stops."""
         self._workers.start()
         stop.wait()
         self._workers.stop()
         self.close()
 
     def close(self) -> None:
-        """Close idle connections; running queries still finish."""
+        """Close idle connections; running queries are still finished."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -74,17 +74,17 @@ class Reader:
             database.close()
 
     def head(self, database: Database) -> Revision:
-        """Return the newest visible revision."""
+        """Return the newest revision that is visible."""
         head = moment_parser.head_of(database)
         return head if self._until is None else min(head, self._until)
 
     def moment(self, database: Database, parameters: Parameters) -> Revision:
-        """Return the requested revision `at`, by default and at most the newest one."""
+        """Return the requested revision `at`: by default the newest one, and never a later one."""
         head = self.head(database)
         return min(parameters.number("at", head), head)
 
     async def work(self, call: Callable[[], T]) -> T:
-        """Run `call` on a thread; raises its errors, and `TooManyRequests` if too many requests wait."""
+        """Run `call` on a thread; raises the errors of `call`, and `TooManyRequests` if too many requests wait."""
         if self._waiting >= QUEUE:
             raise TooManyRequests("too many requests of the page are waiting; try again later")
         self._waiting += 1
@@ -94,9 +94,9 @@ class Reader:
             self._waiting -= 1
 
     def ask(self, question: Callable[[Database], T]) -> T:
-        """Run `question` on a connection and return its result; call it on a thread that may wait.
+        """Run `question` on a connection and return its result.
 
-        Raises its errors.
+        Call this only on a thread that may wait. Raises the errors of `question`.
         """
         if not self.has_history:
             raise self.unavailable

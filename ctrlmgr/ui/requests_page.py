@@ -1,7 +1,7 @@
 """The newest audited requests, including refused ones and reads.
 
 Guarantees: at most `_MOST` requests are returned, without their bodies. Requests for objects or paths that the user may
-not see are omitted. If no requests are stored, the answer says so.
+not see are omitted. If the process stores no requests, the response says so.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ctrlmgr.ui.visibility import Visibility
 
 _MOST: Final = 200
 _LOOKED_AT: Final = 2000
-"""Number of stored requests that are searched for visible ones."""
+"""Number of stored requests that are searched for requests that the user may see."""
 _FILTERS: Final = ("user", "verb", "resource", "namespace", "name")
 _COLUMNS: Final = (
     *("receivedAt", "user", "verb", "what", "namespace", "name", "code", "why", "milliseconds", "source", "id"),
 )
-"""The page's names for the columns of the query `audit`."""
+"""The names that the page uses for the columns of the query `audit`."""
 
 
 class Requests:
-    """Reads the requests that a process with this data_dir stores."""
+    """Reads the audited requests that a process with this data_dir stores."""
 
     def __init__(self, data_path: Path | None) -> None:
-        """Read the store below `data_path`; None means that nothing is stored."""
+        """Read the database below `data_path`; None means that requests are not stored."""
         self._data_path = data_path
 
     def newest(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the newest requests, filtered by user, verb, resource, object or refusal."""
+        """Return the newest requests, filtered by user, verb, resource or object, or only refused ones."""
         if self._data_path is None:
             return {"kept": False, "requests": []}
         given = {name: parameters.text(name, "") or "-" for name in _FILTERS}

@@ -1,7 +1,7 @@
-"""A rollout for the page: the result of `ctrlmgr rollout`, for users that may see its pods.
+"""A rollout for the page: the result of `ctrlmgr rollout`, for users that may see the workload's pods.
 
-Guarantees: it is the rollout that was running at the requested revision, or the last one before. If the object has no
-rollouts, or the history was compacted, `why` says so.
+Guarantees: the page shows the rollout that was running at the requested revision, or else the last rollout before it.
+If the object has no rollouts, or the history was compacted, the field `why` says so.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Rollouts:
     """Reads rollouts from one log."""
 
     def __init__(self, reader: Reader) -> None:
-        """Query with `reader`."""
+        """Query the log with `reader`."""
         self._reader = reader
 
     def rollout(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the rollout of the object at the revision `at`; without `steps` if there is none."""
+        """Return the rollout of the object at the revision `at`; it has no `steps` if there is no rollout."""
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)

@@ -15,7 +15,7 @@
 
 A user sees only objects that it may `get` or `list` (`visibility`).
 
-Paths within the page are relative, so that it also works behind `kubectl proxy`.
+Paths within the page are relative, so that the page also works behind `kubectl proxy`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _TOLD: tuple[Header, ...] = (JSON_TYPE, *_KEPT)
 _LINES: tuple[Header, ...] = ((b"content-type", b"application/x-ndjson"), *_KEPT)
 
 Question = Callable[[Parameters], dict[str, Any] | bytes]
-"""Returns the fields of a JSON document, or JSON lines."""
+"""A function that returns the fields of a JSON document, or JSON lines."""
 
 
 class Site:
@@ -73,9 +73,9 @@ class Site:
         clock: Clock,
         requests: Path | None = None,
     ) -> None:
-        """Show the log of `reader`, `process`, and the requests stored below `requests`.
+        """Show the log of `reader`, the state of `process`, and the requests stored below `requests`.
 
-        `authorizer` decides what each user may see.
+        `authorizer` decides which objects each user may see.
         """
         self._authorizer = authorizer
         timeline, tables = Timeline(reader, clock=clock), Tables(reader, clock=clock)
@@ -104,7 +104,7 @@ class Site:
         }
 
     async def __call__(self, request: Request) -> Response:
-        """Answer a request; raises errors that are answered with a `Status`."""
+        """Answer a request; raises errors, which are answered with a `Status`."""
         parts = request.location.parts or ()
         if parts[1:2] == ("api",):
             return await self._data(request, "/".join(parts[2:]))
@@ -117,7 +117,7 @@ class Site:
     async def _data(self, request: Request, name: str) -> Response:
         question = self._questions.get(name)
         if question is None:
-            raise NotFound(f'the page has no data called "{name}"', details=StatusDetails())
+            raise NotFound(f'the page has no data with the name "{name}"', details=StatusDetails())
         if request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed(details=StatusDetails())
         visibility = Visibility(request.user, waiting(self._authorizer))

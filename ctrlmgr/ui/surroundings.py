@@ -1,7 +1,7 @@
 """The surroundings of an object: its failing reconciles, conditions and Events, its owners and its children.
 
-Guarantees: the state is that of one revision. Objects that the user may not see are left out. A tree has at most
-`_MOST` objects; an object with more children has their number.
+Guarantees: all parts show the state at one revision. Objects that the user may not see are omitted. A tree has at most
+`_MOST` objects; if children of an object are omitted, the object contains their number.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ctrlmgr.ui.visibility import PastVisibility
 
 _MOST: Final = 120
 _CHILDREN: Final = 25
-"""Maximum children of one object that are shown."""
+"""Maximum number of an object's children that are shown."""
 _EVENTS: Final = 30
 _SCANNED: Final = 5000
-"""Maximum objects with owners that are searched for children."""
+"""Maximum number of objects with owners that are searched for children."""
 _STATES: Final = ("Status", "Ready", "Phase")
-"""The columns that say how an object is, the most telling first."""
+"""The columns that describe the state of an object, the most informative column first."""
 _GOOD: Final = frozenset(
     [
         "Ready",
@@ -47,7 +47,7 @@ _GOOD: Final = frozenset(
         "ContainersReady",
     ]
 )
-"""Types of conditions that are well if they are True, and trouble if they are False; others say nothing."""
+"""Types of conditions that mean a problem if they are False; other types are not interpreted."""
 
 _STATE = """
 SELECT o.revision, o.body FROM objects_at(:at) AS o
@@ -68,12 +68,15 @@ class Surroundings:
     """Reads surroundings from one log."""
 
     def __init__(self, reader: Reader, *, clock: Clock) -> None:
-        """Query with `reader`; states are those at the time of `clock`."""
+        """Query the log with `reader`; ages are relative to the time of `clock`."""
         self._reader = reader
         self._clock = clock
 
     def around(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the surroundings of an object at the revision `at`; raises `NotFound` if it did not exist then."""
+        """Return the surroundings of an object at the revision `at`.
+
+        Raises `NotFound` if the object did not exist at this revision.
+        """
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)
@@ -143,7 +146,10 @@ def _event(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _escaped(name: str) -> str:
-    """Return a name for LIKE; a name contains no quotes, and an underscore that matches more is checked later."""
+    """Return a name for SQL's LIKE.
+
+    A name contains no quotation marks; an underscore matches any character, so results are checked later.
+    """
     return name.replace("%", "")
 
 
@@ -158,7 +164,10 @@ class _Tree:
         self._left = _MOST
 
     def around(self, obj: Object) -> dict[str, Any] | None:
-        """Return the tree that contains an object, from its topmost owner down; None if it is alone."""
+        """Return the tree that contains an object, from its topmost owner down.
+
+        None if the object has neither owners nor children.
+        """
         top, seen = obj, {obj.uid}
         while (owner := self._owner(top)) is not None and owner.uid not in seen:
             seen.add(owner.uid)
@@ -167,7 +176,7 @@ class _Tree:
         return tree if tree["children"] or top is not obj else None
 
     def _owner(self, obj: Object) -> Object | None:
-        """Return the controller of an object, or its first owner."""
+        """Return the owner of an object that is its controller; without one, the first owner."""
         owners = sorted((obj.metadata.owner_references or ()), key=lambda each: not each.controller)
         if not owners:
             return None
@@ -176,7 +185,7 @@ class _Tree:
         return next((each for each in found if each.uid == owners[0].uid and self._sees(each)), None)
 
     def _children(self, top: Object) -> Mapping[str, Sequence[Object]]:
-        """Return the objects with owners that may belong below `top`, by their owner's uid."""
+        """Return the objects with owners that may be below `top` in the tree, by the UID of their owner."""
         where = "o.namespace = :namespace AND " if top.namespace else ""
         wanted = {"at": self._at, "limit": _SCANNED} | ({"namespace": top.namespace} if where else {})
         found: defaultdict[str, list[Object]] = defaultdict(list)
@@ -208,7 +217,7 @@ def _object(resource: str, revision: Revision, body: str) -> Object:
 
 
 def _state_of(obj: Object, now: int) -> str:
-    """Return the state of an object in one word, as `kubectl get` prints it; empty if it has none."""
+    """Return the state of an object in one word, as `kubectl get` prints it; empty if its kind has no such column."""
     table = printers().printer_of(gvk_of(obj))
     names = [each.name for each in table.columns]
     column = next((names.index(each) for each in _STATES if each in names), None)

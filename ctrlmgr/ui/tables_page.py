@@ -1,7 +1,7 @@
 """The objects at a revision: the kinds with their counts, and the objects of one kind in Kubernetes' columns.
 
-Guarantees: a table has at most `_ROWS` rows, with the total number and the start of the next page. A compacted revision
-raises `Expired`.
+Guarantees: a table has at most `_ROWS` rows. The response contains the total number of rows, and the start of the next
+page. A compacted revision raises `Expired`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ctrlmgr.ui.reader import Reader
 _ROWS = 500
 _GONE = 50
 _NEAR = 20
-"""Default number of revisions before the requested one whose deletions are shown."""
+"""Default number of revisions before the requested one in which deleted objects are also shown."""
 
 _KINDS = """
 SELECT o.resource, o.namespace, count(*) FROM objects_at(:at) AS o GROUP BY o.resource, o.namespace ORDER BY 1, 2"""
@@ -44,14 +44,14 @@ class Tables:
     """Reads tables from one log."""
 
     def __init__(self, reader: Reader, *, clock: Clock) -> None:
-        """Query with `reader`."""
+        """Query the log with `reader`."""
         self._reader = reader
         self._clock = clock
 
     def kinds(self, parameters: Parameters) -> dict[str, Any]:
         """Return the number of objects of each resource in each namespace at the revision `at`.
 
-        Custom kinds come first, of these and of the others those with most failing reconciles.
+        Custom kinds precede built-in kinds. Within both groups, kinds with the most failing reconciles come first.
         """
 
         def answer(database: Database) -> dict[str, Any]:
@@ -75,8 +75,8 @@ class Tables:
     def objects(self, parameters: Parameters) -> dict[str, Any]:
         """Return the objects of a `resource` at the revision `at`, by `namespace` (empty: all) and name (`q`).
 
-        They continue `after` a place, `NAMESPACE/NAME`. Objects deleted within `near` revisions before `at` are
-        included.
+        The list begins after the object `after` (`NAMESPACE/NAME`). Objects that were deleted within `near` revisions
+        before `at` are included.
         """
         limit = parameters.number("limit", 200, low=1, high=_ROWS)
         near = parameters.number("near", _NEAR)
@@ -102,19 +102,22 @@ class Tables:
 
 
 def _failing(database: Database, parameters: Parameters, moment: int | None) -> Counter[str]:
-    """Return the number of failing objects of each resource, now or at a time."""
+    """Return, for each resource, the number of objects whose reconciles fail now, or failed at a time."""
     found = Counter(each.kind for each in seen_failures(database, parameters.visibility, at=moment) if each.kind)
     return Counter({str(resource_of(database, kind)): number for kind, number in found.items()})
 
 
 def _is_custom(resource: str) -> bool:
-    """Return whether a resource is of none of Kubernetes' groups, nor ours."""
+    """Return whether a resource is in none of Kubernetes' groups, nor in ctrlmgr's."""
     group = Resource.parse(resource).group
     return "." in group and not group.endswith(".k8s.io") and group != INTERNAL_GROUP
 
 
 def _where(database: Database, resource: Resource, parameters: Parameters, at: Revision) -> tuple[str, dict[str, Any]]:
-    """Return the SQL condition for the requested visible objects; raises `Forbidden` if there can be none."""
+    """Return the SQL condition for the requested objects that are visible.
+
+    Raises `Forbidden` if none can be visible.
+    """
     where, wanted = "o.resource = :resource", {"resource": str(resource)}
     namespaces = _namespaces(database, resource, parameters)
     if namespaces is not None:
@@ -131,7 +134,7 @@ def _where(database: Database, resource: Resource, parameters: Parameters, at: R
 
 
 def _namespaces(database: Database, resource: Resource, parameters: Parameters) -> Sequence[str] | None:
-    """Return the requested namespace, or all visible ones; None if all namespaces are visible."""
+    """Return the requested namespace, or all visible namespaces; None if all namespaces are visible."""
     visibility, namespace = parameters.visibility, parameters.text("namespace", "")
     if not namespace and not visibility.lists(resource, ""):
         rows = database.query(_NAMESPACES, {"resource": str(resource)}).rows
@@ -188,7 +191,7 @@ def _table(
 
 
 def gvk_of(obj: Object) -> GroupVersionKind:
-    """Return the group, version and kind in an object's body."""
+    """Return the group, version and kind that an object's body contains."""
     fields = obj.to_dict()
     group, _, version = fields["apiVersion"].rpartition("/")
     return GroupVersionKind(group, version, fields["kind"])

@@ -1,8 +1,9 @@
 """Events over time: a chart of the log for navigation.
 
-A chart has at most `_MOST_BARS` bars of equal width in revisions or time, each divided by author or resource. The most
-frequent `_SERIES` of these are separate, the others are combined. Long pauses on the axis of time are folded. If a
-namespace was created again, a user that may see only the present one sees no blocks that began before.
+A chart has at most `_MOST_BARS` bars of equal width in revisions or time, each divided by author or resource. The
+`_SERIES` most frequent authors or resources are separate series; all others are one series. Long pauses on a time axis
+are folded. If a namespace was created again, users may be allowed to see only the present namespace. For these users,
+blocks that began before its creation are omitted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _EXACT = 6000
 
 
 class _Span(NamedTuple):
-    """The range of the bars, in the units of the axis."""
+    """The range that the bars cover, in the units of the axis."""
 
     start: int
     width: float
@@ -42,7 +43,7 @@ class _Span(NamedTuple):
 
 
 class _Bars:
-    """The bars of a chart while they are filled."""
+    """The bars of a chart while their values are added."""
 
     def __init__(self, span: _Span, series: dict[str, int], by: int) -> None:
         self._span = span
@@ -53,7 +54,7 @@ class _Bars:
         self._times = [0] * span.bars
 
     def add(self, block: Block, first: float, last: float) -> None:
-        """Distribute a block over the bars from `first` to `last`, both in the units of the axis."""
+        """Distribute the events of a block over the bars from `first` to `last`; both are in the units of the axis."""
         low, high = self._span.place(first), self._span.place(last)
         share = 1 / (high - low + 1)
         for index in range(low, high + 1):
@@ -64,7 +65,7 @@ class _Bars:
             self._times[index] = self._times[index] or block.began
 
     def told(self) -> list[dict[str, Any]]:
-        """Return the bars with events."""
+        """Return the bars that contain events."""
         bars = enumerate(zip(self._revisions, self._times, self._counts, strict=True))
         return [
             {"index": index, "from": span[0], "to": span[1], "at": at, "counts": [round(each, 2) for each in counts]}
@@ -77,7 +78,7 @@ class Timeline:
     """Reads charts from one log."""
 
     def __init__(self, reader: Reader, *, clock: Clock) -> None:
-        """Query with `reader`."""
+        """Query the log with `reader`."""
         self._reader = reader
         self._clock = clock
         self._density = Density(clock=clock)
@@ -117,7 +118,7 @@ class Timeline:
         }
 
     def moment(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the revision and time of a `text`: a revision, a time, or an age."""
+        """Return the revision and the time that a `text` means: a revision, a time, or an age."""
         text = parameters.text("text")
 
         def answer(database: Database) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class Timeline:
 
 
 def _seen(counted: Counted, visibility: PastVisibility) -> Counted:
-    """Return the counts without invisible events."""
+    """Return the counts of events that the user may see."""
     blocks = _visible(counted.blocks, visibility)
     if blocks is counted.blocks:
         return counted
@@ -139,7 +140,7 @@ def _seen(counted: Counted, visibility: PastVisibility) -> Counted:
 
 
 def _since(group: Group, visibility: PastVisibility) -> float:
-    """Return the revision after which events of a group are visible, infinity if none are."""
+    """Return the revision after which events of a group are visible; infinity if none are."""
     resource = Resource.parse(group.resource)
     if not visibility.now.lists(resource, group.namespace):
         return inf
@@ -147,7 +148,7 @@ def _since(group: Group, visibility: PastVisibility) -> float:
 
 
 def _visible(blocks: list[Block], visibility: PastVisibility) -> list[Block]:
-    """Return the blocks without invisible events; the same list if all are visible."""
+    """Return the blocks with only those events that the user may see; the same list if all events are visible."""
     since = {group: _since(group, visibility) for group in {group for block in blocks for group in block.counts}}
     if not any(since.values()):
         return blocks
@@ -159,7 +160,7 @@ def _visible(blocks: list[Block], visibility: PastVisibility) -> list[Block]:
 
 
 def _frequent(counted: Counted, by: int) -> list[str]:
-    """Return the names with separate series, independent of the shown range."""
+    """Return the names that have separate series, regardless of the shown range."""
     totals: Counter[str] = Counter()
     for group, events in counted.totals.items():
         totals[group[by]] += events

@@ -1,11 +1,11 @@
 """The part of the log that one user may see: objects that the user may `get` or `list`, and their effects.
 
 Guarantees:
-- No view tells a user without this right anything of an object: neither its content, nor that or by which user it was
-  changed, nor its name. If a graph leads through such an object, the node has no details.
-- A right is checked once per request, however many objects are shown.
+- A user without this right learns nothing about an object from any view: neither its name and content, nor that it was
+  changed, nor by which user. If a graph leads through such an object, the node has no details.
+- A right is checked only once per request, regardless of the number of objects.
 - If a user may not read a resource in all namespaces, a namespace's events before the deletion of an earlier namespace
-  with the same name are hidden (`PastVisibility`). Its tenants were others.
+  with the same name are hidden (`PastVisibility`). The earlier namespace may have belonged to other users.
 
 The current rights apply at every revision: a user that may no longer read a namespace may not read its past.
 """
@@ -23,21 +23,21 @@ from ctrlmgr.authorization.authorizer import ALLOWED, Verdict
 from ctrlmgr.inspection.database import Database
 
 Decide: TypeAlias = Callable[[User, Attributes], Verdict]
-"""Returns whether a user may do something; called on a thread that may wait."""
+"""A function that returns whether a user has a right; it is called on a thread that may wait."""
 
 _EVERYTHING = Resource("*", "*")
 
 DELETED_NAMESPACES = f"""
 SELECT o.name, max(e.revision) AS revision FROM object AS o JOIN event AS e ON e.object_id = o.id
 WHERE o.resource = '{NAMESPACES}' AND e.type = 3 GROUP BY o.name"""
-"""The last deletion of each namespace name."""
+"""The revision of the last deletion for each name of a namespace."""
 
 
 class Visibility:
-    """The visibility of one user. It is created for one request, and used by one thread."""
+    """The visibility of one user; it is created for one request, and used by one thread."""
 
     def __init__(self, user: User, decide: Decide) -> None:
-        """Allow what `decide` allows `user`."""
+        """Allow the actions of `user` that `decide` allows."""
         self._user = user
         self._decide = decide
         self._known: dict[Attributes, bool] = {}
@@ -62,7 +62,7 @@ class Visibility:
 
     @property
     def limit(self) -> str:
-        """Why the user may not see everything, as in a refusal; empty if it may."""
+        """The reason why the user may not see everything, as in a refusal; empty if the user may see everything."""
         return "" if self.lists(_EVERYTHING, "") else str(self._refusal(_about("list", _EVERYTHING, "")))
 
     def reads(self, path: str) -> bool:
@@ -70,17 +70,17 @@ class Visibility:
         return self._may(path_attributes("get", path))
 
     def check(self, resource: Resource, key: Key) -> None:
-        """Return if one object is visible; raises `Forbidden`."""
+        """Raise `Forbidden` unless one object is visible."""
         if not self.sees(resource, key):
             raise self._refusal(_about("get", resource, _namespace(resource, key), key.name))
 
     def check_list(self, resource: Resource, namespace: str) -> None:
-        """Return if all objects of a resource in a namespace are visible; raises `Forbidden`."""
+        """Raise `Forbidden` unless all objects of a resource in a namespace are visible."""
         if not self.lists(resource, namespace):
             raise self._refusal(_about("list", resource, namespace))
 
     def past(self, database: Database) -> PastVisibility:
-        """Return the user's visibility of past revisions in a log."""
+        """Return the visibility of past revisions in a log, for the same user."""
         return PastVisibility(self, database)
 
     def _may(self, asked: Attributes) -> bool:
@@ -93,12 +93,15 @@ class Visibility:
 
 
 class PastVisibility:
-    """The visibility of past revisions. It is created for one request, and reads the log once."""
+    """The visibility of past revisions; it is created for one request, and reads the log only once."""
 
     def __init__(self, visibility: Visibility, database: Database) -> None:
-        """Limit `visibility` in each namespace to revisions after the last deletion of that name in `database`."""
+        """Restrict `visibility`: in each namespace, only revisions after the last deletion of that name are visible.
+
+        `database` is the log with these deletions.
+        """
         self.now = visibility
-        """The visibility independent of revisions."""
+        """The visibility regardless of revisions."""
         self._database = database
 
     def hidden_until(self, resource: Resource, namespace: str) -> Revision:
@@ -136,7 +139,7 @@ def unbounded() -> Visibility:
 
 
 def _namespace(resource: Resource, key: Key) -> str:
-    """Return the namespace that rights to an object refer to; for a Namespace, its own name."""
+    """Return the namespace in which rights to an object are checked; for a Namespace, its own name."""
     return key.name if resource == NAMESPACES else key.namespace
 
 

@@ -1,4 +1,4 @@
-"""The event log: head, objects, events, terms, reconciles; on PostgreSQL also the append function."""
+"""Create the event log: head, objects, events, terms, reconciles; on PostgreSQL, also the append function."""
 
 from pathlib import Path
 

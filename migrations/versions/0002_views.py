@@ -1,4 +1,4 @@
-"""Views for queries, and the index for the terms of leaders."""
+"""Create the views for queries, and the index for the terms of leaders."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Appends that are refused if a Namespace has changed: PostgreSQL's append function gets their preconditions."""
+"""Refuse appends if a Namespace has changed: PostgreSQL's append function gets these preconditions."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Replace the function."""
+    """Replace the append function."""
     if op.get_bind().dialect.name == "postgresql":
         op.get_bind().exec_driver_sql("DROP FUNCTION log_append")
         statement = (Path(__file__).parents[1] / "postgres" / "append.sql").read_text()

@@ -1,4 +1,4 @@
-"""Where the log was imported, and so has gaps that are correct."""
+"""Record the ranges of revisions that were imported, in which gaps are correct."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table of imports."""
     op.create_table(
         "log_import",
         sa.Column("after_revision", sa.BigInteger, primary_key=True, autoincrement=False),

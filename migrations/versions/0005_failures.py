@@ -1,4 +1,4 @@
-"""Failing reconciles, since when, and their errors."""
+"""Record failing reconciles, since when they fail, and their errors."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table of failures."""
     op.create_table(
         "failure",
         sa.Column("controller", sa.Text, primary_key=True),

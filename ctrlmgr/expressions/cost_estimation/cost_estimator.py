@@ -1,7 +1,7 @@
 """Estimates the cost of an expression by walking its tree.
 
-Guarantees: the total is that of cel-go for the same checked tree, including a quirk: a value that is not reached
-through a variable, but whose path has parts, has the size of the variable itself.
+Guarantees: the total is that of cel-go for the same checked tree, including a quirk of cel-go: a value that is not part
+of a variable, but whose path is not empty, gets the size of the variable itself.
 
 Source: cel-go `checker/cost.go` (`coster`).
 """
@@ -38,12 +38,12 @@ _LOGICAL: Final = ("_&&_", "_||_")
 
 
 def estimate_cost(root: Node, size_at: SizeAt) -> Range:
-    """Return the cost range of a checked tree; `size_at` returns the maximum sizes of values in its variables."""
+    """Return the cost range of a checked tree; `size_at` returns the maximum sizes of the values in its variables."""
     return _Walk(size_at).cost(root)
 
 
 class _Entries(NamedTuple):
-    """The sizes of a container's keys and values."""
+    """The size ranges of the keys and the values of a container."""
 
     is_list: bool
     key: Range
@@ -120,7 +120,7 @@ class _Walk:
     # Sizes
 
     def _size(self, node: Node) -> Range | None:
-        """Return the size of a value, None if it is unknown (`computeSize`)."""
+        """Return the size range of a value; None if it is unknown (`computeSize`)."""
         if node in self._sizes:
             return self._sizes[node]
         if (written := _written_size(node)) is not None:
@@ -252,7 +252,8 @@ class _Walk:
         total = FREE
         key = value = EMPTY if node.entries else FREE
         for entry in node.entries:
-            assert not isinstance(entry.key, str)  # only entries of structs have names as keys
+            # only entries of structs have names as keys; these are entries of maps
+            assert not isinstance(entry.key, str)
             total = total.plus(self.cost(entry.key)).plus(self.cost(entry.value))
             key = key.union(self._size_or_unknown(entry.key))
             value = value.union(self._size_or_unknown(entry.value))

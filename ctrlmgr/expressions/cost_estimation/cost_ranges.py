@@ -12,25 +12,25 @@ LARGEST: Final = (1 << 64) - 1
 
 
 class Range(NamedTuple):
-    """A minimum and a maximum; both are equal for an exact number."""
+    """A minimum and a maximum of a cost or size; for an exact number, both are equal."""
 
     least: int
     most: int
 
     def plus(self, other: Range) -> Range:
-        """Return the sum."""
+        """Return the sum of two ranges."""
         return Range(min(self.least + other.least, LARGEST), min(self.most + other.most, LARGEST))
 
     def times(self, other: Range) -> Range:
-        """Return the product."""
+        """Return the product of two ranges."""
         return Range(min(self.least * other.least, LARGEST), min(self.most * other.most, LARGEST))
 
     def scaled(self, factor: float) -> Range:
-        """Return the product with a factor, with each end rounded up."""
+        """Return the product of the range and a factor; minimum and maximum are rounded up."""
         return Range(_scaled(self.least, factor), _scaled(self.most, factor))
 
     def union(self, other: Range) -> Range:
-        """Return the smallest range that contains both."""
+        """Return the smallest range that contains both ranges."""
         return Range(min(self.least, other.least), max(self.most, other.most))
 
 
@@ -42,7 +42,7 @@ def _scaled(number: int, factor: float) -> int:
 
 
 def fixed(number: int) -> Range:
-    """Return the range of an exact number."""
+    """Return the range that consists of one exact number."""
     return Range(number, number)
 
 
@@ -50,4 +50,4 @@ FREE: Final = fixed(0)
 ONE: Final = fixed(1)
 UNKNOWN: Final = Range(0, LARGEST)
 EMPTY: Final = Range(LARGEST, 0)
-"""The initial value of a union."""
+"""The initial value for a union of ranges."""

@@ -1,4 +1,4 @@
-"""Cost estimates of library functions: Kubernetes' libraries, and cel-go's for lists and sets.
+"""Cost estimates of library functions: of Kubernetes' libraries, and of cel-go's libraries for lists and sets.
 
 Guarantees: estimates are those of Kubernetes 1.36, because they determine which definitions are accepted.
 
@@ -25,7 +25,7 @@ _PER_REQUIREMENT: Final = 50.0
 _LONGEST_FORMAT: Final = 64
 _LONGEST_NAME_PATTERN: Final = 128
 _ADDRESS: Final = Range(4, 16)
-"""The size of an address, in bytes."""
+"""The size of an IP address, in bytes."""
 _TEXTS: Final = ("string", "bytes")
 
 
@@ -53,7 +53,7 @@ _Price = Callable[[_Call], Estimate | None]
 def library_estimate(
     function: str, overload: Overload, target: Operand | None, arguments: Sequence[Operand], size_at: SizeAt
 ) -> Estimate | None:
-    """Return the estimate of a call of one overload, None for CEL's own functions."""
+    """Return the cost estimate for a call of one overload; None for CEL's own functions."""
     price = _PRICES.get(function)
     return price(_Call(overload, target, arguments, size_at)) if price is not None else None
 
@@ -63,7 +63,7 @@ def _one(call: _Call) -> Estimate:
 
 
 def _read(factor: float) -> _Price:
-    """Return the price of reading the first argument."""
+    """Return the cost of reading the first argument."""
     return lambda call: Estimate(call.size(0).scaled(factor)) if call.arguments else None
 
 
@@ -75,7 +75,7 @@ def _selector(call: _Call) -> Estimate | None:
 
 
 def _element(target: Operand) -> Operand | None:
-    """Return the element of a list, None for other operands."""
+    """Return the type of a list's elements; None for operands that are not lists."""
     if not target.type.parameters:
         return None
     return Operand(target.type.parameters[0], (*target.place, "@items") if target.place else ())
@@ -85,7 +85,7 @@ def _elements(call: _Call) -> Estimate | None:
     if call.target is None:
         return None
     element = _element(call.target)
-    if element is None:  # indexOf and lastIndexOf are also members of texts
+    if element is None:  # indexOf and lastIndexOf are also functions of texts
         return Estimate(call.target_size.scaled(TRAVERSAL))
     each = ONE
     if element.type.kind in _TEXTS:
@@ -116,9 +116,9 @@ def _replace(call: _Call) -> Estimate | None:
 
 
 def _replacements(length: int, old: int, *, shrinks: bool) -> tuple[int, int]:
-    """Return the number of replacements in a text, and the length of the unchanged rest.
+    """Return the number of replacements in a text, and the length of the text that remains.
 
-    If `old` is 0, there is a replacement between all characters.
+    If `old` has the length 0, the replacement is inserted between all characters.
     """
     if old == 0:
         return min(length + 1, LARGEST), length
@@ -138,7 +138,7 @@ def _split(call: _Call) -> Estimate | None:
 def _literal(operand: Operand, otherwise: int, *, below_zero: int | None = 0) -> int:
     """Return the integer of a literal operand, or `otherwise` for other operands.
 
-    A negative integer gives `below_zero`; if that is None, it is converted to an unsigned integer as in Go.
+    For a negative integer, return `below_zero`; if that is None, convert the integer to an unsigned integer as Go does.
     """
     node = operand.node
     if not isinstance(node, Literal) or type(node.value) is not int:
@@ -173,7 +173,7 @@ def _address(call: _Call) -> Estimate | None:
 
 
 def _other_address(call: _Call) -> Range:
-    """Return the cost of parsing the other address if it is a text."""
+    """Return the cost of parsing the other address if it is given as a text."""
     is_text = call.overload.arguments[1].kind == "string"
     return call.size(0).scaled(TRAVERSAL) if is_text else FREE
 
@@ -198,7 +198,7 @@ _AUTHORIZERS: Final = "kubernetes.authorization."
 
 
 def _equality(call: _Call) -> Estimate | None:
-    """Return the estimate for Kubernetes' own types."""
+    """Return the cost estimate for a function of Kubernetes' own types."""
     one, other = call.arguments
     if one.type != other.type:
         return None

@@ -10,14 +10,17 @@ from ctrlmgr.expressions.expression_tree import Node
 from ctrlmgr.expressions.types import Type
 
 Place: TypeAlias = tuple[str, ...]
-"""A path from a variable: field names, `@items`, `@keys` and `@values`; empty if the value is not in a variable."""
+"""The path of a value from a variable: field names, `@items`, `@keys` and `@values`.
+
+It is empty if the value is not part of a variable.
+"""
 
 SizeAt: TypeAlias = Callable[[Place], Range | None]
-"""Returns the maximum size of the value at a path, None if it is unknown."""
+"""A function that returns the maximum size of the value at a path; None if it is unknown."""
 
 
 class Operand(NamedTuple):
-    """One operand (`checker.AstNode`)."""
+    """One operand of a call (`checker.AstNode`)."""
 
     type: Type
     place: Place = ()
@@ -26,16 +29,16 @@ class Operand(NamedTuple):
 
     @property
     def known(self) -> Range:
-        """The size as determined by the expression."""
+        """The size range as far as the expression determines it."""
         return UNKNOWN if self.size is None else self.size
 
     def sized(self, size_at: SizeAt) -> Range:
-        """Return the size as determined by the expression or the schema."""
+        """Return the size range that the expression or the schema determines."""
         return self.size or (size_at(self.place) if self.place else None) or UNKNOWN
 
 
 class Estimate(NamedTuple):
-    """The cost of a call without its operands, and the size of its result."""
+    """The cost of a call without the costs of its operands, and the size of its result."""
 
     cost: Range
     size: Range | None = None

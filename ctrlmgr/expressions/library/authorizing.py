@@ -1,7 +1,7 @@
 """Authorization checks: `authorizer.group('apps').resource('deployments').check('create').allowed()`.
 
-Guarantees: a check calls the function of the evaluation's authorizer. If that has no immediate answer, it raises an
-exception, and the evaluation is repeated when the answer exists.
+Guarantees: a check calls the authorizer function of the evaluation. If this function cannot return a decision
+immediately, it raises an exception. The evaluation is then repeated when the decision is known.
 
 Source: apiserver `pkg/cel/library/authz.go`.
 """
@@ -28,7 +28,7 @@ RESOURCE_CHECK_TYPE: Final = opaque(_RESOURCE)
 
 
 class Question(NamedTuple):
-    """The attributes of a check."""
+    """The attributes of an authorization check."""
 
     verb: str = ""
     path: str = ""
@@ -39,7 +39,7 @@ class Question(NamedTuple):
     namespace: str = ""
     name: str = ""
     account: tuple[str, str] | None = None
-    """The namespace and name of the checked service account, None for the user."""
+    """The namespace and name of the service account whose rights are checked; None for the user of the request."""
     field_selector: str = ""
     label_selector: str = ""
 
@@ -58,7 +58,7 @@ _NOTHING: Final = Question()
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerValue:
-    """The function that answers checks, and the attributes so far."""
+    """The function that decides on checks, and the attributes that were given so far."""
 
     ask: Ask
     about: Question = _NOTHING
@@ -66,34 +66,34 @@ class AuthorizerValue:
     cel_type: ClassVar[Type] = AUTHORIZER_TYPE
 
     def narrowed(self, **fields: Any) -> Question:
-        """Return the attributes with additional fields."""
+        """Return the same check with additional attributes."""
         return self.about._replace(**fields)
 
 
 @dataclass(frozen=True, slots=True)
 class PathCheck(AuthorizerValue):
-    """A check of a path."""
+    """An authorization check for a path."""
 
     cel_type: ClassVar[Type] = opaque(_PATH)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCheck(AuthorizerValue):
-    """A check of an API group."""
+    """An authorization check for an API group."""
 
     cel_type: ClassVar[Type] = opaque(_GROUP)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceCheck(AuthorizerValue):
-    """A check of a resource."""
+    """An authorization check for a resource."""
 
     cel_type: ClassVar[Type] = RESOURCE_CHECK_TYPE
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision of a check."""
+    """The decision on an authorization check."""
 
     answer: Answer
 

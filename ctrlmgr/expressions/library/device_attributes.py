@@ -1,4 +1,4 @@
-"""Attributes of devices, each with one value or a list of values.
+"""Functions for attributes of devices; an attribute has one value or a list of values.
 
 Source: `k8s.io/dynamic-resource-allocation/cel/compile.go` (`includesFunc`).
 """
@@ -13,7 +13,7 @@ from ctrlmgr.expressions.values import EvalError, equal
 DEVICES: Final = Library()
 
 MOST_VALUES: Final = 48
-"""The maximum number of values in all attributes of a device."""
+"""The maximum number of values that all attributes of a device have together."""
 
 
 @DEVICES.function("includes", "dyn.(dyn) -> bool")

@@ -1,4 +1,4 @@
-"""Formats floating point numbers as Go's `strconv.FormatFloat` with the fewest unambiguous digits.
+"""Formats floating point numbers as Go's `strconv.FormatFloat` does, with the fewest unambiguous digits.
 
 Guarantees: `write_double` implements verb `g`, `write_fixed` verb `f`, `write_scientific` verb `e`.
 """
@@ -10,7 +10,10 @@ from decimal import Decimal
 
 
 def write_double(value: float) -> str:
-    """Format with the fewest digits, with an exponent from 1e+06 on and below 0.0001."""
+    """Format with the fewest digits.
+
+    The result has an exponent if the number is at least 1e+06 or below 0.0001.
+    """
     special = _special(value)
     if special:
         return special
@@ -21,12 +24,12 @@ def write_double(value: float) -> str:
 
 
 def write_fixed(value: float, precision: int) -> str:
-    """Format with this number of decimals."""
+    """Format with the given number of decimals."""
     return _special(value) or f"{value:.{precision}f}"
 
 
 def write_scientific(value: float, precision: int) -> str:
-    """Format with this number of decimals and an exponent of at least two digits."""
+    """Format with the given number of decimals, and with an exponent of at least two digits."""
     return _special(value) or f"{value:.{precision}e}"
 
 
@@ -45,7 +48,7 @@ def _shortest(value: float) -> tuple[str, str, int]:
     if not number:
         return sign, "0", 0
     _, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)  # because the number is finite
+    assert isinstance(exponent, int)  # the exponent is an integer, because the number is finite
     text = "".join(map(str, digits))
     first = len(text) - 1 + exponent
     return sign, text.rstrip("0") or "0", first

@@ -20,15 +20,15 @@ class Format:
 
     name: str
     problems: Callable[[str], list[str]]
-    """Returns the errors of a text."""
+    """A function that returns the errors of a text."""
     longest_pattern: int
-    """The length of its pattern in characters, which determines costs."""
+    """The length of the format's pattern in characters, which determines the cost."""
 
     cel_type: ClassVar[Type] = opaque("kubernetes.NamedFormat")
 
 
 def format_library(formats: Mapping[str, Format]) -> Library:
-    """Return the functions that create formats, and the function that applies them."""
+    """Return the functions that create formats, and the function that applies a format to a text."""
     library = Library()
     for name, each in formats.items():
         library.function(f"format.{name}", "() -> kubernetes.NamedFormat")(lambda each=each: each)

@@ -1,4 +1,4 @@
-"""`'%s is %d'.format([a, b])`: parses formats, and formats values.
+"""The function `'%s is %d'.format([a, b])`: parses formats, and formats values.
 
 Guarantees: clauses and errors are those of cel-go's strings library, version 2, as in Kubernetes. `%f` and `%e` format
 numbers in English (`1,234.50`, `1.2 × 10⁰³`). `%s` formats values in lists and maps as CEL literals. The length of the
@@ -24,7 +24,7 @@ _DEFAULT_PRECISION: Final = 6
 _MOST_PRECISION: Final = 1000
 _VERBS: Final = "sdfebxXo"
 _WRITTEN: Final = 30
-"""The number of characters written per step of work."""
+"""The number of characters that are written per step of work."""
 _DIGITS: Final = b"0123456789"
 
 WANTS: Final[Mapping[str, str]] = {
@@ -38,7 +38,7 @@ WANTS: Final[Mapping[str, str]] = {
     "X": "only integers, byte buffers, and strings can be formatted as hex",
     "o": "octal clause can only be used on integers",
 }
-"""The error of a clause for an argument of the wrong type."""
+"""Raised by a clause for an argument of a wrong type."""
 
 
 class Clause(NamedTuple):
@@ -47,11 +47,11 @@ class Clause(NamedTuple):
     verb: str
     precision: int | None
     end: int
-    """The end position of the clause, in bytes."""
+    """The position after the clause, in bytes."""
 
 
 def format_text(text: str, arguments: Sequence[Any]) -> str:
-    """Return a format with its clauses replaced; raises `EvalError`."""
+    """Return a format in which each clause is replaced by its argument; raises `EvalError`."""
 
     def write(clause: Clause, at: int) -> str:
         if at >= len(arguments):
@@ -66,7 +66,8 @@ def format_text(text: str, arguments: Sequence[Any]) -> str:
 def interpolated(text: str, count: int, write: Callable[[Clause, int], str], *, counts_first: bool) -> str:
     """Return a format with each clause replaced by the result of `write` for its index; raises `EvalError`.
 
-    There are `count` arguments. With `counts_first`, the error for a missing argument precedes that of its clause.
+    `count` is the number of arguments. If `counts_first` is true, the error for a missing argument precedes the error
+    of its clause.
     """
     data, pieces, at, index = text.encode("utf-8", "surrogatepass"), [], 0, 0
     while (sign := data.find(b"%", at)) >= 0:
@@ -95,7 +96,7 @@ def _written(clause: Clause, index: int, write: Callable[[Clause, int], str]) ->
 
 
 def _clause(data: bytes, at: int) -> Clause:
-    """Parse the clause after a percent sign."""
+    """Parse the clause that follows a percent sign."""
     if at >= len(data):
         raise EvalError("unexpected end of string")
     precision = None
@@ -188,21 +189,21 @@ def _decimal(value: Any, precision: int | None) -> str:
 
 
 _NUMBERS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-"""Texts for special numbers."""
+"""The texts for infinities and NaN."""
 _SUPERSCRIPTS: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _TIMES_TEN: Final = "\u202f\u00d7\u202f10"
 
 
 def _number(verb: str, value: Any) -> float:
     if type(value) is float:
-        return float(value) or 0.0  # negative zero becomes zero
+        return float(value) or 0.0  # this turns negative zero into zero
     if type(value) is str and value in _NUMBERS:
         return _NUMBERS[value]
     raise _refuse(verb, value)
 
 
 def _special(number: float) -> str:
-    """Format infinities and NaN; returns an empty text for finite numbers."""
+    """Format infinities and NaN; return an empty text for finite numbers."""
     if math.isfinite(number):
         return ""
     return "NaN" if math.isnan(number) else "∞" if number > 0 else "-∞"

@@ -1,4 +1,6 @@
-"""Functions of lists, from Kubernetes (sums, extremes, indexes) and cel-go (slices, sorting, flattening), and of maps.
+"""Functions of lists from Kubernetes (sums, extremes, indexes) and cel-go (slices, sorting, flattening).
+
+It also has functions of maps.
 
 Source: apiserver `pkg/cel/library/lists.go`; cel-go `ext/lists.go` (version 3) and `ext/comprehensions.go`.
 """
@@ -23,7 +25,7 @@ _NUMERIC = ("int", "uint", "double", "duration")
 _ORDERED = (*_NUMERIC, "bool", "string", "bytes", "timestamp")
 _LARGEST_RANGE: Final = 1_000_000
 _COPIED: Final = 16
-"""The number of elements created or copied per step of work."""
+"""The number of elements that are created or copied per step of work."""
 
 
 @_function("isSorted", *(f"list({each}).() -> bool" for each in _ORDERED))
@@ -156,7 +158,7 @@ def _last(items: Sequence[Any]) -> Optional:
 def _insert(before: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
     if entry(before, key)[0]:
         raise EvalError(f"insert failed: key {key} already exists")
-    before[key] = value  # the loop's own map, because only macros call this function
+    before[key] = value  # this map belongs to the loop and may be changed, because only macros call this function
     return before
 
 

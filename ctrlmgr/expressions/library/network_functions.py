@@ -1,4 +1,4 @@
-"""IP addresses and networks.
+"""Functions of IP addresses and networks.
 
 Guarantees: texts are parsed as in Go's `net/netip`, without zones and without IPv4-mapped IPv6 addresses.
 
@@ -35,13 +35,13 @@ class IP:
 
     @property
     def cel_size(self) -> int:
-        """The number of bytes."""
+        """The number of bytes in the address."""
         return self.address.max_prefixlen // 8
 
 
 @dataclass(frozen=True, slots=True)
 class CIDR:
-    """A network, with its original address."""
+    """A network, with the address from which it was parsed."""
 
     address: _Address
     length: int
@@ -50,7 +50,7 @@ class CIDR:
 
     @property
     def cel_size(self) -> int:
-        """The number of bytes of the prefix."""
+        """The number of bytes of the address."""
         return -(-self.length // 8)
 
     @property

@@ -1,4 +1,4 @@
-"""The operators: arithmetic, comparisons, membership, and the signatures of those that the evaluator implements.
+"""The operators: arithmetic, comparisons and membership, and the signatures of operators that the evaluator implements.
 
 Guarantees: overflows of 64-bit integers raise errors. Numbers of all three types can be compared with each other.
 
@@ -37,7 +37,7 @@ OPERATORS: Final = Library()
 
 
 def no_overload() -> EvalError:
-    """Return the error of an operator for operands of these types."""
+    """Return the error of an operator that has no overload for operands of these types."""
     return EvalError("no such overload")
 
 
@@ -74,7 +74,7 @@ def _calculated(compute: Callable[[Any, Any], Any], one: Any, other: Any) -> Any
     "(uint, uint) -> uint",
 )
 def add(one: Any, other: Any) -> Any:
-    """Add numbers and durations, concatenate texts and lists."""
+    """Add numbers and durations; concatenate texts and lists."""
     kind = type(one)
     if kind in (str, bytes):
         if type(other) is not kind:
@@ -95,7 +95,7 @@ def _concatenated(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
 
 
 def _union(one: SetList, other: Sequence[Any]) -> SetList:
-    """Append the elements that are not yet in the set."""
+    """Append those elements to the list that it does not contain yet."""
     there, joined = set(map(scalar, one)), SetList(one)
     for each in other:
         if (key := scalar(each)) not in there:
@@ -105,7 +105,7 @@ def _union(one: SetList, other: Sequence[Any]) -> SetList:
 
 
 def _merged(one: MapList, other: Sequence[Any]) -> MapList:
-    """Replace elements with the same keys in place, and append the others."""
+    """Replace elements with the same keys in place, and append all other elements."""
     places, joined = {scalar(one.key(each)): at for at, each in enumerate(one)}, list(one)
     for each in other:
         at = places.get(scalar(one.key(each)))
@@ -125,7 +125,7 @@ _JOINED: Final[Mapping[type, Callable[[Any, Any], Sequence[Any]]]] = {
 
 
 _COPIED: Final[Mapping[type, int]] = {list: 16, tuple: 16, SetList: 1, MapList: 1}
-"""The number of elements joined per step of work."""
+"""The number of elements that are joined per step of work."""
 
 
 def _later(one: Any, other: Any) -> Any:
@@ -218,7 +218,7 @@ _COMPARED = (bool, bytes, str, Timestamp, Duration)
 
 
 def compare(one: Any, other: Any) -> int:
-    """Return -1, 0 or 1; raises `EvalError` for values that cannot be ordered."""
+    """Return -1, 0 or 1 for less, equal or greater; raises `EvalError` for values that cannot be ordered."""
     kind = type(one)
     if kind in (int, UInt, float):
         if type(other) not in (int, UInt, float):
@@ -268,7 +268,7 @@ def differs(one: Any, other: Any) -> bool:
 
 @OPERATORS.function("@in", "(A, list(A)) -> bool", "(A, map(A, B)) -> bool")
 def is_in(value: Any, container: Any) -> bool:
-    """Return whether a list contains an element, or a map a key."""
+    """Return whether a list contains an element, or a map contains a key."""
     if type(container) in MAPS:
         return entry(container, value)[0]
     if type(container) not in SEQUENCES:
@@ -310,7 +310,7 @@ def _shown(key: Any) -> str:
 
 
 def _evaluated(*_: Any) -> Any:
-    raise AssertionError("the evaluator computes this itself")
+    raise AssertionError("the evaluator implements this operator itself")
 
 
 # Signatures of the operators that the evaluator implements.

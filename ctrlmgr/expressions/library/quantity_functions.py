@@ -1,4 +1,4 @@
-"""Quantities of resources, and semantic versions.
+"""Functions of resource quantities and semantic versions.
 
 Source: apiserver `pkg/cel/library/{quantity,semverlib}.go`, blang/semver `semver.go`.
 """
@@ -20,7 +20,7 @@ _function = AMOUNTS.function
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An amount, in billionths."""
+    """A resource quantity; its amount is in billionths."""
 
     amount: int
 
@@ -28,7 +28,7 @@ class Quantity:
 
     @property
     def whole(self) -> int | None:
-        """The quantity as an int; None if it is not a 64-bit integer."""
+        """Return the quantity as an int; None if it is not a 64-bit integer."""
         whole, rest = divmod(self.amount, quantity.WHOLE)
         return whole if not rest and LEAST_INT <= whole <= MOST_INT else None
 
@@ -124,20 +124,23 @@ class Semver:
 
     numbers: tuple[int, int, int]
     before: tuple[str, ...]
-    """The parts of the pre-release."""
+    """The identifiers of the pre-release."""
     build: str
 
     cel_type: ClassVar[Type] = opaque("kubernetes.Semver")
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """The sort key, without the build."""
+        """Return the sort key, which does not contain the build metadata."""
         parts = tuple((0, int(each), "") if each.isdigit() else (1, 0, each) for each in self.before)
         return (self.numbers, not self.before, parts)
 
 
 def read_semver(text: str, *, normalize: bool = False) -> Semver:
-    """Return a semantic version; raises `EvalError`. `normalize` also accepts shorter forms, such as `v1.2`."""
+    """Return a semantic version; raises `EvalError`.
+
+    If `normalize` is true, shorter forms such as `v1.2` are accepted, too.
+    """
     match = _version(_normalized(text) if normalize else text)
     if match is None or any(len(match[at]) > _LONGEST_NUMBER for at in (1, 2, 3)):
         raise EvalError(f"invalid semver: {text[:200]}")
@@ -148,7 +151,7 @@ def read_semver(text: str, *, normalize: bool = False) -> Semver:
 
 
 def _normalized(text: str) -> str:
-    """Remove a `v` and leading zeros, and add missing numbers up to three."""
+    """Remove a leading `v` and leading zeros, and add missing numbers up to three."""
     match = _loose(text)
     if match is None:
         return text

@@ -1,4 +1,4 @@
-"""Patterns, URLs, and keys in paths of JSON patches.
+"""Functions of patterns and URLs, and of keys in the paths of JSON patches.
 
 Source: apiserver `pkg/cel/library/{regex,urls,jsonpatch}.go`.
 """
@@ -17,7 +17,7 @@ from ctrlmgr.regexp import PatternError, compiled
 
 TEXTS: Final = Library()
 PATCHES: Final = Library()
-"""Functions for the paths of JSON patches."""
+"""The functions for the paths of JSON patches."""
 _function = TEXTS.function
 
 
@@ -49,7 +49,7 @@ class URL:
 
     @property
     def cel_size(self) -> int:
-        """The number of characters."""
+        """The number of characters in the URL."""
         return len(self.text)
 
 
@@ -62,7 +62,7 @@ def _parsed(text: str) -> Url:
 
 
 def uri_problems(text: str) -> list[str]:
-    """Return the errors of an absolute URI or path."""
+    """Return the errors of a text that must be an absolute URI or path."""
     try:
         parse_request_uri(text)
     except ValueError as error:

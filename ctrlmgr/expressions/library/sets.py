@@ -1,4 +1,4 @@
-"""Lists as sets.
+"""Functions that treat lists as sets.
 
 Source: cel-go `ext/sets.go`.
 """
@@ -19,7 +19,7 @@ _PAIR = "(list(T), list(T)) -> bool"
 
 
 class _Set:
-    """The elements of a list, looked up by their keys if they all have one."""
+    """The elements of a list; they are looked up by their keys if all elements have a key."""
 
     def __init__(self, items: Sequence[Any]) -> None:
         self.items = items
@@ -27,7 +27,7 @@ class _Set:
         self._found = None if self.keys is None else frozenset(self.keys)
 
     def has_each(self, others: _Set) -> Iterator[bool]:
-        """Yield for each element of another list whether it is in this one."""
+        """Yield, for each element of another list, whether this list contains it."""
         if self._found is not None and others.keys is not None:
             return map(self._found.__contains__, others.keys)
         return (any(equal(each, value) for each in self.items) for value in others.items)

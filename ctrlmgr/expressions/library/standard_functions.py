@@ -1,4 +1,4 @@
-"""The standard functions: sizes, texts, type conversions, and times of day; and the functions of optionals.
+"""The standard functions (sizes, texts, type conversions, fields of timestamps), and the functions of optionals.
 
 Source: cel-go `common/stdlib/standard.go`, `common/types`, `cel/library.go` (optionals).
 """
@@ -124,7 +124,7 @@ def _uint(value: Any) -> UInt:
 def _double(value: Any) -> float:
     try:
         if isinstance(value, str) and ("_" in value or value.strip() != value or not value.isascii()):
-            raise ValueError  # Python would accept it
+            raise ValueError  # Python would accept this text
         return float(value)
     except ValueError as error:
         raise _no_conversion("string", "double") from error
@@ -245,7 +245,7 @@ def _seconds(value: Any, zone: str = "") -> int:
 def _milliseconds(value: Any, zone: str = "") -> int:
     if isinstance(value, Duration):
         return _whole(value, 10**6)
-    local(value, zone)  # raises for an unknown zone
+    local(value, zone)  # this raises an exception for an unknown time zone
     return value.nanoseconds % SECOND // 10**6  # type: ignore[no-any-return]  # a Timestamp, by the signature
 
 
@@ -298,7 +298,7 @@ def _or_value(optional: Optional, other: Any) -> Any:
 
 
 def _evaluated(*_: Any) -> Any:
-    raise AssertionError("the evaluator computes this itself")
+    raise AssertionError("the evaluator implements this function itself")
 
 
 _function(
