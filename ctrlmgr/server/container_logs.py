@@ -18,6 +18,7 @@ from ctrlmgr.api.resource import PODS
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.http.response_stream import Stream
 from ctrlmgr.server.connect_subresources import ContainerLogReader, node_of
+from ctrlmgr.server.message_streams import asks_for_messages, begin_log
 from ctrlmgr.server.presenting.responses import NO_CACHE, NO_SNIFFING, TEXT_TYPE, Response
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.watch.watching import READ_PATIENCE
@@ -46,10 +47,10 @@ class Logs:
         """Answer with a log; raises `Disconnected` if the client disconnects before the log ends."""
         piece = reading.more(pod, node_of(pod, self._view))
         wait = piece.wait
-        if wait is None:
+        if wait is None and not asks_for_messages(request):
             await request.respond(Response(200, piece.data, _HEADERS))
             return
-        stream = await request.begin_stream(200, _HEADERS)
+        stream = await begin_log(request, _HEADERS)
         stream.send(piece.data)
         while wait is not None and not self._closing.is_set():
             await stream.drain(READ_PATIENCE)

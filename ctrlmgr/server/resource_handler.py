@@ -43,6 +43,7 @@ from ctrlmgr.server.connect_subresources import Runtime, connect_options, object
 from ctrlmgr.server.container_connector import Connection, Connector, Make
 from ctrlmgr.server.event_loop_driver import Driver
 from ctrlmgr.server.largebodies.large_body_jobs import LargeBodyJobs, Listener
+from ctrlmgr.server.message_streams import begin_watch
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
 from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, warnings
@@ -205,7 +206,7 @@ class Api:
             )
         kind, presentation = call.endpoint.kind, self._presentation(call)
         start = await self._started(self._engine.watch(kind, call.namespace, options))
-        stream = await call.request.begin_stream(200, (JSON_TYPE, NO_CACHE))
+        stream = await begin_watch(call.request, (JSON_TYPE, NO_CACHE))
         if isinstance(start, Start):
             begun = call.request.seat.leave
             await self._watches.serve(stream, start, presentation, options, call.endpoint.watch_metrics, begun)

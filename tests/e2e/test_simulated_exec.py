@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.kubectl import Kubectl, find_kubectl
 from tests.e2e.serving import DEADLINE, Server
+from tests.e2e.websocket_client import connected, messages
 
 WAYS = pytest.mark.parametrize("websockets", ["true", "false"], ids=["WebSocket", "SPDY"])
 
@@ -158,3 +159,12 @@ def test_debug_of_a_simulated_node_runs_a_pod_on_it(kubectl: Kubectl) -> None:
     node = kubectl("get nodes -o name").split()[0]
     out = kubectl(f"debug {node} -i --image=busybox -- sh", "hostname; exit\n")
     assert out.splitlines()[-1].startswith("node-debugger-")
+
+
+def test_a_log_is_sent_in_messages_too(server: Server, kubectl: Kubectl, namespace: str) -> None:
+    kubectl("run talks --image busybox --restart Never -- sh -c 'echo one; sleep 1; echo two'")
+    kubectl("wait pod talks --for jsonpath={.status.phase}=Running --timeout 20s")
+    with connected(server, f"/api/v1/namespaces/{namespace}/pods/talks/log?follow=true") as client:
+        assert b"".join(data for _, data in messages(client)) == b"one\ntwo\n"
+    with connected(server, f"/api/v1/namespaces/{namespace}/pods/talks/log?tailLines=1") as client:
+        assert b"".join(data for _, data in messages(client)) == b"two\n"

@@ -16,7 +16,6 @@ from typing import Final
 
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.authorization.impersonation import PREFIX as IMPERSONATION
 from ctrlmgr.clock import Clock
 from ctrlmgr.engine.pod_log_options import LogOptions
 from ctrlmgr.errors import BadRequest, UnknownError
@@ -28,6 +27,7 @@ from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
 from ctrlmgr.http.spdy.spdy_connection import PROTOCOL as SPDY
 from ctrlmgr.http.tunnel import Tunnel
 from ctrlmgr.http.websocket import WebSocketSide, accepting, offered_protocols
+from ctrlmgr.server.aggregating.user_headers import without_credentials
 from ctrlmgr.server.go_http_errors import failure_words
 from ctrlmgr.server.kubelets.channels import SPDY_PROTOCOLS, V5, SpdyChannels, WebSocketChannels, wanted_channels
 from ctrlmgr.server.kubelets.kubelet_credentials import Credentials, Issue
@@ -35,6 +35,7 @@ from ctrlmgr.server.kubelets.kubelet_refusals import refused_by_kubelet
 from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl, log_url, node_url, stream_url
 from ctrlmgr.server.kubelets.shares import TunnelShares
 from ctrlmgr.server.kubelets.translation import Translation
+from ctrlmgr.server.message_streams import begin_log
 from ctrlmgr.server.presenting.responses import NO_CACHE, Response
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings.kubelet_settings import KubeletSettings
@@ -46,7 +47,6 @@ _DROPPED: Final = frozenset({b"x-forwarded-for", b"transfer-encoding", b"expect"
 _UPGRADING: Final = frozenset({b"connection", b"upgrade", b"x-stream-protocol-version"})
 _TUNNELLED: Final = "SPDY/3.1+"
 """The prefix of WebSocket protocols whose messages carry SPDY (`pkg/util/portforward`)."""
-_CREDENTIALS: Final = (b"authorization", b"x-remote-")
 _FRAMING: Final = frozenset({b"connection", b"content-length", b"keep-alive", b"transfer-encoding", b"date"})
 
 
@@ -108,7 +108,7 @@ class KubeletProxy:
             self.pool.give_back(upstream, connection)
 
     async def _pass_on(self, request: Request, connection: UpstreamConnection) -> None:
-        stream = await request.begin_stream(200, _LOG_HEADERS)
+        stream = await begin_log(request, _LOG_HEADERS)
         try:
             await copy_body(connection, stream)
         except UpstreamFailed:
@@ -230,6 +230,9 @@ def _flags(options: Unstructured) -> list[str]:
 def _lines(headers: Sequence[Header], peer: str) -> Iterator[bytes]:
     forwarded = [value for name, value in headers if name == b"x-forwarded-for"]
     for name, value in headers:
-        if not name.startswith((*_CREDENTIALS, IMPERSONATION)) and name not in _DROPPED:
+        if name == b"host":
+            yield b"host: %b" % value
+    for name, value in without_credentials(headers):
+        if name not in _DROPPED:
             yield b"%b: %b" % (name, value)
     yield b"X-Forwarded-For: " + b", ".join((*forwarded, peer.encode()))
