@@ -22,7 +22,7 @@ _LAST = (datetime.max - _NAIVE_EPOCH) // timedelta(microseconds=1)  # noqa: DTZ9
 _SECONDS: Final = 64
 """The number of seconds whose text is cached."""
 _latest = (0, "1970-01-01T00:00:00.")
-"""The second of the last formatted time, and its text. They are kept because consecutive times are mostly within the
+"""The second of the last formatted time, and its text. Both are kept because consecutive times are mostly within the
 same second.
 """
 _THREE_DIGITS: Final = tuple(f"{number:03d}" for number in range(1000))

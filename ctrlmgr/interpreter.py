@@ -8,7 +8,7 @@
 - Objects that survive a full collection are frozen (`gc.freeze`), so that the next collections skip them. Every 16th
   full collection examines all objects, so that garbage among the frozen ones is freed.
 - The allocator always maps each block of more than 128 KiB separately, so that the unused part of a TLS connection's
-  buffer costs no memory. It keeps up to 4 MiB of free memory, which the next large response uses again.
+  buffer costs no memory. The allocator keeps up to 4 MiB of free memory, which the next large response uses again.
 
 Measurements and alternatives: docs/decisions/interpreter.md; `python -m bench.decisions.interpreter`.
 """
@@ -61,8 +61,8 @@ class Collector:
         self.was_on = True
         """Whether the collector was on before it was paused."""
         self.freezes = False
-        """Whether `resume` may freeze objects. This is only allowed if a full collection examines the frozen objects
-        now and then.
+        """Whether `resume` may freeze objects. Freezing is only allowed if a full collection examines the frozen
+        objects now and then.
         """
 
     def pause(self) -> None:
@@ -76,8 +76,8 @@ class Collector:
     def resume(self) -> None:
         """Switch the collector on again, if it was on before and no other caller has paused it.
 
-        If the work has created many young objects that stay, such as compiled schemas, they are frozen. Otherwise the
-        next collection would examine each of them while all threads wait.
+        If the work has created many young objects that stay, such as compiled schemas, they are frozen. Without
+        freezing, the next collection would examine each of these objects while all threads wait.
         """
         with self._lock:
             self._pauses -= 1

@@ -1,4 +1,4 @@
-"""The only module that starts threads. They are named and daemonic, and their exceptions are logged."""
+"""The only module that starts threads. The threads are named and daemonic, and their exceptions are logged."""
 
 from __future__ import annotations
 

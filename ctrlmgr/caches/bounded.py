@@ -4,8 +4,8 @@ Guarantees:
 - A cache holds at most `entries` entries with a total of at most `size` bytes, as its owner states the sizes.
 - An entry of more than `largest` bytes is not cached.
 - Any thread may use a cache. A read takes no lock, because under the interpreter's lock, a look-up and the move of a
-  key to the end are one step each. This holds for keys that are compared in C (texts, bytes, numbers, tuples of those,
-  objects compared by identity). A write takes a lock.
+  key to the end are one step each. This is true for keys that are compared in C (texts, bytes, numbers, tuples of
+  those, objects compared by identity). A write takes a lock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BoundedCache(Generic[K, V]):
     """A bounded cache. None is not a valid value, because a miss returns None.
 
     If an owner clears the cache when values become invalid, it must prevent that an older value is stored after that.
-    It can use its own lock, or store each value together with the input from which it was computed.
+    The owner can use its own lock, or store each value together with the input from which it was computed.
     """
 
     __slots__ = (
@@ -88,8 +88,8 @@ class BoundedCache(Generic[K, V]):
     def put(self, key: K, value: V, size: int = 0) -> None:
         """Cache a value; `size` is its size in bytes, including its key.
 
-        It replaces an earlier value of the key, and evicts other entries if necessary. If it is too large, the key is
-        removed from the cache.
+        The value replaces an earlier value of the key; other entries are evicted if necessary. If the value is too
+        large, the key is removed from the cache.
         """
         with self._lock:
             if size > self._largest:

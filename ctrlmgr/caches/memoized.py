@@ -30,8 +30,8 @@ _ABSENT: Any = object()
 class SecondHitFilter:
     """Returns whether a key was seen before, so that a cache can ignore keys that are used once.
 
-    It is a table of hashes with a fixed size and creates no objects. Any thread may use it. If two keys have the same
-    hash, the second one may count as seen. Two keys with the same place in the table evict each other.
+    The filter is a table of hashes with a fixed size and creates no objects. Any thread may use it. If two keys have
+    the same hash, the second one may count as seen. Two keys with the same place in the table evict each other.
     """
 
     def __init__(self, size: int = 4096) -> None:

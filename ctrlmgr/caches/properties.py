@@ -1,7 +1,8 @@
 """A property that is computed once for each instance.
 
-It is `functools.cached_property` without the lock, as in Python 3.12. The lock is left out because all instances share
-it, and it costs more than most computations. Two threads that read the property at the same time compute it twice.
+The property is `functools.cached_property` without the lock, as in Python 3.12. The lock is left out because all
+instances share it, and it costs more than most computations. Two threads that read the property at the same time
+compute it twice.
 """
 
 from __future__ import annotations

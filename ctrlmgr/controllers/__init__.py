@@ -1,5 +1,5 @@
 """The controllers.
 
 Each controller has a pure function that decides the desired objects, and a reconciler that writes the difference
-between them and the current objects.
+between the desired and the current objects.
 """

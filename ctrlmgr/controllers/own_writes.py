@@ -8,8 +8,8 @@ Guarantees:
 - `lay_over` replaces each cached object with the controller's newer write. The result lacks later writes of other
   clients. The controller's next write then conflicts, and when it is retried, the cache contains these writes.
 - A write is kept until the cache has caught up, which `lay_over` and `is_own` detect.
-- A controller need not reconcile for its own writes, nor for older changes, because these were known when it wrote.
-  `is_own` returns True for such changes.
+- A controller need not reconcile for its own writes, nor for older changes, because the controller knew these changes
+  when it wrote. `is_own` returns True for such changes.
 """
 
 from __future__ import annotations

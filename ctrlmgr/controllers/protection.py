@@ -1,8 +1,8 @@
 """Protects claims and volumes from deletion while they are in use, with a finalizer.
 
-Guarantees, Kubernetes' (`pkg/util/slice`, `pkg/controller/volume/protectionutil`): an object that is not being deleted
-gets the finalizer if it lacks the finalizer. The finalizer of an object that is being deleted is removed when the
-object is no longer used.
+Guarantees, as in Kubernetes (`pkg/util/slice`, `pkg/controller/volume/protectionutil`): an object that is not being
+deleted gets the finalizer if it lacks the finalizer. The finalizer of an object that is being deleted is removed when
+the object is no longer used.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ _FINALIZER = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0
 class Watch:
     """An additional watch: when an object of `kind` changes, `to(object, cache)` returns the objects to reconcile.
 
-    `to` is called with the previous and the new state, and returns names, keys or objects. It must not wait.
+    `to` is called with the previous and the new state, and returns names, keys or objects. The function `to` must not
+    wait.
     """
 
     kind: type[Kind] | str
@@ -82,8 +83,8 @@ class AppController(Generic[K]):
     def finalize(self, name: str) -> Callable[[Reconcile[K]], Reconcile[K]]:
         """Return a decorator for the function that is called when an object is deleted.
 
-        The object exists until the function returns None. `name` is the finalizer, such as `example.com/bucket`. It is
-        added to every object before the object's first reconcile.
+        The object exists until the function returns None. `name` is the finalizer, such as `example.com/bucket`. The
+        finalizer is added to every object before the object's first reconcile.
         """
         if not isinstance(name, str):
             raise TypeError(
@@ -103,7 +104,7 @@ class AppController(Generic[K]):
 
     @property
     def does(self) -> str:
-        """Return a short description."""
+        """Return a short description of the controller."""
         text = (self.function.__doc__ or "").strip().split("\n")[0].rstrip(".")
         return text or f"{self.declaration.label} as {self.where} has it"
 
@@ -185,8 +186,8 @@ class App:
         """Return a decorator that makes a function a controller of `kind`, a class or a name such as `v1/Pod`.
 
         The function is called for an object after a change of the object, or of an object that it `owns` (applied as
-        owned). It is also called when one of its `watches` returns the object, after the time in its `Result` or
-        `resync` (seconds), and after it raised an error. `reads` are kinds that it only reads. At most `workers`
+        owned). The function is also called when one of its `watches` returns the object, after the time in its `Result`
+        or `resync` (seconds), and after it raised an error. `reads` are kinds that it only reads. At most `workers`
         objects are reconciled at a time, each by one worker. An object that failed 1 + `max_retries` times waits for
         its next change. `name` is by default the function's name. An async function runs on the event loop that all
         async functions of the process share; a worker waits until it has returned.

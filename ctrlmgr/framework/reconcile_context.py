@@ -2,8 +2,8 @@
 
 Guarantees:
 
-- Objects are written with server-side apply, with the controller's name as the field manager. They are written only if
-  they differ from the last applied or the existing object.
+- Objects are written with server-side apply, with the controller's name as the field manager. An object is written only
+  if it differs from the last applied or the existing object.
 - An object that another controller owns is not changed.
 - Changes to `object.status` are written once, after the reconcile.
 - Every write contains this reconcile as its cause.
@@ -97,7 +97,7 @@ class Context:
     def old(self) -> Any:
         """The object at the last successful reconcile; None at the first one since the process started.
 
-        This is only a hint about changes, because a reconcile does not see every change.
+        The result is only a hint about changes, because a reconcile does not see every change.
         """
         seen = self._memory.seen
         return None if seen is None or seen.uid != self._raw.uid else read(self._declaration, seen)
@@ -167,8 +167,8 @@ class Context:
         """Apply `child`, and return the stored object.
 
         Fields that `child` does not contain stay unchanged; fields that it contained at the last apply are removed.
-        This object becomes its owner, unless `owned` is False. If `child` has no namespace, it gets the namespace of
-        this object. Raises `AlreadyExists` if another object controls it, and the errors of the API.
+        This object becomes the owner of `child`, unless `owned` is False. If `child` has no namespace, it gets the
+        namespace of this object. Raises `AlreadyExists` if another object controls it, and the errors of the API.
         """
         declaration = declared(child)
         wanted = self._wanted(manifest(child), declaration, is_owned=owned)

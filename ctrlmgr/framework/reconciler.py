@@ -3,8 +3,8 @@
 Guarantees:
 
 - An exception of the function does not end the controller. The exception is counted and logged with the object, and the
-  reconcile is retried with backoff. From the third consecutive failure on, an Event reports it. The same applies to
-  `sys.exit()`, and to an object that its class cannot decode.
+  reconcile is retried with backoff. From the third consecutive failure on, an Event reports it. A call of `sys.exit()`,
+  and an object that its class cannot decode, are handled in the same way.
 - The finalizer is added to an object before its first reconcile, and removed after the cleanup.
 - The status is written after the function, even if it raised, and only if it has changed.
 """

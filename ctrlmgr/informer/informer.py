@@ -6,9 +6,9 @@ Guarantees:
 - **Once, in order.** Each event is applied once. An event at or below `revision` is ignored and calls no handler.
 - **Store first.** Handlers run on the stepping thread, after the change is in the store and `revision` has advanced. So
   code that a handler notifies finds the change in the lister.
-- **An unbroken chain.** For each key, a change's `old` is the `new` of the change before. This also holds across a
-  re-sync, which passes only differences. An object that was created and deleted in between causes no change. An object
-  that was deleted and created again causes one MODIFIED with another uid.
+- **An unbroken chain.** For each key, a change's `old` is the `new` of the change before. The chain is also unbroken
+  across a re-sync, which passes only differences. An object that was created and deleted in between causes no change.
+  An object that was deleted and created again causes one MODIFIED with another uid.
 
 - **Handlers are isolated.** With a quarantine, a handler that raises is removed, because it may have missed a change;
   the other handlers still receive the change. The error of a vital handler is raised by `step`, and ends `run` and the
@@ -329,7 +329,7 @@ class Informers:
             self._epoch += 1
             told = [(informer, informer._replace(snapshots[name])) for name, informer in self._informers.items()]
             if sum(len(snapshot.objects) for snapshot in snapshots.values()) >= _MANY:
-                gc.freeze()  # This does the same as `collector_paused`, but only if it pays.
+                gc.freeze()  # Here the code does the same as `collector_paused`, but only if it pays.
         self._revision = at
         self._telling = True
         for informer, changes in told:

@@ -24,8 +24,8 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key
 
 IndexFunction: TypeAlias = Callable[[Object], Iterable[str]]
-"""A function that returns an object's index values. It must be pure, because a change calls it again with the old
-object.
+"""A function that returns an object's index values. The function must be pure, because a change calls it again with the
+old object.
 """
 
 # In this class, `list` is a method, so types that contain the built-in `list` have aliases.
@@ -126,7 +126,7 @@ class Lister:
 
     def get(self, key: Key) -> Object | None:
         """Return one object, None if it does not exist."""
-        # This is atomic: it is one dictionary look-up, and `replace` replaces the dictionary.
+        # The read is atomic: it is one dictionary look-up, and `replace` replaces the dictionary.
         return self._objects.get(key)
 
     def list(self, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Objects:

@@ -95,7 +95,7 @@ class _Running:
 
 
 class Election:
-    """The election in this process. It must be created before the informers sync."""
+    """The election in this process. The instance must be created before the informers sync."""
 
     name = "leader-election"
 
@@ -142,7 +142,7 @@ class Election:
     def problem(self) -> str | None:
         """Return None if this process leads and its controllers run, or if it knows another leader.
 
-        Otherwise the problem.
+        Otherwise return the problem.
         """
         if stranger := self._elector.stranger():
             return f"the lease is held by {stranger}, which is not a process of this control plane"
@@ -205,7 +205,7 @@ class Election:
             if not term:
                 self._stand_by()
             elif not stop.is_set() and term == self._resumed:
-                self._acting = True  # This is set before any controller can write.
+                self._acting = True  # The attribute is set before any controller can write.
                 self._running = _Running(term, self._runnables, clock=self._clock, ended=self._wake)
             return
         if running.has_ended:

@@ -1,11 +1,11 @@
 """Decides the next step of an elector, as a pure function of the observed lease and the local monotonic clock.
 
 Guarantees, even with wrong clocks and before the log's fence refuses a write:
-- A held lease is taken only after it has been unchanged for its duration, *measured by the local clock*. It is taken
-  earlier only if its holder is known to have crashed or ended, or has released it. The lease's own times are never
-  compared with a clock.
+- A held lease is taken only after it has been unchanged for its duration, *measured by the local clock*. The lease is
+  taken earlier only if its holder is known to have crashed or ended, or has released it. The lease's own times are
+  never compared with a clock.
 - A leader trusts itself for `renew_deadline` seconds from the *beginning* of its last successful renewal.
-- A candidate waits until a certain moment or until the lease changes. It never polls.
+- A candidate waits until a certain moment or until the lease changes. A candidate never polls.
 
 The three durations and their defaults are those of client-go's `tools/leaderelection`.
 """

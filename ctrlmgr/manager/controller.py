@@ -4,8 +4,8 @@ Guarantees:
 - After every change that a watch maps to a key, the key is reconciled, and that reconcile begins after the change is in
   the cache. The reconcile's `Cause` contains the revisions of all coalesced changes.
 - A key is never reconciled by two workers at once.
-- A failed reconcile does not affect other keys. It is counted, logged once, and retried with the same triggers. The
-  retries are rate limited per key and over all keys. `TerminalError` is not retried. The log records failing keys
+- A failed reconcile does not affect other keys. A failure is counted, logged once, and retried with the same triggers.
+  The retries are rate limited per key and over all keys. `TerminalError` is not retried. The log records failing keys
   (`manager.failure_records`).
 - If a reconcile asks for a requeue and has written nothing, the later reconcile receives its triggers.
 - Errors after which the process must not continue (`_FATAL`) are raised by `process_next` and `run`.
@@ -71,8 +71,8 @@ class Watch:
     """Maps changes of an informer to keys, which are queued after `delay` seconds and coalesced meanwhile.
 
     With `after_sync`, a re-sync queues the keys of all objects, whether they changed or not. A controller that repairs
-    its own objects needs this for one watch. Otherwise it misses an object that it created and another client deleted
-    before its cache contained the object, because the re-sync then finds no difference.
+    its own objects needs this for one watch. Without `after_sync`, the controller misses an object that it created and
+    another client deleted before its cache contained the object, because the re-sync then finds no difference.
 
     Keys have the priority of `priority_of`. `is_urgent` marks additional changes as urgent, depending on the kind. For
     example, a controller of endpoints marks a pod that stops being ready.

@@ -52,7 +52,7 @@ class Periodic:
     def run(self, stop: threading.Event) -> None:
         """Queue all keys once, then at their intervals, until `stop` is set; `add` describes the exceptions.
 
-        This may be called again after it has returned.
+        The method may be called again after it has returned.
         """
         scheduler = self._scheduler()
         for job in self._first:

@@ -1,9 +1,10 @@
 """The contract between a controller and its reconciler.
 
 A reconciler is level-triggered (controller-runtime's `reconcile.Reconciler`): it receives a key and no event, reads the
-current state, and writes the difference to the desired state. It may be called for a key without a difference, more
-than once for one change, and once for many changes. The controller guarantees two things. It never calls the reconciler
-for one key on two workers at once. A key whose object changes after a call began is reconciled again.
+current state, and writes the difference to the desired state. The reconciler may be called for a key without a
+difference, more than once for one change, and once for many changes. The controller guarantees two things. The
+controller never calls the reconciler for one key on two workers at once. A key whose object changes after a call began
+is reconciled again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decides whether a DaemonSet's pod fits on a node, without considering resources and other pods.
 
 Guarantees: the results equal those of the DaemonSet controller's `NodeShouldRunDaemonPod` (`pkg/controller/daemon`). A
-pod should run on a node if its node name, selectors and tolerations allow this. It may stay on a node if it tolerates
-the node's NoExecute taints.
+pod should run on a node if its node name, selectors and tolerations allow this. A pod may stay on a node if it
+tolerates the node's NoExecute taints.
 """
 
 from __future__ import annotations

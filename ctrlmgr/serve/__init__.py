@@ -1,4 +1,4 @@
-"""The composition root: creates a running process from its settings. It is the only package that imports all others."""
+"""The composition root: creates a running process from its settings. Only this package imports all others."""
 
 from ctrlmgr.serve.application import Application
 from ctrlmgr.serve.serving_process import serve

@@ -181,7 +181,7 @@ class ServingAuthentication:
 def _admits_anonymous(settings: Settings) -> bool:
     """Return whether anonymous requests are allowed.
 
-    They are never allowed if all users may do everything.
+    Anonymous requests are never allowed if all users may do everything.
     """
     return settings.authentication.anonymous_auth and "AlwaysAllow" not in settings.authorization.mode
 

@@ -69,7 +69,7 @@ class Parts(NamedTuple):
     clock: Clock
     random: Random
     engine: WriteEngine
-    """The engine of controllers' writes. It decides with the caches that the controllers read."""
+    """The engine of controllers' writes. The engine decides with the caches that the controllers read."""
     run: Runner
     broadcaster: EventBroadcaster
     root_ca: str
@@ -94,7 +94,8 @@ class Parts(NamedTuple):
     def client(self, descriptor: ControllerDescriptor[Any], *, canonical: bool = False) -> EngineClient:
         """Return a controller's client, with the controller's own user and permissions.
 
-        Its requests are limited as the settings say (`controllers.kube_api_qps`), separately for each controller.
+        The requests of a controller are limited as the settings say (`controllers.kube_api_qps`), separately for each
+        controller.
         """
         client = self.writer(descriptor.as_user, canonical=canonical)
         controllers = self.settings.controllers
@@ -212,8 +213,8 @@ def read_root_ca(settings: Settings, own: Path) -> str:
 def watched(controllers: Iterable[Controller], interval: float, random: Random) -> Iterator[MonitoredController]:
     """Yield the controllers with their delays: each starts `interval` seconds after the previous one, plus a jitter.
 
-    This is kube-controller-manager's `--controller-start-interval`; with its jitter, a delay is at most twice the
-    interval.
+    The delays are those of kube-controller-manager's `--controller-start-interval`; with the jitter, a delay is at most
+    twice the interval.
     """
     start_after = 0.0
     for controller in controllers:

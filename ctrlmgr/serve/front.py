@@ -116,8 +116,9 @@ class Front:
     ) -> HttpServer:
         """Return the HTTP server of `backend`; it also reloads certificates and tokens, and calls `housekeeping`.
 
-        It serves `kinds`, by default the kinds of the backend. If `limits` is None, the settings limit concurrent reads
-        and writes. After a stop it serves for `delay` more seconds. Raises `SettingsError` for an address in use.
+        The server serves `kinds`, by default the kinds of the backend. If `limits` is None, the settings limit
+        concurrent reads and writes. After a stop it serves for `delay` more seconds. Raises `SettingsError` for an
+        address in use.
         """
         filters = OuterFilters(self._settings, random=self._random)
         app = App(

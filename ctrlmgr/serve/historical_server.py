@@ -3,8 +3,8 @@
 Guarantees:
 - The served objects are those at that revision, with the history before it. Later events are never visible. A revision
   that was compacted, or that is before the log's beginning, is an error before any component starts.
-- Nothing is written to the database. It is opened for reading, without migration, while other processes may write to
-  it. Every write request is denied, and no controller runs.
+- Nothing is written to the database. The database is opened for reading, without migration, while other processes may
+  write to it. Every write request is denied, and no controller runs.
 - The kubeconfig of this process is a separate file in the data directory.
 """
 
@@ -133,8 +133,8 @@ def serve_past(
 ) -> None:
     """Serve the log in the settings as it was at a moment, until a signal.
 
-    `started` is called with the application before it runs. This must be called on the main thread, which receives
-    signals. Raises the errors of `find_moment`, `SettingsError` and `LogError`.
+    `started` is called with the application before it runs. The function must be called on the main thread, which
+    receives signals. Raises the errors of `find_moment`, `SettingsError` and `LogError`.
     """
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()

@@ -11,7 +11,7 @@ from ctrlmgr.server import Backend
 
 
 class LateBackend:
-    """Reads objects from a backend that is set later. It must be used on the event loop."""
+    """Reads objects from a backend that is set later. An instance must be used on the event loop."""
 
     def __init__(self) -> None:
         """Start without a backend."""

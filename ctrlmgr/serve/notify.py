@@ -2,8 +2,8 @@
 
 Guarantees:
 - READY is sent when the process is ready for the first time, STOPPING as soon as it begins to stop.
-- If a watchdog is configured, it is notified twice per period while the process is alive. This means that the event
-  loop turns and the health checks pass.
+- If a watchdog is configured, it is notified twice per period while the process is alive. A process is alive if the
+  event loop turns and the health checks pass.
 - Without a service manager, no messages are sent. A failed notification is logged, and the process continues.
 """
 

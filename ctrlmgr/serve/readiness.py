@@ -1,7 +1,7 @@
 """Reports when a serving process is ready: a line in the log, and a file for scripts that wait for it.
 
 Guarantees:
-- The line `ready` is logged once, when all checks of `/readyz` pass for the first time. It is the last line of the
+- The line `ready` is logged once, when all checks of `/readyz` pass for the first time. The line is the last one of the
   start: the lines about the objects that the process then publishes precede it.
 - The file exists only while the process is ready or stopping, and contains the server's URL. A file that an earlier
   process has left is removed at the start.
@@ -45,7 +45,8 @@ class Readiness:
         """Report in the log and in `file` when `is_ready` returns True.
 
         Raises `SettingsError` if `file` cannot be removed. `is_published` returns whether a ready process has published
-        its address. The report waits for this for a limited time, because the process serves without it.
+        its address. The report waits for the publication, but only for a limited time, because the process serves
+        without it.
         """
         self._is_ready = is_ready
         self._is_published = is_published

@@ -1,8 +1,8 @@
 """A process that plays a recording of a cluster and serves it read-only; it stores nothing.
 
 Guarantees:
-- It runs no controllers and opens no database. Its certificates and kubeconfig are in the subdirectory `play` of the
-  data directory. So the kubeconfig of a real server never refers to this process.
+- The process runs no controllers and opens no database. Its certificates and kubeconfig are in the subdirectory `play`
+  of the data directory. So the kubeconfig of a real server never refers to this process.
 - Errors are raised before any component starts: an unusable recording, an address in use.
 - With pretended writes, clients can create and change real Leases, in a separate log with its own revisions. The
   recorded Leases are hidden, because their holders do not run and cannot release them.
@@ -163,8 +163,8 @@ def serve_recording(
 ) -> None:
     """Serve a recording in this process until a signal, or until the recording ends.
 
-    `started` is called with the application before it runs. This must be called on the main thread, which receives
-    signals. Raises the errors of `PlayedApplication` and its runnables.
+    `started` is called with the application before it runs. The function must be called on the main thread, which
+    receives signals. Raises the errors of `PlayedApplication` and its runnables.
     """
     interpreter.tune()
     log.info("reading the recording", file=str(playing.recording))

@@ -3,8 +3,8 @@
 Guarantees:
 - If another process serves the data directory, this is an error before any file is opened, unless the settings allow
   it.
-- A database that cannot be opened is an error before any component starts. The same applies to all errors of
-  `Application`.
+- A database that cannot be opened is an error before any component starts. All errors of `Application` are raised
+  before any component starts, too.
 - SIGTERM and SIGINT stop the process in order. SIGHUP reloads the log level and format; certificates and tokens are
   reloaded every second anyway. On a terminal, SIGHUP stops the process, because the terminal was closed.
 - The log is closed in any case.
@@ -47,9 +47,9 @@ def serve(
 ) -> None:
     """Run ctrlmgr in this process until a signal.
 
-    `started` is called with the application before it runs. `read_settings` reads the settings again for SIGHUP. This
-    must be called on the main thread, which receives signals. Raises `SettingsError`, `LogError` and the errors of
-    runnables.
+    `started` is called with the application before it runs. `read_settings` reads the settings again for SIGHUP. The
+    function must be called on the main thread, which receives signals. Raises `SettingsError`, `LogError` and the
+    errors of runnables.
     """
     interpreter.tune()
     clock, random = SystemClock(), PooledRandom()
@@ -58,15 +58,15 @@ def serve(
         require_unclaimed(settings.data_path / KUBECONFIG)
     with _opened(settings, clock, random) as event_log:
         application = Application(settings, event_log, clock=clock, random=random)
-        # This is done only after settings and database were checked, because other files may not belong to ctrlmgr.
+        # The rest is done only after settings and database were checked, because other files may not belong to ctrlmgr.
         narrow(settings.data_path, _private_files(settings))
         if settings.identity_path:
             narrow(settings.identity_path, settings.identity_path.glob("*.token"))
         application.tell(manager)
 
         def run(stop: threading.Event) -> None:
-            # This is done only after the signal handlers are set, because a parent process may stop this one when it
-            # reads the announcement.
+            # The announcement is made only after the signal handlers are set, because a parent process may stop this
+            # one when it reads the announcement.
             application.announce()
             started(application)
             head = event_log.head().revision

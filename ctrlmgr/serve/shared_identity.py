@@ -1,6 +1,6 @@
 """Files that all processes of one control plane share, so that a client can use any process: `server.identity_dir`.
 
-These are the authority (`ca.crt`, `ca.key`), the key that signs service accounts' tokens (`sa.key`) and the
+The files are the authority (`ca.crt`, `ca.key`), the key that signs service accounts' tokens (`sa.key`) and the
 administrator's token (`admin.token`). The directory is on a shared file system, or copied to each machine.
 
 Guarantees: if several processes start at the same time, one creates the missing files and the others use them. Existing

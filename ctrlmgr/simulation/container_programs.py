@@ -1,8 +1,8 @@
 """Computes a run of a container, from the container's behaviour or from its command.
 
-Guarantees: an exit in the behaviour takes precedence. Otherwise the small shell computes the effects of the command.
-Without a command, an image that contains only a shell exits at once, and an image of a known server runs forever.
-`Behaviour.unknown` says how unknown images and commands end.
+Guarantees: an exit in the behaviour takes precedence. Without such an exit, the small shell computes the effects of the
+command. Without a command, an image that contains only a shell exits at once, and an image of a known server runs
+forever. `Behaviour.unknown` says how unknown images and commands end.
 """
 
 from __future__ import annotations

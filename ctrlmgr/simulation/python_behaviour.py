@@ -72,7 +72,10 @@ class ScriptedContainer:
 
     @property
     def chance(self) -> float:
-        """A number from 0 up to, but not including, 1. It differs between containers, and is the same in every run."""
+        """A number from 0 up to, but not including, 1.
+
+        The number differs between containers, and is the same in every run.
+        """
         digest = blake2b(f"{self.namespace}/{self.pod}/{self.container}".encode(), digest_size=8).digest()
         return int.from_bytes(digest) / _CHANCES
 

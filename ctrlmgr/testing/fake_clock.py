@@ -35,7 +35,7 @@ class FakeClock:
         """Start at `now_us` (microseconds since 1970; by default the beginning of 2026).
 
         `patience` is in real seconds: a step that passes a deadline waits at most that long until the notified threads
-        block again. It waits that long only if such a thread does something else.
+        block again. The step waits that long only if such a thread does something else.
         """
         # Microseconds since this clock was created; an integer, so that three steps of 0.1 are 0.3.
         self._elapsed = 0
@@ -116,8 +116,8 @@ class FakeClock:
     def _wake(self, deadline: int) -> Collection[threading.Thread]:
         """Notify all threads whose deadline has passed, and remove them from the waiters.
 
-        A condition can only notify all of its waiters, so other threads are notified and removed as well. For these it
-        looks like any notification, after which every caller checks its condition again.
+        A condition can only notify all of its waiters, so other threads are notified and removed as well. For these
+        threads it looks like any notification, after which every caller checks its condition again.
         """
         with self._changed:
             due = [w for w in self._waiters if w.deadline is not None and w.deadline <= deadline]

@@ -95,7 +95,10 @@ def replay(request: pytest.FixtureRequest) -> Iterator[Replayer]:
 
 @pytest.fixture(scope="session")
 def start_ctrlmgr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ServerProcess]]:
-    """Start control planes with flags of `ctrlmgr serve`. They stop at the end of the session, if not before."""
+    """Start control planes with flags of `ctrlmgr serve`.
+
+    The control planes stop at the end of the session, if not before.
+    """
     from contextlib import ExitStack
 
     from ctrlmgr.testing.served import ServerProcess

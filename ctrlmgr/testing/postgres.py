@@ -78,7 +78,7 @@ class PostgresCluster:
     ) -> None:
         """Create and start a cluster; `settings` are lines for its postgresql.conf.
 
-        The cluster listens on `address`. With `standby_of`, it is a standby of that cluster.
+        The cluster listens on `address`. With `standby_of`, the new cluster is a standby of that cluster.
         """
         self.address = address
         self._settings = {} if settings is None else settings

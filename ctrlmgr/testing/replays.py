@@ -1,7 +1,7 @@
 """Replays for tests: runs controllers on a recording, and returns the result.
 
-Guarantees: a replay runs in the test's thread on virtual time, so it is fast and deterministic. Its log can be read
-until the next replay or the end of the test. The test's own logging is not changed.
+Guarantees: a replay runs in the test's thread on virtual time, so it is fast and deterministic. The log of a replay can
+be read until the next replay or the end of the test. The test's own logging is not changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs `ctrlmgr serve` in another process, for tests that use a control plane over HTTPS.
 
-Guarantees: the server listens only on a free port of 127.0.0.1, and stores all data in the given folder. It is ready
-after `__enter__`, and has ended after `__exit__`.
+Guarantees: the server listens only on a free port of 127.0.0.1, and stores all data in the given folder. The server is
+ready after `__enter__`, and has ended after `__exit__`.
 """
 
 from __future__ import annotations

@@ -83,13 +83,14 @@ class WorkQueue(Generic[K]):
         # Notified when the last item in progress is done after shut_down, and when a drain is aborted.
         self._drained = threading.Condition(self._lock)
 
-        # The order of delivery. It contains the items of `_dirty` that are not in `_processing`, with the same
+        # The order of delivery. The queue contains the items of `_dirty` that are not in `_processing`, with the same
         # priorities.
         self._queue: ReadyItems[K] = ReadyItems(namespace_of)
-        # The items that must be processed. Those that are also in `_processing` are not in `_queue` yet: `done` adds
+        # The items that must be processed. Items that are also in `_processing` are not in `_queue` yet: `done` adds
         # them.
         self._dirty: dict[K, _Wanted] = {}
-        # The items in progress, with the time of their start. They may also be in `_dirty`, but never in `_queue`.
+        # The items in progress, with the time of their start. Such items may also be in `_dirty`, but never in
+        # `_queue`.
         self._processing: dict[K, float] = {}
         # The items that will be added later, independently of the three sets: an item can be both here and in a set.
         self._delays: Delays[K] = Delays()

@@ -62,7 +62,7 @@ class ExponentialBackoff(Generic[K]):
 class TokenBucket(Generic[K]):
     """A limit for all items together: `rate` per second after a burst of `burst`.
 
-    Each call reserves a token, possibly a future one, and returns the seconds until it is available. This is
+    Each call reserves a token, possibly a future one, and returns the seconds until it is available. The algorithm is
     `Limiter.Reserve` of golang.org/x/time/rate, as client-go's BucketRateLimiter uses it.
     """
 
@@ -116,6 +116,6 @@ class MaxOf(Generic[K]):
 def default_rate_limiter(clock: Clock) -> RateLimiter[K]:
     """Return Kubernetes' DefaultTypedControllerRateLimiter.
 
-    Its delay is 5 ms to 1000 s per item; over all items, it allows 10 per second after a burst of 100.
+    The delay is 5 ms to 1000 s per item; over all items, 10 per second are allowed after a burst of 100.
     """
     return MaxOf(ExponentialBackoff(), TokenBucket(clock=clock))

@@ -1,7 +1,8 @@
-"""Keeps the condition Available of APIServices. It requests the discovery document of each extension server.
+"""Keeps the condition Available of APIServices. For this, it requests the discovery document of each extension server.
 
 Guarantees:
-- It runs in every process that serves the API, leader or not, because each process must reach the servers itself.
+- The controller runs in every process that serves the API, leader or not, because each process must reach the servers
+  itself.
 - An available server is checked again every 30 seconds, and when its Service or endpoints change. An unavailable server
   is checked again after 5 ms; this delay then doubles with each check, up to 30 seconds.
 - A check ends after 5 seconds. Several checks run concurrently, so a server that hangs does not delay the checks of

@@ -1,8 +1,8 @@
 """Keeps an APIService for each served version of a group: a built-in group, or the group of a CustomResourceDefinition.
 
-It runs in every process that serves the API, leader or not. Several processes can run it at once, because each write is
-conditional on the revision that was read. APIServices of built-in groups are corrected once after a process starts,
-APIServices of custom kinds after every change.
+The controller runs in every process that serves the API, leader or not. Several processes can run it at once, because
+each write is conditional on the revision that was read. APIServices of built-in groups are corrected once after a
+process starts, APIServices of custom kinds after every change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Chooses the address of this server that the Endpoints of the `kubernetes` Service contain.
 
-Guarantees: the address is never loopback, link-local or unspecified, because the API does not allow these in Endpoints.
-It always has the Service's IP family. If the server's address is not suitable, the address of the default route is
-used, as in kube-apiserver when it listens on loopback or on all addresses (apimachinery `ResolveBindAddress`).
+Guarantees: the address is never loopback, link-local or unspecified, because the API does not allow such addresses in
+Endpoints. The address always has the Service's IP family. If the server's address is not suitable, the address of the
+default route is used, as in kube-apiserver when it listens on loopback or on all addresses (apimachinery
+`ResolveBindAddress`).
 """
 
 from __future__ import annotations

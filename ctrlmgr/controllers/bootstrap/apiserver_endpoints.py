@@ -132,7 +132,7 @@ def _is_right(current: Fields, wanted: Fields) -> bool:
 class Publisher:
     """Writes the servers' Endpoints and EndpointSlices.
 
-    It reads the current state from the log, because a cache may be outdated.
+    The current state is read from the log, because a cache may be outdated.
     """
 
     def __init__(self, event_log: EventLog, slices: Lister) -> None:

@@ -50,7 +50,7 @@ from ctrlmgr.settings import ServiceSettings
 _AFTER_A_CHANGE: Final = 1.0
 """Seconds until a client's deletion or change is corrected.
 
-Kubernetes corrects these at its next periodic check, which is up to 10 s or 60 s later.
+Kubernetes corrects deletions and changes at its next periodic check, which is up to 10 s or 60 s later.
 """
 
 Keys = Callable[[Change], Iterable[Key]]
@@ -193,7 +193,7 @@ def _gone(names: Iterable[Key], task: Key) -> Keys:
 def _changed(change: Change) -> Iterable[Key]:
     """Return the Service's key when its Endpoints or slices were deleted or changed.
 
-    Only this controller creates them.
+    A creation is not an event for this function, because only this controller creates these objects.
     """
     return (bootstrap.SERVICE,) if change.old is not None and _is_published(change.old) else ()
 

@@ -1,8 +1,8 @@
 """The bootstrap controller of each serving process: creates a cluster's basic objects and publishes the server.
 
 Guarantees:
-- `prepare` runs first. It creates the system namespaces and the default ServiceCIDR, removes this server's address from
-  the endpoints, and runs both repairs once. If a repair fails, the process fails and is never ready.
+- `prepare` runs first. This creates the system namespaces and the default ServiceCIDR, removes this server's address
+  from the endpoints, and runs both repairs once. If a repair fails, the process fails and is never ready.
 - When the process is ready for the first time, the `kubernetes` Service gets the right type and ports, and its
   endpoints include this process. From then on all these objects are checked periodically, and shortly after a client
   has deleted or changed one.
@@ -99,7 +99,7 @@ class BootstrapReconciler:
     """Runs the task that the key names."""
 
     def __init__(self, namespaces: SystemNamespaces, service_cidr: DefaultServiceCIDR, presence: Presence) -> None:
-        """Run these tasks."""
+        """Use these tasks; a key names one of them."""
         self._namespaces = namespaces
         self._service_cidr = service_cidr
         self._presence = presence
@@ -211,7 +211,7 @@ class Bootstrap:
     def stop(self) -> None:
         """Stop publishing and remove this server's address; returns after at most twice the interval.
 
-        `run` calls it at its end. The server may call it earlier, before it stops accepting requests.
+        `run` calls it at its end. The server may call `stop` earlier, before it stops accepting requests.
         """
         with self._changed:
             is_first, self._stopping = not self._stopping, True

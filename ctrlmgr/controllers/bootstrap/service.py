@@ -1,8 +1,8 @@
 """Keeps the Service `kubernetes` in `default`, through which pods reach the API.
 
-Guarantees: the Service is created if it is missing. It is single-stack, has the first address of the primary range, and
-a port 443 named https that targets the secure port. Its type and ports are corrected once, when the process starts;
-later changes by clients stay until the next start. Other fields are never corrected.
+Guarantees: the Service is created if it is missing. The Service is single-stack, has the first address of the primary
+range, and a port 443 named https that targets the secure port. The Service's type and ports are corrected once, when
+the process starts; later changes by clients stay until the next start. Other fields are never corrected.
 
 Source: Kubernetes' `pkg/controlplane/controller/kubernetesservice`.
 """
@@ -92,7 +92,7 @@ class KubernetesService:
         self._spec = spec
 
     def sync(self, client: Client, *, reset: bool) -> None:
-        """Create the Service if it is missing. With `reset`, also correct its type and ports."""
+        """Create the Service if it is missing. With `reset`, also correct the Service's type and ports."""
         current = self._log.get(SERVICES, KEY)
         if current is None:
             self._create(client)

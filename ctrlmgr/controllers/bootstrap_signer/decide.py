@@ -1,7 +1,7 @@
 """Decides the signatures of `cluster-info`.
 
 Guarantees: `cluster-info` has one signature for each valid token that may sign, and no other signatures. A signature is
-a JWS without its content (HS256, RFC 7515 appendix F). It is made with the token's secret as the key, and its name
+a JWS without its content (HS256, RFC 7515 appendix F). The key of a signature is the token's secret, and its name
 contains the token's id.
 
 Source: `pkg/controller/bootstrap/bootstrapsigner.go`, cluster-bootstrap `token/jws/jws.go`.

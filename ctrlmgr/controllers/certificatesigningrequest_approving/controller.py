@@ -1,9 +1,9 @@
 """The CSR approving controller: approves kubelets' requests that need no administrator.
 
 Guarantees: a request is approved only if it is for a kubelet's client certificate and the requester has the permission.
-This is to create `certificatesigningrequests/nodeclient`, or `selfnodeclient` for a node's own certificate. No request
-is denied. A request that may not be approved is checked again at growing intervals, because permissions may be granted
-later.
+The permission is to create `certificatesigningrequests/nodeclient`, or `selfnodeclient` for a node's own certificate.
+No request is denied. A request that may not be approved is checked again at growing intervals, because permissions may
+be granted later.
 
 Source: `pkg/controller/certificates/approver/sarapprove.go`.
 """

@@ -1,7 +1,7 @@
 """Keeps the ConfigMap `kube-system/extension-apiserver-authentication` in every serving process.
 
-Guarantees: the ConfigMap exists soon after the process starts to serve. It is corrected within a minute after a client
-changes it or after a certificate authority's file changes.
+Guarantees: the ConfigMap exists soon after the process starts to serve. The ConfigMap is corrected within a minute
+after a client changes it or after a certificate authority's file changes.
 
 Source: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
 """

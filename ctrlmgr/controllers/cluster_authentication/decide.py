@@ -1,7 +1,7 @@
 """Decides the content of `kube-system/extension-apiserver-authentication`.
 
 Guarantees: the content is the union of all servers' settings. Each server adds its own certificate authorities and
-names in a fixed order. It removes expired certificates and nothing else.
+names in a fixed order. Expired certificates, and nothing else, are removed.
 
 Source: `pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go`.
 """

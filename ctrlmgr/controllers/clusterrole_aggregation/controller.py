@@ -3,8 +3,8 @@
 Guarantees:
 - Rules are server-side applied by `clusterrole-aggregation-controller`, with force. Another client's changes of the
   rules of an aggregated role are reverted; other fields are not changed.
-- Any change of any ClusterRole triggers a reconcile of all aggregated ClusterRoles. Those with correct rules are not
-  written.
+- Any change of any ClusterRole triggers a reconcile of all aggregated ClusterRoles. ClusterRoles with correct rules are
+  not written.
 
 Source: `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`.
 """

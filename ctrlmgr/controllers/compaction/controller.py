@@ -5,8 +5,8 @@ Guarantees:
   and it is not among the minimum number of revisions that every log keeps. The current state of an object is never
   removed.
 - If no rule exists for Secrets, their old states are removed by age alone, even if the log is short.
-- It is level-based like every reconciler. The key is a resource, and the result depends only on the rule and the clock.
-  So a missed or repeated run does no harm.
+- The controller is level-based like every reconciler. The key is a resource, and the result depends only on the rule
+  and the clock. So a missed or repeated run does no harm.
 """
 
 from __future__ import annotations

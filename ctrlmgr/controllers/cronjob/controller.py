@@ -1,8 +1,9 @@
 """The CronJob controller: creates the Jobs of CronJobs when they are due, and limits their history.
 
-Guarantees, Kubernetes' (`pkg/controller/cronjob`):
+Guarantees, as in Kubernetes (`pkg/controller/cronjob`):
 - A run has one Job. The Job's name works as a lock: if a Job of that name exists, it counts as the run's Job.
-- It does not poll: a CronJob is reconciled when it or one of its Jobs changes, and just after its next run is due.
+- The controller does not poll: a CronJob is reconciled when the CronJob or one of its Jobs changes, and just after its
+  next run is due.
 - Decisions are based on the status in the log, not in the cache, so a recent write is not repeated.
 """
 

@@ -171,7 +171,10 @@ def zoned_schedule(spec: CronJobSpec) -> str:
 
 
 def job_name(cron: CronJob, run: int) -> str:
-    """Return the name of a run's Job. It contains the run's minutes since 1970, so the Job is created only once."""
+    """Return the name of a run's Job.
+
+    The name contains the run's minutes since 1970, so the Job is created only once.
+    """
     return f"{cron.metadata.name}-{run // (60 * SECOND)}"
 
 

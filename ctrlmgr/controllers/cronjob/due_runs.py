@@ -1,8 +1,8 @@
 """Computes which run of a CronJob is due, and when the next one is.
 
 Guarantees:
-- Of several missed runs only the latest is started. It is found without iterating over the other runs: their number is
-  estimated from the distance of the first two. More than a hundred missed runs cause a warning.
+- Of several missed runs only the latest is started. This run is found without iterating over the other runs: their
+  number is estimated from the distance of the first two. More than a hundred missed runs cause a warning.
 - With `startingDeadlineSeconds`, a missed run counts only if it was due at most that many seconds ago.
 - A schedule that matches no date (the 30th of February) is an error.
 

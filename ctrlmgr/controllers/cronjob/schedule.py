@@ -185,7 +185,7 @@ class _Search:
 def _fits_day(fields: Fields, now: _Civil) -> bool:
     """Return whether the day matches. If day of month or day of week is a star, both must match.
 
-    Otherwise one of them.
+    Otherwise it is sufficient that one matches.
     """
     by_date = bool(fields.day >> now.day & 1)
     by_weekday = bool(fields.weekday >> now.weekday & 1)

@@ -1,7 +1,8 @@
 """Keeps the status of every CustomResourceDefinition, and deletes the instances of definitions that are being deleted.
 
-It runs in every process that serves the API, leader or not. Several processes can run it at once, because each write is
-conditional on the revision that was read. A process that is later than another finds nothing left to write.
+The controller runs in every process that serves the API, leader or not. Several processes can run it at once, because
+each write is conditional on the revision that was read. A process that is later than another finds nothing left to
+write.
 """
 
 from __future__ import annotations
@@ -131,7 +132,8 @@ def _delete_all(instances: Iterable[Object], client: Client) -> None:
 def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:
     """Return a function from a change to the keys of the definitions to enqueue.
 
-    These are the changed definition and, if it no longer holds one of its names, the other definitions of its group.
+    The function returns the changed definition and, if it no longer holds one of its names, the other definitions of
+    its group.
     """
 
     def keys(change: Change) -> Iterable[Key]:

@@ -41,9 +41,9 @@ def is_true(definition: Mapping[str, Any], type: str) -> bool:
 
 
 def with_condition(conditions: Sequence[Mapping[str, Any]], wanted: Condition, now: str) -> list[dict[str, Any]]:
-    """Return the conditions with one of them set.
+    """Return the conditions with one condition set.
 
-    Its transition time changes only if its status changes. `now` is RFC 3339.
+    The condition's transition time changes only if its status changes. `now` is RFC 3339.
     """
     result = [dict(each) for each in conditions]
     for each in result:

@@ -61,7 +61,7 @@ class DaemonSetReconciler:
         clock: Clock,
         at_once: int = 1,
     ) -> None:
-        """Read from these caches; `pods` needs `index_by_controller`.
+        """Read objects from these caches; `pods` needs `index_by_controller`.
 
         A reconcile creates `at_once` pods concurrently.
         """

@@ -1,7 +1,7 @@
 """A DaemonSet's pods and their nodes: creates the pod of a node, and finds a pod's node and template.
 
-Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`): the node affinity of a new pod requires its
-node by name. This requirement replaces the affinity terms of the template. The scheduler binds the pod.
+Guarantees, as in Kubernetes (`pkg/controller/daemon/util/daemonset_util.go`): the node affinity of a new pod requires
+its node by name. This requirement replaces the affinity terms of the template. The scheduler binds the pod.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The revisions of DaemonSets: finds, creates and renumbers the current one, and deletes duplicates and old ones.
 
-Guarantees, Kubernetes' (`constructHistory`, `snapshot` and `cleanupHistory` in `pkg/controller/daemon/update.go`):
+Guarantees, as in Kubernetes (`constructHistory`, `snapshot` and `cleanupHistory` in `pkg/controller/daemon/update.go`):
 - The current revision is the one with the DaemonSet's template, and has the highest number. If several revisions have
-  the template, the newest is kept. Before the others are deleted, their pods get the label of the kept one.
+  the template, the newest is kept. Before the other revisions are deleted, their pods get the label of the kept
+  revision.
 - If another revision has the wanted name, the status counts a collision, which changes the hash.
 - If there are more old revisions than the limit, the oldest are deleted, except the revisions of existing pods.
 """

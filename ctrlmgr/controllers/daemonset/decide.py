@@ -1,6 +1,6 @@
 """Decides a DaemonSet's next writes and its status, without writing.
 
-Guarantees, Kubernetes' (`pkg/controller/daemon/daemon_controller.go` and `update.go`):
+Guarantees, as in Kubernetes (`pkg/controller/daemon/daemon_controller.go` and `update.go`):
 - Every node that the template fits has one pod. If the node no longer fits, the pod stays only while it may continue
   there (`scheduling.daemon_pod_fit`). A pod that has ended is deleted and replaced; a failed pod is replaced only after
   its backoff.
@@ -73,7 +73,7 @@ class Planner:
         self._hash = hash_
         self._now = now
 
-    # This part moves pods to the right nodes.
+    # Methods that move pods to the right nodes.
 
     def manage(self, backoff: Backoff) -> Step:
         """Return the step that moves pods to the right nodes, independently of their templates."""

@@ -1,8 +1,8 @@
 """The backoff before a DaemonSet's failed pod on a node is replaced; it prevents a loop of controller and kubelet.
 
-Guarantees, Kubernetes' (`failedPodsBackoff`): the first failed pod is deleted at once, the next one on the same node
-after 1 s, the following ones after 2 s, 4 s … up to 15 minutes. After 30 minutes without a failure, the backoff starts
-again. Each generation of the DaemonSet has its own backoff. The backoff is lost when the process ends.
+Guarantees, as in Kubernetes (`failedPodsBackoff`): the first failed pod is deleted at once, the next one on the same
+node after 1 s, the following ones after 2 s, 4 s … up to 15 minutes. After 30 minutes without a failure, the backoff
+starts again. Each generation of the DaemonSet has its own backoff. The backoff is lost when the process ends.
 """
 
 from __future__ import annotations

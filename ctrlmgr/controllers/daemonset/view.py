@@ -1,6 +1,6 @@
 """The fields of a DaemonSet that its controller reads, and values derived from them.
 
-Guarantees, Kubernetes' (`pkg/controller/daemon/util/daemonset_util.go`):
+Guarantees, as in Kubernetes (`pkg/controller/daemon/util/daemonset_util.go`):
 - A DaemonSet's pod tolerates a node that is not ready, unreachable, unschedulable, or short of disk, memory or process
   ids. If the pod uses the host's network, it also tolerates a node without a network.
 - The maximum of unavailable or additional pods during an update is a number, or a percentage of the nodes, rounded up.
@@ -101,7 +101,7 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
     def is_rolling(self) -> bool:
         """Return whether the controller replaces pods after a template change.
 
-        Otherwise it waits until users delete them.
+        Otherwise the controller waits until users delete the pods.
         """
         return self.spec.update_strategy.type == _ROLLING
 

@@ -1,13 +1,13 @@
 """The Deployment controller.
 
-Guarantees, Kubernetes' (`pkg/controller/deployment`):
+Guarantees, as in Kubernetes (`pkg/controller/deployment`):
 - The number of pods never exceeds the desired number plus the surge, and the controller never reduces the available
   pods below the desired number minus the allowed unavailable ones. With the strategy Recreate, no new pod is created
   before the last old pod has ended.
 - A Deployment that is scaled during a rollout is scaled in proportion. A paused Deployment is only scaled and cleaned
   up.
 - `spec.revisionHistoryLimit` old ReplicaSets are kept. The annotation `deprecated.deployment.rollback.to` restores the
-  template of one of them.
+  template of an old ReplicaSet.
 - The status describes the generation in `observedGeneration`. Progress is checked against
   `spec.progressDeadlineSeconds`.
 """
@@ -60,7 +60,7 @@ class DeploymentReconciler:
         *,
         clock: Clock,
     ) -> None:
-        """Read from these caches; the informers of ReplicaSets and pods need `index_by_controller`."""
+        """Read objects from these caches; the informers of ReplicaSets and pods need `index_by_controller`."""
         self._deployments = deployments
         self._sets = replica_sets
         self._pods = pods

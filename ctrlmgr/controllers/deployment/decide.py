@@ -71,7 +71,7 @@ def is_scaling(view: Deployment, replica_sets: Iterable[Object]) -> bool:
 def size_of_new(view: Deployment, others: int, current: int) -> int:
     """Return the new size of the new ReplicaSet (`NewRSNewReplicas`).
 
-    Its size is now `current`, and all other ReplicaSets have `others` pods.
+    The new ReplicaSet now has the size `current`, and all other ReplicaSets have `others` pods.
     """
     if not view.is_rolling:
         return view.replicas

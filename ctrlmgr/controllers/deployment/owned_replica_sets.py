@@ -1,10 +1,10 @@
-"""The ReplicaSets of one Deployment during one reconcile: finds, creates and resizes them, with Events.
+"""The ReplicaSets of one Deployment during one reconcile: finds, creates and resizes the ReplicaSets, with Events.
 
-Guarantees, Kubernetes' (`pkg/controller/deployment/sync.go`, `rollback.go`):
+Guarantees, as in Kubernetes (`pkg/controller/deployment/sync.go`, `rollback.go`):
 - The new ReplicaSet's name contains the hash of the template. If another object has that name, the status counts the
   collision, which changes the next hash.
-- The new ReplicaSet gets the Deployment's annotations. Its revision is one more than the highest revision of the old
-  ReplicaSets, and the Deployment gets the same revision.
+- The new ReplicaSet gets the Deployment's annotations. The revision of the new ReplicaSet is one more than the highest
+  revision of the old ones, and the Deployment gets the same revision.
 - For each change of size, an Event `ScalingReplicaSet` is recorded on the Deployment.
 """
 
@@ -32,7 +32,7 @@ KIND: Final = "Deployment"
 
 
 class Rollout:
-    """A Deployment and its ReplicaSets; each write updates them with its result."""
+    """A Deployment and its ReplicaSets; each write replaces the changed object with the result."""
 
     def __init__(
         self,

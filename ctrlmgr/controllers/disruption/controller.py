@@ -47,7 +47,7 @@ class DisruptionReconciler:
     """Reconciles a budget, or the condition DisruptionTarget of a pod, depending on the key."""
 
     def __init__(self, budgets: Lister, pods: Lister, scales: Scales, recorder: Recorder, *, clock: Clock) -> None:
-        """Read from these caches; `recorder` records Events."""
+        """Read objects from these caches; `recorder` records Events."""
         self._budgets = budgets
         self._pods = pods
         self._scales = scales

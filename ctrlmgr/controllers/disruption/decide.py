@@ -1,10 +1,10 @@
 """Decides how many disruptions a budget allows, without writing.
 
-Guarantees, Kubernetes' (`pkg/controller/disruption/disruption.go`, `component-helpers/apps/poddisruptionbudget`):
+Guarantees, as in Kubernetes (`pkg/controller/disruption/disruption.go`, `component-helpers/apps/poddisruptionbudget`):
 - A percentage refers to the sum of the desired pods of all controllers of the selected pods, and is rounded up. If
   `minAvailable` is a number, the controllers are not read.
 - A pod that is terminating, or was evicted within the last two minutes, is not healthy. If an evicted pod is not
-  deleted within that time, the eviction is dropped. The same applies to the condition DisruptionTarget.
+  deleted within that time, the eviction is dropped. The condition DisruptionTarget of such a pod is removed too.
 - If the expected number of pods is 0, no disruption is allowed.
 
 Times are microseconds since 1970.

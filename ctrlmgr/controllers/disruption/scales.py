@@ -1,7 +1,7 @@
 """Finds the desired number of pods of a pod's controller; percentages in a budget refer to that number.
 
-Guarantees, Kubernetes' (`finders` in `pkg/controller/disruption/disruption.go`): a ReplicaSet of a Deployment counts as
-the Deployment. For an unknown kind, the scale subresource is read through the API. If the kind has no scale
+Guarantees, as in Kubernetes (`finders` in `pkg/controller/disruption/disruption.go`): a ReplicaSet of a Deployment
+counts as the Deployment. For an unknown kind, the scale subresource is read through the API. If the kind has no scale
 subresource, an error with Kubernetes' message is raised.
 """
 

@@ -1,6 +1,6 @@
 """The endpoints controller: keeps the Endpoints object of every Service that has a selector.
 
-Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpoint/endpoints_controller.go`):
+Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpoint/endpoints_controller.go`):
 
 - The subsets are those of `desired_subsets`, within the capacity (`truncate`). The labels are those of the Service and
   `endpoints.kubernetes.io/managed-by`. If the Service has no cluster IP, `service.kubernetes.io/headless` is added.
@@ -192,7 +192,7 @@ class EndpointsReconciler:
         seen: Callable[[], Revision],
         recorder: Recorder = SILENT,
     ) -> None:
-        """Read from these caches, which are at least at revision `seen()`; `recorder` records failures as Events."""
+        """Read objects from these caches, which are at least at revision `seen()`; `recorder` records failures."""
         self._recorder = recorder
         self._services = services
         self._pods = pods
@@ -234,7 +234,8 @@ class EndpointsReconciler:
     def _write(self, service: Object, current: Object | None, client: Client) -> None:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
-        # This is called even if nothing is written, so that the next call compares with this one, as in Kubernetes.
+        # The method is called even if nothing is written, so that the next call compares with this one, as in
+        # Kubernetes.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         wanted = desired_endpoints(service, pods, current, trigger_time)
         if wanted is None:

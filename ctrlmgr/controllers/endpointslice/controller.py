@@ -1,6 +1,6 @@
 """The EndpointSlice controller: keeps the slices of every Service that has a selector.
 
-Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslice/endpointslice_controller.go`):
+Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpointslice/endpointslice_controller.go`):
 
 - The slices with this controller's label and the Service's name are those of `desired_changes`. Correct slices are not
   written, so the trigger time only changes together with another field.
@@ -55,7 +55,7 @@ class EndpointSliceReconciler:
         random: Random,
         recorder: Recorder = SILENT,
     ) -> None:
-        """Read from these caches; `random` generates names of slices, `recorder` records failures as Events."""
+        """Read objects from these caches; `random` generates names of slices, `recorder` records failures as Events."""
         self._recorder = recorder
         self._services = services
         self._pods = pods
@@ -77,7 +77,8 @@ class EndpointSliceReconciler:
     def _write(self, service: Object, client: Client) -> None:
         view = service.view(Service)
         pods = [pod.view(Pod) for pod in self._pods.list(service.namespace, view.spec.selector)]
-        # This is called even if nothing is written, so that the next call compares with this one, as in Kubernetes.
+        # The method is called even if nothing is written, so that the next call compares with this one, as in
+        # Kubernetes.
         trigger_time = self._trigger_times.observe(service.key, view.created_at, pods)
         existing = self._slices.list(service.key)
         zone_of = _remembering(self._zones.of)

@@ -1,6 +1,6 @@
 """Computes a Service's desired endpoints, grouped by their ports, for its EndpointSlices.
 
-Guarantees, all of them Kubernetes 1.36's (`k8s.io/endpointslice`: `reconciler.go`, `utils.go`, `util/endpointset.go`):
+Guarantees, all as in Kubernetes 1.36 (`k8s.io/endpointslice`: `reconciler.go`, `utils.go`, `util/endpointset.go`):
 - Every pod with an address of the IP family is one endpoint, unless it has ended (phase Failed or Succeeded). A pod
   that is being deleted stays, as `terminating`, until it no longer exists.
 - A pod on a node that does not exist is left out, unless the Service publishes not-ready addresses.

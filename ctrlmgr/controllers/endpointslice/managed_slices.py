@@ -18,7 +18,7 @@ from ctrlmgr.informer import Change, Informer
 class OwnSlices:
     """The slices with one `managed-by` label, by the Service or Endpoints object that their label names.
 
-    It is thread-safe in the same way as `OwnWrites`.
+    An instance is thread-safe in the same way as `OwnWrites`.
     """
 
     def __init__(self, slices: Informer, manager: str, seen: Callable[[], Revision]) -> None:

@@ -1,9 +1,10 @@
 """The EndpointSlice mirroring controller: keeps slices for Endpoints that no controller manages.
 
-Guarantees, all of them Kubernetes 1.36's (`pkg/controller/endpointslicemirroring`):
+Guarantees, all as in Kubernetes 1.36 (`pkg/controller/endpointslicemirroring`):
 
 - Endpoints are mirrored if there is a Service of their name without a selector, unless they have the label
-  `endpointslice.kubernetes.io/skip-mirror: "true"` or are a leader election lock. Otherwise their slices are deleted.
+  `endpointslice.kubernetes.io/skip-mirror: "true"` or are a leader election lock. The slices of all other Endpoints are
+  deleted.
 - There is one slice for each IP family and set of ports that `mirrored_groups` returns, and no slice for an empty set
   of endpoints.
 - A slice has the labels and annotations of its Endpoints, except the trigger time and `kubectl apply`'s annotation.
@@ -136,7 +137,7 @@ class MirroringReconciler:
         random: Random,
         recorder: Recorder = SILENT,
     ) -> None:
-        """Read from these caches; `random` generates names of slices, `recorder` records Events."""
+        """Read objects from these caches; `random` generates names of slices, `recorder` records Events."""
         self._recorder = recorder
         self._endpoints = endpoints
         self._services = services

@@ -1,8 +1,9 @@
 """The ephemeral volume controller: each ephemeral volume of a pod gets its own claim, which is deleted with the pod.
 
-Guarantees, Kubernetes' (`pkg/controller/volume/ephemeral/controller.go`): the claim's name is `POD-VOLUME`, and the pod
-owns it. If a claim of another owner has that name, that claim is not changed. An Event reports it, and the pod's later
-volumes wait. A claim that is deleted while its pod exists is created again. A terminating pod gets no claims.
+Guarantees, as in Kubernetes (`pkg/controller/volume/ephemeral/controller.go`): the claim's name is `POD-VOLUME`, and
+the pod owns it. If a claim of another owner has that name, that claim is not changed. An Event reports it, and the
+pod's later volumes wait. A claim that is deleted while its pod exists is created again. A terminating pod gets no
+claims.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class EphemeralVolumes:
     """Reconciles the ephemeral volumes of a pod."""
 
     def __init__(self, pods: Lister, claims: Lister, recorder: Recorder) -> None:
-        """Read from these caches; pods are indexed by the claims of their ephemeral volumes."""
+        """Read objects from these caches; pods are indexed by the claims of their ephemeral volumes."""
         self._pods, self._claims, self._recorder = pods, claims, recorder
 
     def reconcile(self, key: Key, client: EngineClient) -> None:

@@ -1,9 +1,9 @@
 """Correlates recorded occurrences: each becomes a new Event, increments an Event's count, or is dropped.
 
-Guarantees, all of them client-go's (`tools/record/events_cache.go`, `EventCorrelator`):
+Guarantees, all as in client-go (`tools/record/events_cache.go`, `EventCorrelator`):
 - An equal occurrence increments the count of the same Event.
-- From the tenth message on, occurrences that differ only in their message are combined into one Event. This ends after
-  ten minutes without such an occurrence.
+- From the tenth message on, occurrences that differ only in their message are combined into one Event. The combination
+  ends after ten minutes without such an occurrence.
 - One component may record 25 occurrences about one object, and one more every five minutes; all others are dropped.
 - Correlation is pure except for its caches: the 4,096 most recent entries of each kind, with messages of at most 16
   MiB.

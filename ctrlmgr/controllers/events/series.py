@@ -1,6 +1,6 @@
 """Merges repeated occurrences into one Event with a series, as kube-scheduler's recorder does.
 
-Guarantees, all of them client-go's (`tools/events/event_broadcaster.go`):
+Guarantees, all as in client-go (`tools/events/event_broadcaster.go`):
 - Two occurrences are the same if type, action, reason, reporter, subject (at the version it was read) and related
   object are equal. Their messages may differ; the Event keeps the first.
 - The first occurrence becomes an Event; the second adds a series with the count 2. Later ones are only counted.

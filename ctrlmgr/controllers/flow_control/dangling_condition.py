@@ -1,4 +1,4 @@
-"""Keeps the condition `Dangling` of FlowSchemas. It is True if the priority level of the FlowSchema does not exist.
+"""Keeps the condition `Dangling` of FlowSchemas, which says that the FlowSchema's priority level does not exist.
 
 Guarantees:
 - When the condition differs, it is applied with force by the field manager

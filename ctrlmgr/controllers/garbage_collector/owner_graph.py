@@ -6,9 +6,9 @@ Guarantees:
 - Owners are not nodes of the graph. A reference contains its owner's place, and the store contains the current object
   at that place. An owner that never existed and a deleted owner are the same, so Kubernetes' virtual nodes are not
   needed.
-- If an owner is not in its store, it was deleted, not delayed. Its uid was assigned before any object could refer to
-  it, and the stores follow the log in order, so a reader that sees the reference would see the owner. This does not
-  hold while a sync replaces the stores: see `Informers.epoch`.
+- If an owner is not in its store, it was deleted, not delayed. The owner's uid was assigned before any object could
+  refer to the owner, and the stores follow the log in order. So a reader that sees the reference would see the owner.
+  This guarantee does not hold while a sync replaces the stores: see `Informers.epoch`.
 - To detect owners in another namespace, the graph keeps the namespace of every namespaced object.
 """
 
@@ -55,6 +55,8 @@ class Scope(NamedTuple):
 
 class _Dependents:
     """The dependents of an owner, and whether each blocks the owner's deletion.
+
+    `blocking` is the number of blocking dependents.
 
     `blocking` is the number of those that do.
     """
@@ -205,7 +207,10 @@ def references(obj: Object) -> Sequence[OwnerReference]:
 
 
 def is_irrelevant(change: Change) -> bool:
-    """Return whether a change does not affect the graph. This is quick to check, and true for most changes."""
+    """Return whether a change does not affect the graph.
+
+    The check is quick, and the result is True for most changes.
+    """
     if change.old is None or change.new is None:
         return False
     old, new = change.old.metadata, change.new.metadata

@@ -1,6 +1,6 @@
 """The HorizontalPodAutoscaler controller: sets replicas of scale targets by metrics of their pods.
 
-Guarantees, Kubernetes' (`pkg/controller/podautoscaler/horizontal.go`):
+Guarantees, as in Kubernetes (`pkg/controller/podautoscaler/horizontal.go`):
 - Every autoscaler is evaluated once a period; changes of an autoscaler do not cause more evaluations.
 - The controller scales any object with the subresource `scale`, and only through that subresource.
 - If several autoscalers select the same pods, none of them scales its target, and the status of each reports this.
@@ -57,8 +57,8 @@ class AutoscalerReconciler:
         self._around = surroundings
         self._metrics = metrics
         self._clock = clock
-        # The histories, by the autoscaler's key. Only one worker reconciles a key at a time, and dictionary operations
-        # are atomic.
+        # The histories of recommendations, by the autoscaler's key. Only one worker reconciles a key at a time, and
+        # dictionary operations are atomic.
         self._memories: dict[Key, Memory] = {}
 
     def reconcile(self, key: Key, client: EngineClient) -> Result | None:
@@ -82,7 +82,7 @@ class AutoscalerReconciler:
 def _measuring(kinds: Callable[[], Iterable[Kind]], servers: MetricsServers) -> Callable[[EngineClient], MetricsClient]:
     """Return a factory of metrics clients.
 
-    These read the servers of the metrics APIs, or stored PodMetrics if there are none.
+    The clients read the servers of the metrics APIs, or stored PodMetrics if there are none.
     """
 
     def made(client: EngineClient) -> MetricsClient:

@@ -1,6 +1,6 @@
 """The Job controller: manages the pods of Jobs, and removes the finalizer of pods whose Job no longer counts them.
 
-Guarantees, Kubernetes' (`pkg/controller/job`):
+Guarantees, as in Kubernetes (`pkg/controller/job`):
 - Each pod that ends is counted once, even after a crash (`tracking`). No pod keeps the finalizer after its Job is
   deleted.
 - Changes of pods are batched for `BATCH_PERIOD`. Changes of a Job's spec are reconciled at once.
@@ -64,7 +64,7 @@ class JobReconciler:
         clock: Clock,
         recalls: bool = False,
     ) -> None:
-        """Read from these caches; `pods` needs `index_by_controller`.
+        """Read objects from these caches; `pods` needs `index_by_controller`.
 
         With `recalls`, the backoff of a Job includes pods that were counted before this process started.
         """

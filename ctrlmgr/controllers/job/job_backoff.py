@@ -1,7 +1,7 @@
 """Computes the backoff before a Job replaces a failed pod.
 
-Guarantees: after n failures in a row the backoff is 10 s · 2ⁿ⁻¹, at most 10 minutes. It begins when the last failed pod
-ended. With `backoffLimitPerIndex` each index has its own backoff.
+Guarantees: after n failures in a row the backoff is 10 s · 2ⁿ⁻¹, at most 10 minutes. The backoff begins when the last
+failed pod ended. With `backoffLimitPerIndex` each index has its own backoff.
 
 Source: Kubernetes' `pkg/controller/job/backoff_utils.go`.
 """

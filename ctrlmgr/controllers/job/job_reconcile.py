@@ -113,7 +113,7 @@ class Run:
         self.action = DELETED if planned.delete else CREATED if planned.create else TRACKED
         if planned.wait:
             self._again.append(max(planned.wait, BATCH_PERIOD))
-            # Kubernetes 1.36.2 reports 0 active pods here. If one of them is ready, the API refuses the update, so
+            # Kubernetes 1.36.2 reports 0 active pods here. If an active pod is ready, the API refuses the update, so
             # nothing is counted until the backoff ends (kubernetes/kubernetes#139428, fixed in later patch releases).
             return Pods(0, snapshot.ready, snapshot.terminating), True
         if planned.delete or not planned.create:

@@ -295,8 +295,8 @@ class JobPod:
     def finished_at(self) -> int:
         """When the pod ended, in microseconds since 1970, from the best available source (`getFinishedTime`).
 
-        If all its containers (sidecars included) have ended, this is the last of their ends. Otherwise it is when the
-        pod became not ready, was deleted, or was created; the first of these that is known is used.
+        If all its containers (sidecars included) have ended, this is the last of their ends. Otherwise the time is that
+        when the pod became not ready, was deleted, or was created; the first known time is used.
         """
         ended = self._last_container_end()
         if ended is not None:

@@ -39,7 +39,7 @@ class ServingApprover:
     """Reconciles a CertificateSigningRequest, which is the key."""
 
     def __init__(self, requests: Lister, nodes: Lister) -> None:
-        """Read from these caches."""
+        """Read objects from these caches."""
         self._requests = requests
         self._nodes = nodes
 

@@ -76,8 +76,8 @@ class NamespaceReconciler:
         self._content = content
         self._clock = clock
         self._grace = grace
-        # The time when each terminating namespace was first seen (monotonic seconds), by uid. Its grace period starts
-        # at that time.
+        # The time when each terminating namespace was first seen (monotonic seconds), by uid. The namespace's grace
+        # period starts at that time.
         self._seen: dict[str, float] = {}
 
     def reconcile(self, key: Key, client: Client) -> Result | None:

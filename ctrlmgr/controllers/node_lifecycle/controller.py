@@ -60,7 +60,7 @@ class NodeLifecycle:
     def __init__(
         self, nodes: Lister, pods: Lister, leases: Lister, recorder: Recorder, options: Options, *, clock: Clock
     ) -> None:
-        """Read from these caches; `pods` is indexed by node."""
+        """Read objects from these caches; `pods` is indexed by node."""
         self._nodes = nodes
         self._pods = pods
         self._leases = leases
@@ -96,7 +96,7 @@ class NodeLifecycle:
             self._node(key, client)
         return None
 
-    # This part handles a changed node.
+    # Methods that handle a changed node.
 
     def _node(self, key: Key, client: EngineClient) -> None:
         node = self._nodes.get(key)
@@ -135,7 +135,7 @@ class NodeLifecycle:
             return False
         return True
 
-    # This part handles a pod that was bound to a node.
+    # Methods that handle a pod that was bound to a node.
 
     def pod_keys(self, change: Change) -> Iterator[Key]:
         """Yield the key of a pod that was bound to a node that is not ready.

@@ -2,7 +2,8 @@
 
 Guarantees, those of Kubernetes' `pkg/controller/nodelifecycle` and `scheduler.RateLimitedTimedQueue`:
 - A zone without ready nodes is fully disrupted. A zone is partially disrupted if at least three of its nodes are not
-  ready, and their share reaches the threshold. Its nodes are tainted slowly; in a small zone none is tainted.
+  ready, and their share reaches the threshold. The nodes of a partially disrupted zone are tainted slowly; in a small
+  zone no node is tainted.
 - While every zone is fully disrupted, no node is tainted: the cause is probably the network or the control plane.
 - A node is in the queue at most once. A tainted node is queued again only after it was healthy.
 

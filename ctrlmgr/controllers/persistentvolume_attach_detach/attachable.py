@@ -1,9 +1,9 @@
 """Reads from the caches which volumes the pods of a node need, and which volumes are attached.
 
-Guarantees, Kubernetes' (`pkg/controller/volume/attachdetach/util`, `pkg/volume/csi`): only volumes of CSI drivers are
-attached, through bound claims. They are not attached if the CSIDriver says that attaching is not required, or if the
-node lacks the kubelet's annotation. A pod needs its volumes until it has ended, or until it is being deleted and none
-of its containers runs.
+Guarantees, as in Kubernetes (`pkg/controller/volume/attachdetach/util`, `pkg/volume/csi`): only volumes of CSI drivers
+are attached, through bound claims. A volume is not attached if the CSIDriver says that attaching is not required, or if
+the node lacks the kubelet's annotation. A pod needs its volumes until it has ended, or until it is being deleted and
+none of its containers runs.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class Attachable:
     """Reads nodes, pods and the volumes of pods."""
 
     def __init__(self, informers: Informers) -> None:
-        """Read from these caches, and add the indexes that this class needs; call it before they sync."""
+        """Read objects from these caches, and add the indexes that this class needs; call it before they sync."""
         pods, attachments = informers.informer(PODS), informers.informer(ATTACHMENTS)
         index_by_claim(pods)
         index_by_node(pods)

@@ -1,6 +1,6 @@
 """The attach-detach controller: creates and deletes VolumeAttachments, and reports the attached volumes of nodes.
 
-Guarantees, Kubernetes' (`pkg/controller/volume/attachdetach`, `pkg/volume/csi/csi_attacher.go`):
+Guarantees, as in Kubernetes (`pkg/controller/volume/attachdetach`, `pkg/volume/csi/csi_attacher.go`):
 - A VolumeAttachment exists for each volume that a pod with a node needs. When the volume's driver reports that the
   volume is attached, the controller adds it to the node's status. An Event of each pod reports this.
 - Before a VolumeAttachment is deleted, the volume is removed from the node's status.

@@ -71,7 +71,7 @@ class VolumeBinder:
     def __init__(
         self, claims: Lister, volumes: Lister, classes: Lister, pods: Lister, recorder: Recorder, period: float
     ) -> None:
-        """Read from these caches; claims are indexed by volume, volumes and pods by claim."""
+        """Read objects from these caches; claims are indexed by volume, volumes and pods by claim."""
         self._claims, self._volumes = _CurrentObjects(claims), _CurrentObjects(volumes)
         self._claim_cache, self._volume_cache, self._classes, self._pods = claims, volumes, classes, pods
         self._recorder = recorder

@@ -1,8 +1,8 @@
 """Finds the volume for a claim. All functions are pure.
 
-Guarantees, Kubernetes' (`component-helpers/storage/volume`, `pkg/controller/volume/persistentvolume/index.go`): a
-volume that is reserved for the claim is preferred. Otherwise the candidates are the volumes with the fewest access
-modes that include the claim's access modes. Of these, the smallest one that is large enough is chosen.
+Guarantees, as in Kubernetes (`component-helpers/storage/volume`, `pkg/controller/volume/persistentvolume/index.go`): a
+volume that is reserved for the claim is preferred. If no volume is reserved, the candidates are the volumes with the
+fewest access modes that include the claim's access modes. Of these, the smallest one that is large enough is chosen.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class VolumeExpander:
     """Reconciles a claim."""
 
     def __init__(self, claims: Lister, volumes: Lister, recorder: Recorder) -> None:
-        """Read from these caches."""
+        """Read objects from these caches."""
         self._claims, self._volumes, self._recorder = claims, volumes, recorder
 
     def reconcile(self, key: Key, client: EngineClient) -> None:

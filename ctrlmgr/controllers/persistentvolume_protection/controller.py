@@ -1,7 +1,7 @@
 """The PersistentVolume protection controller: delays the deletion of a volume while a claim is bound to it.
 
-Guarantee, Kubernetes' (`pkg/controller/volume/pvprotection/pv_protection_controller.go`): a volume is in use while its
-phase is Bound.
+Guarantee, as in Kubernetes (`pkg/controller/volume/pvprotection/pv_protection_controller.go`): a volume is in use while
+its phase is Bound.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The PersistentVolumeClaim protection controller: delays the deletion of a claim while a pod uses it.
 
-Guarantees, Kubernetes' (`pkg/controller/volume/pvcprotection/pvc_protection_controller.go`):
+Guarantees, as in Kubernetes (`pkg/controller/volume/pvcprotection/pvc_protection_controller.go`):
 - A pod that is bound to a node uses its claims until it is deleted, even after it has ended, because its volumes may
   still be mounted. The claim of a pod's ephemeral volume is no longer used when that pod is being deleted with grace
   period 0.

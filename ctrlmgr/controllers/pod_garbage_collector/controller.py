@@ -1,6 +1,6 @@
 """The pod garbage collector: deletes pods that no other component deletes.
 
-Guarantees, all of them Kubernetes' (`pkg/controller/podgc/gc_controller.go`). Every twenty seconds the controller
+Guarantees, all as in Kubernetes (`pkg/controller/podgc/gc_controller.go`). Every twenty seconds the controller
 deletes
 - terminated pods beyond a threshold, evicted ones first, then the oldest;
 - terminating pods on a node that is not ready and has the out-of-service taint;
@@ -191,7 +191,7 @@ class PodGarbageCollector:
     """Reconciles a single key, which represents all pods."""
 
     def __init__(self, pods: Lister, nodes: Lister, quarantine: Quarantine, threshold: int, *, clock: Clock) -> None:
-        """Read from these caches; keep `threshold` terminated pods (0: all of them)."""
+        """Read objects from these caches; keep `threshold` terminated pods (0: all of them)."""
         self._pods = pods
         self._nodes = nodes
         self._quarantine = quarantine

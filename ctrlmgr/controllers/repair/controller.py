@@ -2,8 +2,8 @@
 
 Guarantees:
 
-- A round reads one revision of the log, so it sees a concurrent change of a Service completely or not at all. It reads
-  the log, not a cache, so it also finds manual changes in the database.
+- A round reads one revision of the log, so it sees a concurrent change of a Service completely or not at all. A round
+  reads the log, not a cache, so it also finds manual changes in the database.
 - A missing claim is created. A claim with the wrong Service is replaced in one append, so that the value is free at no
   revision. Both writes succeed only if the claim has not changed since it was read; after a conflict the round starts
   again.
@@ -303,7 +303,7 @@ def node_port_repair(
 
 
 class _Reconciler(Generic[C]):
-    """Runs a repair. Its only key is the name of the repair, which a timer enqueues."""
+    """Runs a repair. The only key of this reconciler is the name of the repair, which a timer enqueues."""
 
     def __init__(self, repair: Repair[C]) -> None:
         self._repair: Repair[C] = repair

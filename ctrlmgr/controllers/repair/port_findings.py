@@ -4,9 +4,9 @@ Guarantees: reasons and messages are those of Kubernetes' `portallocator/control
 are those of its spec and its health check, independently of its type. Every node port in a Service's spec counts as
 used.
 
-A claim on a port is in the log but not in the API. So a leaked claim is logged and not recorded as an Event. This is as
-in Kubernetes, where a claim is a bit in a bitmap. In Kubernetes, PortRangeFull cannot occur; here it is reported if a
-Service needs another port and no port is free.
+A claim on a port is in the log but not in the API. So a leaked claim is logged and not recorded as an Event. Kubernetes
+does the same, because its claims are bits in a bitmap. In Kubernetes, PortRangeFull cannot occur; here it is reported
+if a Service needs another port and no port is free.
 """
 
 from __future__ import annotations

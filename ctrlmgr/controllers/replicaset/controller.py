@@ -1,6 +1,6 @@
 """The controllers of ReplicaSets and ReplicationControllers; both kinds use the same code.
 
-Guarantees, Kubernetes' (`pkg/controller/replicaset`, `pkg/controller/replication`):
+Guarantees, as in Kubernetes (`pkg/controller/replicaset`, `pkg/controller/replication`):
 - The controller changes the number of active pods (not ended and not being deleted) to the desired number. Surplus pods
   are deleted in `deletion_order`; missing pods are created with slow start, up to `BURST` at a time.
 - Matching orphans are adopted, and pods that no longer match are released. A set that is being deleted creates no pods.
@@ -86,7 +86,7 @@ class ReplicaSetReconciler:
         clock: Clock,
         at_once: int = 1,
     ) -> None:
-        """Read from these caches, which need `index_by_controller`; create `at_once` pods concurrently."""
+        """Read objects from these caches, which need `index_by_controller`; create `at_once` pods concurrently."""
         self._at_once = at_once
         self._flavour = flavour
         self._sets = sets

@@ -1,6 +1,7 @@
 """The resource claim controller: creates claims from pods' templates, and deallocates claims that no pod uses.
 
-Guarantees, Kubernetes' (`pkg/controller/resourceclaim/controller.go`) without PodGroups, whose feature gate is off:
+Guarantees, as in Kubernetes (`pkg/controller/resourceclaim/controller.go`) without PodGroups, whose feature gate is
+off:
 - For each entry of a pod with a template, a claim that the pod controls is created. The pod's status contains the name
   of the claim. A claim that was deleted is created again. Problems are recorded as Events of the pod, and the pod's
   later entries wait.
@@ -63,7 +64,7 @@ class ResourceClaims:
     """Reconciles pods and claims; the module's docstring lists the keys."""
 
     def __init__(self, pods: Lister, claims: Lister, templates: Lister, log: EventLog, recorder: Recorder) -> None:
-        """Read from these caches; read a pod that the cache lacks from `log`."""
+        """Read objects from these caches; read a pod that the cache lacks from `log`."""
         self._pods, self._claims, self._templates = pods, claims, templates
         self._log, self._recorder = log, recorder
 

@@ -1,6 +1,6 @@
 """The root CA certificate publisher: every active namespace has a ConfigMap with this server's CA certificate.
 
-Guarantees, all of them Kubernetes' (`pkg/controller/certificates/rootcacertpublisher`): a deleted ConfigMap is created
+Guarantees, all as in Kubernetes (`pkg/controller/certificates/rootcacertpublisher`): a deleted ConfigMap is created
 again, and changed data is corrected. A missing description is added. In a namespace that is being deleted, no ConfigMap
 is created.
 """

@@ -4,8 +4,9 @@ Guarantees:
 - The scheduler decides about one pod at a time; each decision includes all earlier ones. The pod with the highest
   priority is first. Bindings are written concurrently with later decisions, which already count the bound pods on their
   nodes.
-- If a node is found, the pod is bound through `pods/NAME/binding`. Otherwise the condition PodScheduled and an Event
-  contain the reason, with kube-scheduler's messages. Preemption deletes less important pods, after setting a condition.
+- If a node is found, the pod is bound through `pods/NAME/binding`. If no node is found, the condition PodScheduled and
+  an Event contain the reason, with kube-scheduler's messages. Preemption deletes less important pods, after setting a
+  condition.
 - Pods of other schedulers, pods with scheduling gates, and pods whose resource claims do not exist yet are ignored.
 
 The key `*` stands for the processing of pending changes. A key with a namespace and a name stands for a pod to
@@ -240,7 +241,7 @@ class Scheduler:
         message = f"Successfully assigned {pod.key} to {node}"
         self._recorder.event(pod, NORMAL, "Scheduled", message, action="Binding")
 
-    # This part handles a pod for which no node is suitable.
+    # Methods that handle a pod for which no node is suitable.
 
     def _refuse(self, pod: Object, decision: Decision, client: EngineClient) -> None:
         candidate = decision.preemption.candidate if decision.preemption is not None else None

@@ -1,6 +1,6 @@
 """Handles the resource claims of pods: their existence, node requirements, allocation and reservation.
 
-Guarantees, Kubernetes' (`pkg/scheduler/framework/plugins/dynamicresources`, and `resourceclaim` of
+Guarantees, as in Kubernetes (`pkg/scheduler/framework/plugins/dynamicresources`, and `resourceclaim` of
 `dynamic-resource-allocation`):
 - A pod with a missing claim is not queued (`PreEnqueue`): it stays pending, without a condition or an Event, until all
   its claims exist.

@@ -2,11 +2,11 @@
 
 Guarantees:
 - A ServiceCIDR that is not being deleted has the finalizer and the condition Ready.
-- The finalizer of a ServiceCIDR that is being deleted is removed when no address depends on that ServiceCIDR alone. It
-  is removed at the earliest `GRACE` seconds after the deletion, because by then no process allocates addresses from the
-  range. Until then the condition Ready contains the reason.
-- An address does not depend on a ServiceCIDR alone if another one contains the address too. The other one does not
-  count if it is being deleted as well and its range is not larger.
+- The finalizer of a ServiceCIDR that is being deleted is removed when no address depends on that ServiceCIDR alone. The
+  finalizer is removed at the earliest `GRACE` seconds after the deletion, because by then no process allocates
+  addresses from the range. Until then the condition Ready contains the reason.
+- An address does not depend on a ServiceCIDR alone if another one contains the address too. The other ServiceCIDR does
+  not count if it is being deleted as well and its range is not larger.
 
 Source: Kubernetes' `pkg/controller/servicecidrs/servicecidrs_controller.go` (with a difference: if two equal ranges are
 deleted at the same time there, both finalizers are removed).
@@ -80,7 +80,7 @@ class ServiceCIDRReconciler:
     """Reconciles a ServiceCIDR, whose name is the key."""
 
     def __init__(self, service_cidrs: Lister, addresses: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Read from these caches; `recorder` records failures as Events."""
+        """Read objects from these caches; `recorder` records failures as Events."""
         self._service_cidrs = service_cidrs
         self._addresses = addresses
         self._recorder = recorder

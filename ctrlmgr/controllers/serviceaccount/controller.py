@@ -1,6 +1,6 @@
 """The ServiceAccount controller: every active namespace has a ServiceAccount `default`.
 
-Guarantees, all of them Kubernetes' (`pkg/controller/serviceaccount/serviceaccounts_controller.go`): a deleted
+Guarantees, all as in Kubernetes (`pkg/controller/serviceaccount/serviceaccounts_controller.go`): a deleted
 ServiceAccount is created again, and an existing one is not changed. In a namespace that is being deleted, no
 ServiceAccount is created.
 """
@@ -53,7 +53,7 @@ class ServiceAccountReconciler:
     """Reconciles the ServiceAccount of a namespace, whose name is the key."""
 
     def __init__(self, namespaces: Lister, service_accounts: Lister) -> None:
-        """Read from these caches."""
+        """Read objects from these caches."""
         self._namespaces = namespaces
         self._service_accounts = service_accounts
 

@@ -1,7 +1,8 @@
 """Simulated kubelets: register nodes, renew their leases and statuses, and report the state of their pods.
 
 Guarantees:
-- The controller changes only nodes with the simulation's label, and pods on such nodes. It executes no commands.
+- The controller changes only nodes with the simulation's label, and pods on such nodes. The controller executes no
+  commands.
 - Each write is made as the node's user, `system:node:NAME`.
 - `simulation.kubelet_status.desired_status` computes a pod's status. This controller writes the status whenever it
   changes. All state is derived from the objects, so a new process continues where the last one stopped.
@@ -94,7 +95,7 @@ class SimulatedNodes:
         *,
         clock: Clock,
     ) -> None:
-        """Read from these caches; `pods` is indexed by node. Nodes in `wanted` are created."""
+        """Read objects from these caches; `pods` is indexed by node. Nodes in `wanted` are created."""
         self._nodes = nodes
         self._pods = pods
         self._renewals = Renewals(nodes, leases, clock=clock)
@@ -413,8 +414,8 @@ def build(context: ControllerContext, options: Options) -> Controller:
     devices = context.informers.informer(RESOURCE_SLICES)
     wanted = templates(options.nodes)
     network = Services(context.clock)
-    # Register these handlers before the watches. They record what pods have seen, which a standby process must know
-    # too.
+    # Register these handlers before the watches. The handlers record what pods have seen, which a standby process must
+    # know too.
     services.add_handler(network.note_service, name=DESCRIPTOR.name)
     endpoint_slices.add_handler(network.note_slice, name=DESCRIPTOR.name)
     reconciler = SimulatedNodes(

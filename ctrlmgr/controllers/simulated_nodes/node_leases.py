@@ -34,7 +34,7 @@ class Renewals:
     """The times at which leases are due for renewal."""
 
     def __init__(self, nodes: Lister, leases: Lister, *, clock: Clock) -> None:
-        """Read from these caches."""
+        """Read objects from these caches."""
         self._nodes = nodes
         self._leases = leases
         self._clock = clock

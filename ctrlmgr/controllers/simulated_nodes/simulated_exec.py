@@ -41,7 +41,7 @@ class _Key(NamedTuple):
 
 
 class Executions:
-    """Starts commands in simulated containers. It must be used on the event loop only."""
+    """Starts commands in simulated containers. An instance must be used on the event loop only."""
 
     def __init__(self, rules: Rules, services: Services, speed: float, *, clock: Clock) -> None:
         """Use the same behaviour rules and speed as the simulated kubelets."""

@@ -76,7 +76,7 @@ class StatefulSetReconciler:
         *,
         clock: Clock,
     ) -> None:
-        """Read from these caches; pods need `index_by_controller`."""
+        """Read objects from these caches; pods need `index_by_controller`."""
         self._sets = stateful_sets
         self._pods = pods
         self._claims = claims

@@ -1,6 +1,6 @@
 """Decides a StatefulSet's next steps and its status, without writing.
 
-Guarantees, Kubernetes' (`pkg/controller/statefulset/stateful_set_control.go`):
+Guarantees, as in Kubernetes (`pkg/controller/statefulset/stateful_set_control.go`):
 - With the policy OrderedReady, pods are created one by one from the lowest ordinal; each is created when all pods
   before it are available. Pods are deleted from the highest ordinal, when all remaining pods are available. With the
   policy Parallel, no pod waits for another pod. A pod that has ended is deleted and created again.

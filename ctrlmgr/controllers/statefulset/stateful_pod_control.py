@@ -1,7 +1,8 @@
 """Performs steps on the pods and claims of a StatefulSet, and records Events.
 
-Guarantees, Kubernetes' (`pkg/controller/statefulset/stateful_pod_control.go`): a pod's claims are created before the
-pod. Each creation, change and deletion of a pod or claim, and each failure, is recorded as an Event on the StatefulSet.
+Guarantees, as in Kubernetes (`pkg/controller/statefulset/stateful_pod_control.go`): a pod's claims are created before
+the pod. Each creation, change and deletion of a pod or claim, and each failure, is recorded as an Event on the
+StatefulSet.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class TaintEviction:
     """Reconciles a pod on a tainted node."""
 
     def __init__(self, nodes: Lister, pods: Lister, recorder: Recorder, *, clock: Clock) -> None:
-        """Read from these caches."""
+        """Read objects from these caches."""
         self._nodes = nodes
         self._pods = pods
         self._recorder = recorder

@@ -1,6 +1,6 @@
 """The TTL-after-finished controller: deletes a finished Job after its `ttlSecondsAfterFinished`.
 
-Guarantees, all of them Kubernetes' (`pkg/controller/ttlafterfinished`):
+Guarantees, all as in Kubernetes (`pkg/controller/ttlafterfinished`):
 - A Job finishes when its condition Complete or Failed is True, at that condition's lastTransitionTime.
 - A Job is deleted in the foreground: its pods are deleted first. The deletion has the Job's resourceVersion as a
   precondition, so a TTL that is raised at the last moment is respected.

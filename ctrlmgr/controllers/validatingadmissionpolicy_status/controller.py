@@ -2,7 +2,7 @@
 
 Guarantees:
 - The controller server-side applies `status.observedGeneration` and `status.typeChecking`, with force, as the field
-  manager `validatingadmissionpolicy-status`. It does not change conditions.
+  manager `validatingadmissionpolicy-status`. The controller does not change conditions.
 - A kind that is not served when a policy is checked is skipped. When the kind is served later, the policy is not
   checked again.
 - Schemas are built for a check and not kept, so clusters without policies need no memory for them.

@@ -1,6 +1,6 @@
 """The VolumeAttributesClass protection controller: delays the deletion of a class while a volume or claim uses it.
 
-Guarantees, Kubernetes' (`pkg/controller/volume/vacprotection/vac_protection_controller.go`):
+Guarantees, as in Kubernetes (`pkg/controller/volume/vacprotection/vac_protection_controller.go`):
 - A volume uses the class in its spec. A claim uses the class in its spec, its current class
   (`status.currentVolumeAttributesClassName`) and the target of a modification
   (`status.modifyVolumeStatus.targetVolumeAttributesClassName`).

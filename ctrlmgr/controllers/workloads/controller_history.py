@@ -1,8 +1,8 @@
 """The ControllerRevisions of one owner: finds, adopts, creates, renumbers and deletes them through the API.
 
-Guarantees, Kubernetes' (`pkg/controller/history/controller_history.go` and the two controllers that use it):
-- The newest revision contains the owner's current template. It is the existing newest revision, an older equal revision
-  that was renumbered, or a new revision.
+Guarantees, as in Kubernetes (`pkg/controller/history/controller_history.go` and the two controllers that use it):
+- The newest revision contains the owner's current template. The newest revision is the existing newest one, an older
+  equal one that was renumbered, or a new one.
 - If there are more revisions than the limit, the oldest are deleted, but never a live revision.
 """
 

@@ -1,6 +1,6 @@
 """Manages ownership: a controller keeps its own objects, adopts those it selects, and releases the others.
 
-Guarantees, Kubernetes' (`pkg/controller/controller_ref_manager.go`):
+Guarantees, as in Kubernetes (`pkg/controller/controller_ref_manager.go`):
 - An object has at most one controller, and only its controller releases it.
 - Neither the owner nor the adopted object may be terminating. Before the first adoption, the owner is read from the log
   and not from the cache, to check that it still exists with the same uid and is not terminating.

@@ -1,6 +1,6 @@
 """ControllerRevisions: the template history of a StatefulSet or a DaemonSet.
 
-Guarantees, Kubernetes' (`pkg/controller/history/controller_history.go`):
+Guarantees, as in Kubernetes (`pkg/controller/history/controller_history.go`):
 - A revision's name consists of its owner's name and a hash. If an equal revision has that name, it is used. If a
   different object has that name, a collision is counted, which changes the hash.
 - Two revisions are equal if their data is equal.

@@ -1,6 +1,6 @@
 """Creates and deletes pods of an owner, and records Events on the owner.
 
-Guarantees, Kubernetes' (`pkg/controller/controller_utils.go`, `RealPodControl`):
+Guarantees, as in Kubernetes (`pkg/controller/controller_utils.go`, `RealPodControl`):
 - A pod has its template's labels, annotations and finalizers, and its owner as controller.
 - Each creation and deletion, and each failure, is recorded as an Event on the owner: `SuccessfulCreate`,
   `FailedCreate`, `SuccessfulDelete`, `FailedDelete`. In a terminating namespace, failed creations cause no Event.

@@ -3,8 +3,8 @@
 Guarantees:
 
 - These problems are reported before any write: unknown names, two controllers with one name, a kind that contradicts
-  the stored definition. The same applies to a controller that needs more than an API server provides, and to admission
-  functions that the API server cannot call.
+  the stored definition. A controller that needs more than an API server provides, and admission functions that the API
+  server cannot call, are also reported before any write.
 - Of several processes with the same Lease, one works at a time, and it stops if it cannot renew the Lease.
 - A process stops in order: controllers finish their reconciles, then the Lease is released, then the caches stop.
 """

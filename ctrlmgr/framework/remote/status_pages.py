@@ -2,7 +2,7 @@
 
 Guarantees: `/metrics` has the same metrics as the controllers have inside the control plane; `/healthz` and `/livez`
 fail if leadership could not be renewed or released in time; `/readyz` fails until the caches have synced. The pages are
-read-only and contain no secrets. They are served with plain HTTP, on the given address.
+read-only and contain no secrets. The pages are served with plain HTTP, on the given address.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class InvalidPoolsError(AllocationError):
 
 
 class _Search:
-    """One search. Its methods return whether the remaining claims can be allocated, and if so, store the choices."""
+    """One search. The methods return whether the remaining claims can be allocated, and if so, store the choices."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class _Search:
     def _candidates(self, claim: Claim, request: _Request) -> Sequence[Device]:
         """Return the devices that the selectors match.
 
-        They are computed once, when the search first needs them.
+        The devices are computed once, when the search first needs them.
         """
         if request.candidates is None:
             request.candidates = [each for each in self._usable if self._is_selectable(claim, request, each)]

@@ -1,7 +1,7 @@
 """Tools that connect to hosts: `wget`, `curl`, `nc`, `nslookup`, `getent`.
 
-Guarantees: a tool succeeds if the network accepts the connection. Otherwise it fails with the exit code and error
-message of busybox or curl. Every response is empty.
+Guarantees: a tool succeeds if the network accepts the connection. If the connection fails, the tool fails with the exit
+code and error message of busybox or curl. Every response is empty.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Run:
     unknown: str = ""
 
 
-class Exit(Exception):  # This is control flow, not an error.
+class Exit(Exception):  # This exception is control flow, not an error.
     """Raised to end a script."""
 
     def __init__(self, code: int) -> None:
@@ -38,7 +38,7 @@ class Exit(Exception):  # This is control flow, not an error.
         self.code = code
 
 
-class RunsForever(Exception):  # This is control flow, not an error.
+class RunsForever(Exception):  # This exception is control flow, not an error.
     """Raised if a script runs forever."""
 
     def __init__(self, unknown: str = "") -> None:
@@ -46,7 +46,7 @@ class RunsForever(Exception):  # This is control flow, not an error.
         self.unknown = unknown
 
 
-class ControlFlow(Exception):  # This is control flow, not an error.
+class ControlFlow(Exception):  # This exception is control flow, not an error.
     """Raised to leave a loop or function: `break`, `continue` or `return`."""
 
     def __init__(self, what: str, code: int = 0, levels: int = 1) -> None:
