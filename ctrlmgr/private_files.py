@@ -27,7 +27,7 @@ def narrow(directory: Path, files: Iterable[Path] = ()) -> None:
     """
     narrowed = [str(path) for path in dict.fromkeys((*_ours(directory), *files)) if _narrow(path)]
     if narrowed:
-        log.warning("files could be read by other users and no longer can", files=", ".join(narrowed))
+        log.warning("made files private", files=", ".join(narrowed))
 
 
 def _ours(directory: Path) -> Iterator[Path]:
@@ -47,6 +47,6 @@ def _narrow(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        log.warning("other users can read a file, and that cannot be changed", file=str(path), error=error.strerror)
+        log.warning("file readable by other users, changing its mode failed", file=str(path), error=error.strerror)
         return False
     return True

@@ -42,7 +42,7 @@ def loops_are_never_busy_for_long(request: pytest.FixtureRequest) -> Iterator[No
     TURNS.longest = 0.0
     yield
     if request.node.get_closest_marker("long_turns") is None:
-        assert TURNS.longest <= LONGEST_TURN, "an event loop was busy for too long; the log says with what"
+        assert TURNS.longest <= LONGEST_TURN, "an event loop blocked for too long; the log says with what"
 
 
 @pytest.fixture(scope="session")

@@ -95,7 +95,7 @@ class LogFile:
                 _pack(aside)
             self._prune(path)
         except OSError as error:
-            log.warning("rotated audit logs could not be compressed or removed", file=str(path), error=str(error))
+            log.warning("compressing or removing rotated audit logs failed", file=str(path), error=str(error))
 
     def _prune(self, path: Path) -> None:
         found = sorted((stamp, each) for each in path.parent.iterdir() if (stamp := _stamp_of(each, path)) is not None)

@@ -50,10 +50,10 @@ class FollowedFiles:
                 return False
         except SettingsError as error:
             self._count("failure")
-            log.warning(f"{self._what} not reloaded, the old ones stay in force", error=str(error))
+            log.warning("reloading files failed, keeping the previous contents", content=self._what, error=str(error))
             return False
         self._count("success")
-        log.info(f"{self._what} reloaded", files=[str(file) for file in self._files])
+        log.info("files reloaded", content=self._what, files=[str(file) for file in self._files])
         return True
 
     def _look(self) -> list[Stamp]:

@@ -121,7 +121,7 @@ class Anchor:
         if self._seal is None:
             return content
         if not content.signature:
-            log.warning("anchor is not signed, although a key is configured", anchor=str(self._path))
+            log.warning("anchor is unsigned, but a key is configured", anchor=str(self._path))
         elif not content.is_signed_by(self._seal.public):
             raise LogCorrupt(
                 f"{self._path} is not signed with the key of this log; move it away to continue without it"

@@ -251,7 +251,7 @@ class BaseConnection(asyncio.BufferedProtocol):
         try:
             await self._context.handler(exchange)
         except Exception:
-            log.exception("a request was not answered")
+            log.exception("request handler failed")
         finally:
             exchange.abandon()
             exchange.forget_head()

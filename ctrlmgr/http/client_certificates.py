@@ -45,7 +45,7 @@ def take_any_certificate(context: ssl.SSLContext) -> bool:
         library = ctypes.CDLL(_ssl.__file__)  # finds the OpenSSL library to which the module is linked
         set_callback = library.SSL_CTX_set_cert_verify_callback
     except (AttributeError, OSError) as error:
-        log.warning("client certificates of unknown authorities end the TLS handshake", reason=str(error))
+        log.warning("TLS handshake rejects client certificates of unknown authorities", reason=str(error))
         return False
     set_callback.argtypes = [ctypes.c_void_p, _Callback, ctypes.c_void_p]
     set_callback.restype = None

@@ -175,7 +175,7 @@ class HttpServer:
                 connection.shutdown()
             await asyncio.sleep(_SWEEP)
         if context.tasks:
-            log.warning("running requests are abandoned", requests=len(context.tasks), seconds=GRACE)
+            log.warning("canceling running requests", requests=len(context.tasks), seconds=GRACE)
         for task in list(context.tasks):
             task.cancel()
         for connection in list(context.connections):

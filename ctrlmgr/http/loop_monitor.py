@@ -85,7 +85,7 @@ class TurnWatch:
         if turn > 0:
             TURNS.observe(turn, is_long=turn > LONG)
         if turn > LONG:
-            log.warning("event loop was busy", cpu_seconds=round(turn, 3), seconds=round(waited, 3), where=where)
+            log.warning("event loop blocked", cpu_seconds=round(turn, 3), seconds=round(waited, 3), where=where)
 
     def _sample(self, thread: int, stop: threading.Event) -> None:
         """Record the stack of the loop's thread whenever the loop is late."""

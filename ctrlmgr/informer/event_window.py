@@ -240,7 +240,7 @@ class WatchCache:
             if self._log.wait(self.head(), _LOOK_UP) > self.head():
                 self.catch_up()
         except LogUnavailable as error:
-            log.warning("log unreachable, will retry", error=str(error), retry_in=_RETRY)
+            log.warning("event log unreachable, retrying", error=str(error), retry_in=_RETRY)
             with self._changed:
                 self._clock.wait(self._changed, _RETRY)
 

@@ -408,7 +408,7 @@ class Informers:
                 log.info("history compacted, syncing again", revision=self._revision, oldest=error.oldest)
                 must_sync = True
             except LogUnavailable as error:
-                log.warning("log unreachable, will retry", error=str(error), retry_in=_RETRY)
+                log.warning("event log unreachable, retrying", error=str(error), retry_in=_RETRY)
                 pause(self._clock, _RETRY)
 
     def _follow(self, stop: threading.Event) -> None:

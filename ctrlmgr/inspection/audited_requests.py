@@ -133,7 +133,7 @@ class Store:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             if not self._fails:
-                log.error("audited requests are lost", file=str(self._path), error=str(error))
+                log.error("audited requests lost", file=str(self._path), error=str(error))
             self._fails = True
             return False
         self._fails = False

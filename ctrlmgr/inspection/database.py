@@ -179,7 +179,7 @@ def _authorize(action: int, first: str | None, *_: str | None) -> int:
 
 
 def _too_long(patience: float) -> RequestTimeout:
-    return RequestTimeout(f"the question was given up after {patience:g} s; ask for less at a time")
+    return RequestTimeout(f"the query was canceled after {patience:g} s; query less at a time")
 
 
 def _sqlite_failure(error: Exception) -> BaseException:
@@ -252,8 +252,8 @@ class PostgresDatabase(Database):
         rows = self.query(_IS_POWERFUL).rows
         if rows:
             raise SettingsError(
-                f"database.url: {rows[0][0]} may do anything on the server, so nothing is asked as it; make a reader: "
-                "psql --file examples/postgresql/roles.sql, and grants.sql, then ask as ctrlmgr_reader"
+                f"database.url: {rows[0][0]} can access the server's files or programs, so queries as it are refused; "
+                "create a reader: psql --file examples/postgresql/roles.sql and grants.sql, then use ctrlmgr_reader"
             )
 
     def query(self, statement: str, parameters: Mapping[str, Any] | None = None) -> Rows:

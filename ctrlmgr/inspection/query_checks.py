@@ -66,7 +66,7 @@ def require_question(statement: str) -> None:
     before = first
     for token in tokens:
         if token == "(" and before not in _HARMLESS and _HARMFUL.match(before):
-            raise QueryRefused(f"only queries are allowed: {before}() does not only read")
+            raise QueryRefused(f"only queries are allowed: {before}() can do more than read")
         before = token
 
 

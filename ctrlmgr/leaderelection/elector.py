@@ -292,4 +292,4 @@ class Elector:
         try:
             self._took(self._lock.release(self._seen.lease, term, patience=patience))
         except (Fenced, *_PASSING) as error:
-            log.warning("the lease could not be released", error=str(error) or type(error).__name__)
+            log.warning("releasing lease failed", error=str(error) or type(error).__name__)

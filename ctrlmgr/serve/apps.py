@@ -123,7 +123,7 @@ class Definitions:
             except CtrlmgrError as error:
                 if not error.retryable:
                     raise
-                log.warning("cannot install definitions, trying again", error=str(error), retry_in=_RETRY)
+                log.warning("installing definitions failed, retrying", error=str(error), retry_in=_RETRY)
                 with pause:
                     self._clock.wait(pause, _RETRY)
                 continue

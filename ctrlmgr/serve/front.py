@@ -156,7 +156,7 @@ class Front:
             if not self._claim.is_held:
                 taken = self.kubeconfig
                 self.kubeconfig = taken.with_name(f"{taken.name}-{urlsplit(url).port}")
-                log.warning("the kubeconfig belongs to another server", taken=str(taken), ours=str(self.kubeconfig))
+                log.warning("kubeconfig belongs to another server", taken=str(taken), ours=str(self.kubeconfig))
         server = self._settings.public_url.rstrip("/") or reachable(url, self._advertised)
         authority = self.files.authority.read_bytes()
         write_kubeconfig(

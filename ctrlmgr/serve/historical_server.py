@@ -147,7 +147,7 @@ def serve_past(
             application.announce()
             started(application)
             log.info(
-                "serving the past",
+                "serving a historical state",
                 url=application.server.url,
                 database=settings.database_url,
                 revision=moment.revision,

@@ -78,7 +78,7 @@ class ServiceManager:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sending:
                 sending.sendto(message.encode(), self._address)
         except OSError as error:
-            log.warning("cannot notify the service manager", message=message, error=str(error))
+            log.warning("notifying service manager failed", message=message, error=str(error))
 
 
 def _watchdog(environment: Mapping[str, str]) -> float:

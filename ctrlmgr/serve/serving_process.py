@@ -94,7 +94,7 @@ def _reload(read_settings: Callable[[], Settings]) -> None:
     try:
         settings = read_settings()
     except SettingsError as error:
-        log.error("settings not reloaded, the old ones stay in force", error=str(error))
+        log.error("reloading settings failed, keeping the previous ones", error=str(error))
         return
     logging.configure(level=settings.log.level, format=settings.log.format)
     log.info("settings reloaded", log_level=settings.log.level, log_format=settings.log.format)

@@ -145,7 +145,7 @@ class App:
 
     async def _refuse(self, request: Request, error: ApiError) -> None:
         if request.code:
-            log.warning("a response ended early", path=request.location.path, error=str(error))
+            log.warning("response ended early", path=request.location.path, error=str(error))
             return
         if request.audit is not None:
             request.audit.answered(error.code, status_responses.encode(status_responses.failure(error)))

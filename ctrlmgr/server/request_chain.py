@@ -242,7 +242,7 @@ def _lasting(attributes: Attributes) -> Attributes:
 
 def _undecided(uri: str, problem: str) -> Response:
     """Log a request that cannot be parsed or authorized, and return a 500 (`responsewriters.InternalError`)."""
-    log.error("a request could not be parsed or authorized", uri=uri, error=problem)
+    log.error("parsing or authorizing request failed", uri=uri, error=problem)
     said = f"Internal Server Error: {msgspec.json.encode(uri).decode()}: {problem}"
     return text(500, said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "\n")
 

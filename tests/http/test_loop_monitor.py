@@ -44,7 +44,7 @@ def test_a_long_turn_is_logged_with_the_code_that_ran() -> None:
     with capture_logs() as logged:
         loop.turn(works=PERIOD + 3 * LONG)
     [line] = logged
-    assert (line["event"], line["cpu_seconds"], line["seconds"]) == ("event loop was busy", 0.3, 0.32)
+    assert (line["event"], line["cpu_seconds"], line["seconds"]) == ("event loop blocked", 0.3, 0.32)
     assert "test_a_long_turn_is_logged_with_the_code_that_ran" in line["where"]
     assert (round(TURNS.longest, 6), TURNS.long) == (0.3, 1)
 

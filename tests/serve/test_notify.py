@@ -144,5 +144,5 @@ def test_a_process_tells_systemd_and_takes_up_its_log_level_on_sighup(tmp_path: 
     told = [json.loads(line)["event"] for line in err.splitlines()]
     assert "serving" not in told, "only errors were to be logged then"
     assert told[0] == "settings reloaded"
-    assert "settings not reloaded, the old ones stay in force" in told
+    assert "reloading settings failed, keeping the previous ones" in told
     assert told[-1] == "stopped"

@@ -4,8 +4,8 @@ import pytest
 
 from tests.server.turns import long_turns
 
-CONSOLE = "2026-01-01T00:00:00Z [warning  ] event loop was busy          cpu_seconds={} seconds=0.6 where=a:1"
-JSON = '{{"cpu_seconds": {}, "seconds": 0.6, "where": "a:1", "event": "event loop was busy", "level": "warning"}}'
+CONSOLE = "2026-01-01T00:00:00Z [warning  ] event loop blocked          cpu_seconds={} seconds=0.6 where=a:1"
+JSON = '{{"cpu_seconds": {}, "seconds": 0.6, "where": "a:1", "event": "event loop blocked", "level": "warning"}}'
 
 
 @pytest.mark.parametrize("line", [CONSOLE, JSON], ids=["console", "json"])

@@ -10,7 +10,7 @@ LONGEST_TURN = 0.5
 
 def long_turns(log: str) -> list[str]:
     """Return the lines of a server's log that report a turn longer than that."""
-    lines = [line for line in log.splitlines() if "event loop was busy" in line]
+    lines = [line for line in log.splitlines() if "event loop blocked" in line]
     return [line for line in lines if _seconds(line) > LONGEST_TURN]
 
 

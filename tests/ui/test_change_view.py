@@ -137,4 +137,4 @@ def test_what_is_alike_is_one_node(new_tab: NewTab, tmp_path: Path) -> None:
         expect(one.locator(".name")).to_contain_text("99 namespaces: cause-051")
         expect(one.locator("title")).to_contain_text("150 cause-149")
         expect(tab.locator(".legend-line")).to_contain_text("100 events, 1 reconciles")
-        expect(tab.locator(".facts")).to_contain_text("150 changes at once")
+        expect(tab.locator(".facts")).to_contain_text("150 changes")

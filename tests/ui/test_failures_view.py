@@ -175,7 +175,7 @@ def test_a_long_pause_is_folded_out_of_the_time(opened: Page) -> None:
     go(opened, "#/timeline")
     fold = opened.locator(".fold")
     expect(fold).to_have_count(1)
-    expect(fold).to_have_attribute("title", "nothing happened for 27 h 46 min")
+    expect(fold).to_have_attribute("title", "no events for 27 h 46 min")
     go(opened, "#/timeline?axis=revision")
     expect(fold).to_have_count(0)
 

@@ -37,7 +37,7 @@ def test_what_changed_lately_is_marked_and_what_went_is_still_named(tab: Page, d
     expect(tab.locator("tr.gone", has_text=name)).to_contain_text("deleted")
     marked = tab.locator("tr.fresh")
     assert 0 < marked.count() < tab.locator("table.objects tbody tr").count()
-    expect(tab.get_by_role("status")).to_contain_text(f"{marked.count()} changed lately")
+    expect(tab.get_by_role("status")).to_contain_text(f"{marked.count()} changed recently")
 
 
 def test_namespaces_a_filter_and_wide_columns(tab: Page) -> None:
@@ -53,7 +53,7 @@ def test_namespaces_a_filter_and_wide_columns(tab: Page) -> None:
     tab.get_by_label("wide").check()
     expect(tab.locator("table.objects thead")).to_contain_text("Node")
     tab.get_by_label("filter").fill("nobody")
-    expect(tab.locator(".empty")).to_contain_text("None is called like “nobody”")
+    expect(tab.locator(".empty")).to_contain_text("No name contains “nobody”")
     tab.reload()
     expect(tab.get_by_label("filter")).to_have_value("nobody")
     expect(tab.get_by_label("wide")).to_be_checked()

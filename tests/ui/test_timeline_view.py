@@ -39,7 +39,7 @@ def test_a_click_on_an_event_goes_there_and_shows_what_it_changed(tab: Page, dat
 
 def test_leases_and_events_are_counted_and_not_shown_unless_asked_for(tab: Page, database: Database) -> None:
     foot = tab.locator(".foot")
-    expect(foot).to_contain_text(re.compile(r"\d+ of leases and Events among these are not shown"))
+    expect(foot).to_contain_text(re.compile(r"\d+ changes of leases and Events are hidden"))
     expect(tab.locator(".events tbody")).not_to_contain_text("leases")
     foot.get_by_role("button", name="show them").click()
     tab.wait_for_url(re.compile("quiet=1"))
@@ -88,7 +88,7 @@ def test_one_can_look_back_to_the_beginning(tab: Page, database: Database) -> No
     shown = 60
     while shown < everything:
         expect(rows).to_have_count(shown)
-        tab.locator(".foot").get_by_role("button", name="further back").click()
+        tab.locator(".foot").get_by_role("button", name="load older events").click()
         shown = min(shown + 60, everything)
     expect(rows).to_have_count(everything)
     expect(tab.locator("button.live")).to_have_attribute("aria-pressed", "false")
@@ -116,7 +116,7 @@ def test_one_can_look_back_while_the_list_goes_on(tab: Page, database: Database)
     with tab.expect_request(f"**/ui/api/events?at={newest}&*"):
         tab.unroute("**/ui/api/status*")
     with tab.expect_response("**/ui/api/events*"):
-        tab.locator(".foot").get_by_role("button", name="further back").click()
+        tab.locator(".foot").get_by_role("button", name="load older events").click()
     with tab.expect_response(f"**/ui/api/events?at={newest - 1}&*"):
         for each in held:
             each.continue_()
@@ -143,7 +143,7 @@ def test_dragging_travels_and_stepping_steps(tab: Page, database: Database) -> N
     at(tab, there + 1)
     tab.keyboard.press("Shift+ArrowLeft")
     at(tab, there - 9)
-    tab.get_by_role("button", name="one revision back").click()
+    tab.get_by_role("button", name="previous revision").click()
     at(tab, there - 10)
     tab.keyboard.press("Home")
     at(tab, 1)
@@ -218,7 +218,7 @@ def test_bars_that_are_counted_in_part_say_so_until_they_are_whole(tab: Page, da
 
     tab.route("**/ui/api/timeline*", in_part)
     go(tab, "#/timeline?by=resource")
-    expect(tab.locator(".options")).to_contain_text("counted up to revision 123, counting on")
+    expect(tab.locator(".options")).to_contain_text("counted up to revision 123, counting continues")
     tab.unroute_all(behavior="wait")
     expect(tab.locator(".options")).not_to_contain_text("counted")
 
@@ -245,6 +245,6 @@ def test_keys_lead_to_the_views_and_are_listed(tab: Page) -> None:
         tab.keyboard.press(key)
         tab.wait_for_url(re.compile(f"#/{word}"))
     tab.keyboard.press("?")
-    expect(tab.locator("dialog")).to_contain_text("follow what happens")
+    expect(tab.locator("dialog")).to_contain_text("follow the newest revision")
     tab.keyboard.press("Escape")
     expect(tab.locator("dialog")).to_have_count(0)

@@ -169,7 +169,7 @@ class AvailabilityReconciler:
         changed = with_availability(service, found, now)
         if changed is None:
             return
-        log.info("the availability of an APIService changed", apiservice=service.name, reason=found.reason)
+        log.info("APIService availability changed", apiservice=service.name, reason=found.reason)
         with suppress(Conflict, NotFound):  # The APIService has changed or was deleted; the informer will report it.
             client.update(changed, "status")
 

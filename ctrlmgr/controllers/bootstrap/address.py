@@ -30,9 +30,11 @@ def endpoint_address(advertised: str, family: str, default_route: Callable[[int]
         return address
     found = _publishable(default_route(6 if family == IPV6 else 4), family)
     if found is None:
-        log.warning("no address to publish for the kubernetes service; set server.advertise_address", family=family)
+        log.warning("no address for the kubernetes service; set server.advertise_address", family=family)
     else:
-        log.info("the kubernetes service leads to the default route's address", address=found, instead_of=advertised)
+        log.info(
+            "advertising the default route's address in the kubernetes service", address=found, instead_of=advertised
+        )
     return found
 
 

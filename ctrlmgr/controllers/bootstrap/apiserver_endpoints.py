@@ -163,7 +163,7 @@ class Publisher:
         current = self.published
         wanted = desired_endpoints(current, servers, reset_ports=reset_ports)
         if wanted is not None:
-            log.info("publishing servers", servers=sorted(each.name for each in servers))
+            log.info("publishing server addresses", servers=sorted(each.name for each in servers))
             current = client.create(wanted) if current is None else client.update(wanted)
         assert current is not None  # The Endpoints existed or were just created.
         slices = {each["metadata"]["name"]: each for each in desired_slices(current)}

@@ -102,7 +102,7 @@ class DefaultServiceCIDR:
             self._set_ready(current, client)
         elif planned.step is Step.WARN and planned.reason not in self._warned:
             self._warned.add(planned.reason)
-            log.warning("the default ServiceCIDR differs from the settings", message=planned.message)
+            log.warning("default ServiceCIDR differs from settings", message=planned.message)
             self._recorder.event(current, WARNING, planned.reason, planned.message)
 
     def _create(self, client: Client) -> None:

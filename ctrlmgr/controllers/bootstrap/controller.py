@@ -85,7 +85,9 @@ class Presence:
         """Remove this server's address from the endpoints, where an earlier process may have left it."""
         with self._lock:
             if self._endpoints.remove(client):
-                log.warning("this server's address was published, so the process before this one did not stop in order")
+                log.warning(
+                    "this server's address was already published; the previous process was not shut down cleanly"
+                )
 
     def stop(self, client: Client) -> None:
         """Remove this server's address from the endpoints, and publish nothing after that."""
@@ -190,7 +192,7 @@ class Bootstrap:
                 self._patiently(partial(self._reconciler.prepare, key, self._client), stop)
             except CtrlmgrError as error:
                 # The next periodic check retries the task; only the repairs must succeed now.
-                log.warning("not prepared", task=key.name, error=str(error))
+                log.warning("bootstrap task failed", task=key.name, error=str(error))
         for repair in self._repairs:
             self._patiently(repair, stop)
         self._prepared = not stop.is_set()
@@ -222,14 +224,14 @@ class Bootstrap:
             while not self._withdrawn:
                 left = give_up_at - self._clock.monotonic()
                 if left <= 0 or not self._clock.wait(self._changed, left):
-                    log.warning("this server's address could not be taken back in time")
+                    log.warning("removing this server's address timed out")
                     return
 
     def _withdraw(self) -> None:
         try:
             self._reconciler.stop(self._client)
         except CtrlmgrError as error:
-            log.warning("this server's address could not be taken back", error=str(error))
+            log.warning("removing this server's address failed", error=str(error))
         finally:
             with self._changed:
                 self._withdrawn = True

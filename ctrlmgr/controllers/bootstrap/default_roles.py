@@ -82,7 +82,7 @@ class BootstrapRoles:
             except CtrlmgrError as error:
                 failures += 1
                 if failures % _PATIENT == 0:
-                    log.warning("failed to reconcile the default roles", error=str(error))
+                    log.warning("reconciling default roles failed", error=str(error))
                 stop.wait(_AGAIN)
             else:
                 self._is_done = True

@@ -143,5 +143,5 @@ def _remove(lease: Object, client: Client) -> bool:
         return False
     except NotFound:
         return True
-    log.warning("a server has stopped", address=lease.name)
+    log.warning("server stopped unexpectedly", address=lease.name)
     return True

@@ -55,7 +55,7 @@ class SystemPriorityClasses:
             try:
                 self.make()
             except CtrlmgrError as error:
-                log.debug("cannot create priority classes, trying again", error=str(error))
+                log.debug("creating priority classes failed, retrying", error=str(error))
                 stop.wait(_AGAIN)
             else:
                 self._is_done = True

@@ -54,4 +54,4 @@ class ApiCompactionReconciler:
         if current is not None and current.revision == revision:
             return  # Since then, only the last compaction was written.
         if compact_api(self._log, client, revision):
-            log.debug("compacted the API", oldest=revision)
+            log.debug("compacted API history", oldest=revision)

@@ -126,7 +126,7 @@ def _delete_all(instances: Iterable[Object], client: Client) -> None:
             continue
         except ApiError as error:
             # If an instance cannot be deleted now, the deletion of the other instances continues.
-            log.warning("an instance could not be deleted", instance=str(instance), error=str(error))
+            log.warning("deleting custom object failed", instance=str(instance), error=str(error))
 
 
 def _affected(definitions: Lister) -> Callable[[Change], Iterable[Key]]:

@@ -277,13 +277,13 @@ class EventBroadcaster:
             _send(wanted, client)
         except CtrlmgrError as error:
             if _is_refusal(error):
-                log.info("event refused", name=wanted.name, reason=reason, error=str(error))
+                log.info("event rejected", name=wanted.name, reason=reason, error=str(error))
             elif task.tries + 1 >= TRIES or self._closed:
-                log.error("event not written", name=wanted.name, reason=reason, error=str(error))
+                log.error("writing event failed", name=wanted.name, reason=reason, error=str(error))
             else:
                 self._hold(task)
         except Exception as error:  # An unexpected error with one Event must not prevent the other Events.
-            log.error("event not written", name=wanted.name, reason=reason, exc_info=error)
+            log.error("writing event failed", name=wanted.name, reason=reason, exc_info=error)
 
     def _hold(self, task: _Task) -> None:
         pause = PAUSE * self._random.random() if not task.tries else PAUSE

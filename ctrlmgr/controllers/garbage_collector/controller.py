@@ -78,7 +78,7 @@ class GarbageCollector:
         try:
             _act(obj, decision, client)
         except NotFound:
-            log.debug("already gone", key=str(key))
+            log.debug("object already deleted", key=str(key))
         return None
 
     def affected(self, change: Change) -> Iterable[Key]:

@@ -119,7 +119,7 @@ class LegacyTokenCleaner:
                     client.delete(secret)
             except (Conflict, NotFound):
                 continue  # The token has changed; the next round checks it again.
-            log.info("unused token retired", secret=str(secret.key), fate=decided.value)
+            log.info("unused token invalidated", secret=str(secret.key), fate=decided.value)
 
 
 def build(context: ControllerContext, options: Options) -> Controller:

@@ -131,7 +131,7 @@ class NodeLifecycle:
         except NotFound:
             return True
         except ApiError as error:
-            log.info("taints not changed", node=node.name, error=str(error))
+            log.info("taint update failed", node=node.name, error=str(error))
             return False
         return True
 
@@ -184,7 +184,7 @@ class NodeLifecycle:
             except NotFound:
                 continue
             except ApiError as error:
-                log.info("pod not marked", pod=str(pod.key), error=str(error))
+                log.info("pod status update failed", pod=str(pod.key), error=str(error))
                 self._unmarked.add(name)
 
     # The round
@@ -214,7 +214,7 @@ class NodeLifecycle:
             except NotFound:
                 continue
             except ApiError as error:
-                log.info("node not looked at", node=node.name, error=str(error))
+                log.info("node not checked", node=node.name, error=str(error))
                 continue
             if _EXCLUDED not in node.labels:
                 ready.setdefault(node.view(HealthNode).zone, []).append(judgement.current == "True")

@@ -231,7 +231,7 @@ class PodGarbageCollector:
             log.debug("pod already deleted", pod=str(pod.key))
         except ApiError as error:
             POD_DELETIONS.failed.labels(pod.namespace, reason).inc()
-            log.info("pod not removed", pod=str(pod.key), error=str(error))
+            log.info("pod deletion failed", pod=str(pod.key), error=str(error))
         POD_DELETIONS.deleted.labels(pod.namespace, reason).inc()
 
 

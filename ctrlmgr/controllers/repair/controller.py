@@ -208,7 +208,7 @@ class Repair(Generic[C]):
             try:
                 return self._round(self._writing(client), done)
             except _LOST as error:
-                log.debug("repair begins again", repair=self.name, attempt=attempt, error=str(error))
+                log.debug("restarting repair", repair=self.name, attempt=attempt, error=str(error))
                 lost = error
         self._metrics.failed.inc()
         raise lost
@@ -256,12 +256,14 @@ class Repair(Generic[C]):
         """Handle a finding that cannot be corrected, or cannot be corrected yet."""
         if finding.action is Action.REPORT:
             return self._tell(finding, Outcome.REPORTED)
-        log.info("possible leak, checking again later", repair=self.name, value=finding.value)
+        log.info("possibly leaked allocation, checking again later", repair=self.name, value=finding.value)
         return HandledFinding(finding, Outcome.FLAGGED)
 
     def _tell(self, finding: Finding, outcome: Outcome) -> HandledFinding:
         self._metrics.found.labels(finding.problem).inc()
-        log.warning("misallocated", reason=finding.reason, outcome=outcome.value, message=finding.message)
+        log.warning(
+            "inconsistent allocation found", reason=finding.reason, outcome=outcome.value, message=finding.message
+        )
         if not finding.silent:
             action = event_action(finding)
             self._recorder.event(finding.subject, WARNING, finding.reason, finding.message, action=action)

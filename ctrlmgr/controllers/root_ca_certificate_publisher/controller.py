@@ -77,7 +77,7 @@ class RootCAPublisher:
             else:
                 client.update(wanted)
         except (NamespaceTerminating, NotFound) as error:  # The namespace or the ConfigMap was deleted meanwhile.
-            log.debug("root CA not published", namespace=key.name, error=str(error))
+            log.debug("publishing root CA failed", namespace=key.name, error=str(error))
 
 
 def _namespace_of_changed(change: Change) -> Iterable[Key]:

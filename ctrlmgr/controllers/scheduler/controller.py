@@ -156,7 +156,7 @@ class Scheduler:
         if self.waiting.offer(pod, self._clock.monotonic(), lacks=lacks):
             self.wake(pod.key, 0.0, (revision,))
         elif lacks:
-            log.debug("pod not queued", pod=str(pod.key), reason=lacks)
+            log.debug("queueing pod failed", pod=str(pod.key), reason=lacks)
 
     def _decide(self, entry: Entry, client: EngineClient) -> _Chosen | float | None:
         """Decide about a pod.
@@ -322,7 +322,7 @@ class Scheduler:
         try:
             client.patch(pod, {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}, "status")
         except ApiError as error:
-            log.info("nomination not cleared", pod=str(pod.key), error=str(error))
+            log.info("clearing nomination failed", pod=str(pod.key), error=str(error))
 
 
 def as_note(message: str) -> str:

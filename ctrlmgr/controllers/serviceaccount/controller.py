@@ -66,7 +66,7 @@ class ServiceAccountReconciler:
         try:
             client.create(desired_service_account(key.name))
         except _NOT_NOW as error:
-            log.debug("service account not created", namespace=key.name, error=str(error))
+            log.debug("creating service account failed", namespace=key.name, error=str(error))
 
 
 def _namespace_of_deleted(change: Change) -> Iterable[Key]:

@@ -75,7 +75,7 @@ class Renewals:
         outcomes = client.update_each([(acting(name).of_canonical_objects(), obj) for name, obj in found])
         for (name, _), outcome in zip(found, outcomes, strict=True):
             if isinstance(outcome, ApiError):  # The next call reads the lease again and retries.
-                log.info("lease not renewed", node=name, error=str(outcome))
+                log.info("renewing lease failed", node=name, error=str(outcome))
             else:
                 self._due[name] = now + PERIOD
         return 0.0 if len(due) > _MOST else _GATHER

@@ -119,4 +119,4 @@ class ControllerRefManager:
         try:
             client.patch(obj, {"metadata": metadata})
         except (NotFound, Invalid) as error:  # The object was deleted, released already, or replaced.
-            log.debug("nothing to release", object=str(obj.key), error=str(error))
+            log.debug("object to release not found", object=str(obj.key), error=str(error))

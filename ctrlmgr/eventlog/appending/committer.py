@@ -268,7 +268,7 @@ class Committer:
         try:
             self._writer.idle()
         except Exception as error:  # any error: without this thread, no append would end
-            log.warning("housekeeping failed", error=str(error) or type(error).__name__)
+            log.warning("log maintenance failed", error=str(error) or type(error).__name__)
         finally:
             self._lock.acquire()
             self._working = False
@@ -323,7 +323,7 @@ class Committer:
             try:
                 observer(events)
             except Exception:  # an observer's bug must not fail a durable append
-                log.exception("observer failed", revision=events[-1].revision)
+                log.exception("append observer failed", revision=events[-1].revision)
 
     def _commit(self, group: list[PendingAppend], outcomes: list[Finished]) -> list[Answer]:
         """Commit a group; while the database is unavailable, retry for up to `patience` seconds, then raise."""

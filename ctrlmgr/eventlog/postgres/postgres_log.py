@@ -141,7 +141,7 @@ class PostgresEventLog(SQLLog):
         """
         self._servers = Servers(url)
         for place in self._servers.unverified:
-            log.warning("the database's certificate is not verified", server=str(place), better="sslmode=verify-full")
+            log.warning("database certificate not verified", server=str(place), better="sslmode=verify-full")
         connect = partial(self._servers.connect, patience=patience)
         engine = self._servers.engine(pool_size)
         self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")

@@ -148,7 +148,7 @@ def builtins(names: Sequence[str]) -> list[ControllerDescriptor[Any]]:
         elif {descriptor.name, *descriptor.aliases} & {*names}:
             raise SettingsError(f"{BUILTIN}{descriptor.name} {problem}")
         else:
-            log.info("a controller does not run outside of serve", controller=descriptor.name, reason=problem)
+            log.info("controller runs only in ctrlmgr serve", controller=descriptor.name, reason=problem)
     return found
 
 
@@ -300,7 +300,7 @@ class RemoteProcess:
             alive=lambda: None if elector is None else elector.problem(),
             ready=lambda: informers.problem() if informers.has_synced() else "the caches have not synced yet",
         )
-        log.info("status pages", address=address[0], port=pages.port)
+        log.info("serving status pages", address=address[0], port=pages.port)
         return pages
 
     def _serving(self, access: Access) -> AppWebhooks:
@@ -407,7 +407,7 @@ class RemoteProcess:
             except CtrlmgrError as error:
                 if not error.retryable:
                     raise
-                log.warning("the cluster does not respond, trying again", error=str(error), retry_in=_RETRY)
+                log.warning("cluster unreachable, retrying", error=str(error), retry_in=_RETRY)
                 stop.wait(_RETRY)
             else:
                 return

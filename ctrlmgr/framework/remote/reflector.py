@@ -138,7 +138,7 @@ class Stream:
                     log.warning("waiting for a definition", resource=str(self._resource), error=str(error))
                 self._tell_of_nothing()
             except _GOES_ON as error:
-                log.warning("trying again", resource=str(self._resource), error=str(error), delay=delay)
+                log.warning("retrying list and watch", resource=str(self._resource), error=str(error), delay=delay)
             except CtrlmgrError as error:
                 log.info("listing again", resource=str(self._resource), error=str(error), delay=delay)
                 self._revision = 0

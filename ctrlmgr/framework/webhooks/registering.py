@@ -107,7 +107,7 @@ class Registration:
             except Fenced:
                 raise  # Another process leads, and registers its own configurations.
             except CtrlmgrError as error:
-                log.warning("webhooks not removed", configuration=str(each.key), error=str(error))
+                log.warning("removing webhooks failed", configuration=str(each.key), error=str(error))
         if removed:
             log.info("webhooks removed")
             pause = threading.Condition()
@@ -119,4 +119,4 @@ class Registration:
         try:
             self._client.delete(stored, "Background")
         except (Conflict, NotFound):
-            log.debug("another process changed the webhooks", configuration=stored.name)
+            log.debug("webhooks changed by another process", configuration=stored.name)

@@ -178,7 +178,7 @@ class Recorder:
         if not revision and self._kinds is not None:
             return
         if not revision:
-            log.warning("the kind is no longer served, so its recording ends", resource=str(resource))
+            log.warning("resource no longer served, stopped recording it", resource=str(resource))
         self._ended.pop(resource, None)
         self._streams.pop(resource).leave.set()
         self._merger.end(resource, revision, self._clock.now())

@@ -126,10 +126,10 @@ class Stream:
                 self._follow(stop)
                 continue
             except Expired:
-                log.warning("the cluster has forgotten; listing again", resource=str(resource), revision=self._revision)
+                log.warning("resource version expired, listing again", resource=str(resource), revision=self._revision)
                 self._revision = 0
             except ServiceUnavailable as error:
-                log.info("trying again", resource=str(resource), error=str(error), delay=delay)
+                log.info("retrying list and watch", resource=str(resource), error=str(error), delay=delay)
             except NotFound as error:
                 if not self._revision and not self._comes_and_goes:
                     self._queue.put(Failed(resource, error))

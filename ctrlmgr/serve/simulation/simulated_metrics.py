@@ -101,7 +101,7 @@ class SimulatedMetrics:
         if current is None:
             self._client.create(Object.from_dict(wanted))
         elif _LABEL not in current.labels:
-            log.info("another server serves the metrics of nodes", name=current.name)
+            log.info("another server serves node metrics", name=current.name)
         else:
             spec = {**current.to_dict()["spec"], **wanted["spec"]}
             self._client.update(Object.from_dict({**current.to_dict(), "spec": spec}).at(current.revision))

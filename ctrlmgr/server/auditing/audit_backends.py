@@ -49,11 +49,11 @@ class ToFile:
         except OSError as error:
             AUDIT_ERRORS.labels("log").inc(count)
             if not self._fails:
-                log.error("audit events are lost", error=str(error))
+                log.error("audit events lost", error=str(error))
             self._fails = True
             return
         if self._fails:
-            log.info("audit events are written again")
+            log.info("audit log writable again")
         self._fails = False
 
     def start(self) -> None:

@@ -116,7 +116,7 @@ class ToWebhook:
             pause *= _FACTOR
         else:
             return True
-        log.warning("audit events could not be sent", server=self._access.server, events=len(said), error=problem.words)
+        log.warning("sending audit events failed", server=self._access.server, events=len(said), error=problem.words)
         _lost(len(said))
         return False
 

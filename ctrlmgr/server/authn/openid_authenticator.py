@@ -85,7 +85,7 @@ class IssuerTokens:
         try:
             return token_user(token.payload, self.issuer, self._clock.now())
         except NoValue as error:
-            log.warning("an expression on a token's claims failed", issuer=self.issuer.url, error=str(error))
+            log.warning("token claims expression failed", issuer=self.issuer.url, error=str(error))
             raise CredentialsRefused(str(error)) from error
 
     def _is_signed(self, token: jwt.Compact, candidates: Sequence[jwt.PublicKey]) -> bool:
@@ -128,7 +128,7 @@ class IssuerTokens:
             self._keys = read_key_set(await self._get(caller, url))
             self._verified.clear()
         except (ValueError, msgspec.MsgspecError) as error:
-            log.warning("could not read an issuer's keys", issuer=self.issuer.url, url=url, error=str(error))
+            log.warning("reading issuer's keys failed", issuer=self.issuer.url, url=url, error=str(error))
         finally:
             await caller.close()
 

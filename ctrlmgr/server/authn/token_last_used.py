@@ -60,4 +60,4 @@ class LastUsedWriter:
             target = Target(kind, secret.namespace, secret.name)
             await self._driver.run(self._engine.patch(target, body, options, _WRITER))
         except CtrlmgrError as error:
-            log.info("could not record the use of a token", secret=str(secret.key), error=str(error))
+            log.info("recording token use failed", secret=str(secret.key), error=str(error))

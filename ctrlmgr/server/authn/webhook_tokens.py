@@ -97,12 +97,12 @@ class WebhookTokens:
         try:
             answer = await self._server.ask(msgspec.json.encode(review))
         except ReviewFailed as error:
-            log.warning("the token webhook does not answer", server=self._server.url, error=str(error))
+            log.warning("token webhook unreachable", server=self._server.url, error=str(error))
             raise CredentialsRefused(f"the token webhook does not answer: {error}") from error
         try:
             return msgspec.json.decode(answer, type=_Review).status
         except (ValueError, msgspec.MsgspecError) as error:
-            log.warning("the token webhook's response is invalid", server=self._server.url, error=str(error))
+            log.warning("token webhook response invalid", server=self._server.url, error=str(error))
             raise CredentialsRefused(f"the token webhook's response is invalid: {error}") from error
 
     async def close(self) -> None:

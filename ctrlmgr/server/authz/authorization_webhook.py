@@ -81,7 +81,7 @@ class WebhookAuthorizer:
             status = _read(await self._server.ask(question)).status
         except (ReviewFailed, ValueError, msgspec.MsgspecError) as error:
             AUTHORIZATION_WEBHOOK.labels(webhook.name, "error").inc()
-            log.error("the authorization webhook does not answer", server=self._server.url, error=str(error))
+            log.error("authorization webhook unreachable", server=self._server.url, error=str(error))
             return webhook.unasked(str(error))
         AUTHORIZATION_WEBHOOK.labels(webhook.name, "success").inc()
         verdict = _verdict(status)

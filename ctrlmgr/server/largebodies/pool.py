@@ -127,7 +127,7 @@ class Pool:
             self._free.append(await self._start())
         except WorkerExited:
             self._alive -= 1
-            log.exception("a process for large bodies could not be started")
+            log.exception("starting large body worker failed")
             if not self._alive:
                 self._fail_all()
             return
@@ -192,7 +192,7 @@ class _RunningJob:
             self._tell(waiting.outcome, await self._reason())
             raise
         if done.failure:
-            log.error("a large body could not be processed", traceback=done.failure)
+            log.error("processing large body failed", traceback=done.failure)
         failure = RuntimeError("a large body could not be processed") if done.failure else None
         self._tell(waiting.outcome, done.error or failure, done.value)
         if done.out_of_memory:
@@ -229,10 +229,10 @@ class _RunningJob:
         """Return the error of a job whose process has ended."""
         code = await self._process.ended()
         if self._is_overdue:
-            log.warning("a large body took too long, its process was ended")
+            log.warning("large body timed out, worker process killed")
             words = "Timeout: request did not complete within the allotted timeout"
             return RequestTimeout(words, details=StatusDetails())
-        log.warning("a process for large bodies has ended", code=code)
+        log.warning("large body worker exited", code=code)
         if code == -SIGKILL:  # out of memory: either the process or the kernel killed it
             return RequestEntityTooLarge("Request entity is too large", details=StatusDetails())
         return RuntimeError(f"a process for large bodies ended with {code}")

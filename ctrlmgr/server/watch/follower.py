@@ -153,13 +153,13 @@ class Follower:
 
         If the log is unavailable, the next step starts this again.
         """
-        log.info("the feed lost events, reading the log", revision=self._cacher.revision)
+        log.info("watch cache too small, reading events from the log", revision=self._cacher.revision)
         try:
             while self._cacher.is_behind:
                 self._cacher.take(await self._workers.run(self._cacher.read_missing))
                 self._cacher.step()
         except LogError as error:
-            log.warning("the log cannot be read", error=str(error), revision=self._cacher.revision)
+            log.warning("reading event log failed", error=str(error), revision=self._cacher.revision)
             return
         finally:
             self._reading = None

@@ -194,7 +194,7 @@ class Hub:
         try:
             pieces = group.pieces(watcher.cursor, board.made)
         except Exception:
-            log.exception("a change cannot be encoded for watchers", kind=group.selection.kind.name)
+            log.exception("encoding change for watchers failed", kind=group.selection.kind.name)
             for each in group.watchers:
                 each.part(DisconnectReason.FAILED, group.reached(each, self.revision))
             group.watchers.clear()

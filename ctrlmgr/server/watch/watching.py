@@ -141,7 +141,7 @@ class Watches:
                 await self._overtake(watcher)
             # Kubernetes ends the watch without an error, so that the client starts again at the same revision
             except ConversionFailed as error:
-                log.warning("a watch ends because a change cannot be converted", error=str(error))
+                log.warning("watch ended, change cannot be converted", error=str(error))
                 return
             except ApiError as error:
                 watcher.stream.write(chunk(_error_frame(error)))

@@ -106,11 +106,11 @@ function line(difference) {
 
 /** What one change did. @param {any} change */
 export function content(change) {
-  if (change.lost) return h("p", { class: "quiet" }, "what was before has been compacted");
+  if (change.lost) return h("p", { class: "quiet" }, "the previous state was compacted");
   if (change.type === "ADDED") return h("p", { class: "quiet" }, "created");
   if (change.type === "DELETED" && !change.changes.length) return h("p", { class: "quiet" }, "deleted");
   if (!change.changes.length)
-    return h("p", { class: "quiet" }, "nothing that counts: only managed fields, or nothing at all");
+    return h("p", { class: "quiet" }, "no changed fields except managed fields");
   return diff(change.changes);
 }
 
@@ -128,6 +128,6 @@ export function reconcile(change) {
 
 /** How a reconcile went. @param {any} run */
 export function outcome(run) {
-  if (run.duration === null) return "not ended";
+  if (run.duration === null) return "running";
   return `${run.outcome} in ${duration(run.duration / 1e6)}`;
 }

@@ -4,17 +4,17 @@ import { h } from "./dom.js";
 
 /** @type {Array<[string, string]>} */
 const KEYS = [
-  ["← →", "one revision back or forth"],
-  ["⇧← ⇧→", "ten revisions"],
-  ["Home End", "the beginning, the newest"],
-  ["+ −", "look closer, look at more"],
+  ["← →", "previous or next revision"],
+  ["⇧← ⇧→", "ten revisions back or forward"],
+  ["Home End", "first or newest revision"],
+  ["+ −", "zoom in or out"],
   ["0", "the whole log"],
-  ["l", "follow what happens, or stand still"],
+  ["l", "follow the newest revision, or stop following"],
   ["r", "go to a revision or a time"],
   ["/", "filter"],
   ["1 … 7", "timeline, objects, queues, leaders, health, requests, cluster"],
   ["f", "failures"],
-  ["?", "this list"],
+  ["?", "show this list"],
 ];
 
 /** @param {Record<string, () => void>} actions by key; `Shift+` stands before those that take it */

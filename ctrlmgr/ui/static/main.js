@@ -76,7 +76,7 @@ const update = latest(async () => {
   failing.hidden = !status.failing;
   try {
     if (!status.history && !view.always) {
-      fill(room, notice("No history to show", status.reason));
+      fill(room, notice("No history available", status.reason));
       return;
     }
     await Promise.all([time.node.hidden ? null : time.update(moment), view.update(params, moment)]);

@@ -38,7 +38,11 @@ export function rollout() {
         "header",
         { class: "began" },
         h("h2", null, "Rollout"),
-        h("span", { class: `badge ${told.complete ? "added" : "modified"}` }, told.complete ? "complete" : "under way"),
+        h(
+          "span",
+          { class: `badge ${told.complete ? "added" : "modified"}` },
+          told.complete ? "complete" : "in progress",
+        ),
         h("span", null, "since ", revisionLink(told.revision), ` by ${who(told.actor)}`),
         h("span", { class: "quiet" }, time(told.beganAt)),
       ),
@@ -56,7 +60,7 @@ export function rollout() {
 function entries(step) {
   const seconds = (step.waited / 1e6).toFixed(1);
   return [
-    step.waitedFor && h("li", { class: "waited" }, `${seconds} s for ${step.waitedFor}`),
+    step.waitedFor && h("li", { class: "waited" }, `waited ${seconds} s for ${step.waitedFor}`),
     h("li", { class: "step" }, time(step.at), " ", revisionLink(step.revision), " ", h("span", null, step.what)),
   ];
 }

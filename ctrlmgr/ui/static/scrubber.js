@@ -67,18 +67,22 @@ export function scrubber(failed) {
   const problem = h("span", { class: "problem", role: "alert" });
   const live = h(
     "button",
-    { class: "live", onclick: () => change({ at: moment.live ? moment.at : null }), title: "follow what happens (l)" },
+    {
+      class: "live",
+      onclick: () => change({ at: moment.live ? moment.at : null }),
+      title: "follow the newest revision (l)",
+    },
     h("i"),
     "live",
   );
   const back = h(
     "button",
-    { title: "one revision back (←)", "aria-label": "one revision back", onclick: () => step(-1) },
+    { title: "previous revision (←)", "aria-label": "previous revision", onclick: () => step(-1) },
     "‹",
   );
   const forth = h(
     "button",
-    { title: "one revision on (→)", "aria-label": "one revision on", onclick: () => step(1) },
+    { title: "next revision (→)", "aria-label": "next revision", onclick: () => step(1) },
     "›",
   );
   const by = choice("by", [
@@ -134,7 +138,7 @@ export function scrubber(failed) {
       draw();
       const left = answer.counted < answer.head;
       if (left) drawn = "";
-      fill(counting, left && `counted up to revision ${count(answer.counted)}, counting on`);
+      fill(counting, left && `counted up to revision ${count(answer.counted)}, counting continues`);
     } catch (error) {
       drawn = "";
       failed(error);

@@ -72,7 +72,7 @@ export function folds(scale) {
   const { start, end, folds: found } = scale.picture;
   if (!scale.inTime) return [];
   return found.map((fold) => {
-    const text = `nothing happened for ${duration(fold.pause / 1e6)}`;
+    const text = `no events for ${duration(fold.pause / 1e6)}`;
     const node = h("span", { class: "fold", title: text }, h("span", { class: "aside" }, text));
     node.style.left = `${(100 * (fold.at - fold.width / 2 - start)) / (end - start)}%`;
     return node;

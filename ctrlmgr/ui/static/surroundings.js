@@ -112,7 +112,7 @@ function logs(place) {
   async function show() {
     try {
       const told = await text(`${path}?tailLines=${LINES}`);
-      fill(lines, told || "The container has printed nothing.");
+      fill(lines, told || "The container has written no log lines.");
       lines.hidden = false;
       problem.hidden = true;
     } catch (error) {

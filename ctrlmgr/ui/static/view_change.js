@@ -101,9 +101,9 @@ function made(run, found) {
 function inferred(run) {
   const facts = [
     ["controller", run.controller],
-    ["inferred from", run.reason || "what you may not see"],
+    ["inferred from", run.reason || "objects that you may not read"],
     ...run.because.map((each) => [`revision ${count(each.revision)}`, each.reason]),
-    !run.because.length && ["answered", "not told"],
+    !run.because.length && ["triggers", "unknown"],
   ].filter(Boolean);
   return h(
     "section",
@@ -126,18 +126,18 @@ function ran(run, graph) {
     ["key", run.key],
     ["started", time(run.startedAt)],
     ["outcome", outcome(run)],
-    run.duration !== null && ["took", duration(run.duration / 1e6)],
+    run.duration !== null && ["duration", duration(run.duration / 1e6)],
     run.attempt > 1 && ["attempt", count(run.attempt)],
-    run.message && ["said", run.message],
+    run.message && ["message", run.message],
     [
-      "answered",
+      "triggers",
       triggers
         ? triggers + run.hidden === 1
           ? "one change"
-          : `${count(triggers + run.hidden)} changes at once`
-        : "nothing: its time had come, or it tried again",
+          : `${count(triggers + run.hidden)} changes`
+        : "none: a timer or a retry",
     ],
-    ["wrote", writes === 1 ? "one event of this picture" : `${count(writes)} events of this picture`],
+    ["writes", writes === 1 ? "one event in this graph" : `${count(writes)} events in this graph`],
   ].filter(Boolean);
   return h(
     "section",

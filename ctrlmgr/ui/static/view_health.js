@@ -77,7 +77,7 @@ function process(process_, now) {
   return [
     ["version", process_.version],
     ["role", process_.role],
-    ["up for", duration((now - process_.startedAt) / 1e6)],
+    ["uptime", duration((now - process_.startedAt) / 1e6)],
     ["since", time(process_.startedAt)],
     process_.memory && ["memory", size(process_.memory)],
     ["threads", count(process_.threads)],

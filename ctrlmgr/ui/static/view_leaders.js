@@ -1,4 +1,4 @@
-// Who has led, from when to when, and how much was written in each term.
+// The leader of each term, its start and end, and its number of writes.
 
 import { h, fill, headings } from "./dom.js";
 import { ask } from "./api.js";
@@ -7,8 +7,8 @@ import { count, duration } from "./format.js";
 import { revisionLink, time } from "./changes.js";
 import { colour, learn } from "./colours.js";
 
-const COLUMNS = ["Term", "Holder", "Lease", "From", "To", "Lasted", "Revisions", "Writes"];
-const NUMBERS = new Set(["Term", "Lasted", "Writes"]);
+const COLUMNS = ["Term", "Holder", "Lease", "Start", "End", "Duration", "Revisions", "Writes"];
+const NUMBERS = new Set(["Term", "Duration", "Writes"]);
 
 export function leaders() {
   const node = h("div");
@@ -91,7 +91,7 @@ function table(terms) {
           h(
             "td",
             null,
-            term.term === newest ? h("span", { class: "quiet" }, "last heard ", time(term.to)) : time(term.to),
+            term.term === newest ? h("span", { class: "quiet" }, "last renewed ", time(term.to)) : time(term.to),
           ),
           h("td", { class: "number" }, duration((term.to - term.from) / 1e6)),
           h("td", null, revisionLink(term.firstRevision), " – ", revisionLink(term.lastRevision)),

@@ -47,7 +47,7 @@ export function object() {
       h("h1", null, placed(place)),
       h("span", { class: "kind" }, found.kind || plural(place.resource)),
       found.lines && !found.exists && h("span", { class: "badge deleted" }, "deleted"),
-      !found.lines && h("span", { class: "badge" }, "not there"),
+      !found.lines && h("span", { class: "badge" }, "does not exist"),
       h("span", { class: "meta quiet" }, found.apiVersion, found.uid && ` · uid ${found.uid}`),
       h(
         "a",
@@ -59,7 +59,7 @@ export function object() {
       ),
     );
     if (found.lines) fill(state, toolbar(found, params), yaml(found, params.blame !== "off"));
-    else fill(state, h("div", { class: "empty" }, h("h2", null, "It did not exist"), h("p", null, found.why)));
+    else fill(state, h("div", { class: "empty" }, h("h2", null, "The object did not exist"), h("p", null, found.why)));
     const later =
       found.newest > moment.at &&
       h(
@@ -82,7 +82,7 @@ export function object() {
             told.map((each) => entry(each, found.revision)),
           )
         : h("p", { class: "quiet" }, "No events."),
-      more && h("button", { class: "more", onclick: () => older(found, place, params, moment) }, "what was before"),
+      more && h("button", { class: "more", onclick: () => older(found, place, params, moment) }, "older events"),
     );
   }
 
@@ -106,7 +106,7 @@ async function asked(place, at) {
       newest: 0,
       why:
         error.code === 410
-          ? `Compaction has taken that time: ${error.message}.`
+          ? `That revision was compacted: ${error.message}.`
           : `At revision ${count(at)} it had not been created.`,
     };
   }
@@ -127,14 +127,14 @@ function toolbar(found, params) {
   return h(
     "div",
     { class: "toolbar" },
-    h("h2", null, "As it was at revision ", count(found.at)),
+    h("h2", null, "State at revision ", count(found.at)),
     h("span", { class: "grow" }),
     h(
       "button",
       {
         "aria-pressed": String(blamed),
         onclick: () => change({ blame: blamed ? "off" : null }, { replace: true }),
-        title: "who set each line",
+        title: "show which change set each line",
       },
       "blame",
     ),
@@ -203,7 +203,11 @@ function entry(each, now) {
       badge(each.type),
       actor(each),
       h("span", { class: "quiet" }, time(each.recordedAt)),
-      h("button", { class: "look", onclick: () => change({ at: each.revision }), title: "go to this moment" }, "look"),
+      h(
+        "button",
+        { class: "look", onclick: () => change({ at: each.revision }), title: "go to this revision" },
+        "look",
+      ),
     ),
     reconcile(each) && h("p", { class: "quiet" }, reconcile(each)),
     content(each),

@@ -54,7 +54,7 @@ export function objects() {
           "div",
           { class: "empty" },
           h("h2", null, "No objects yet"),
-          h("p", null, `At revision ${count(moment.at)} there was not a single object.`),
+          h("p", null, `At revision ${count(moment.at)} no object existed.`),
         ),
       );
       return;
@@ -93,7 +93,7 @@ export function objects() {
     fill(
       summary,
       `${count(table.total)} ${plural(query.resource)}`,
-      lately > 0 && ` · ${count(lately)} changed lately`,
+      lately > 0 && ` · ${count(lately)} changed recently`,
     );
     if (!rows.length && !table.deleted.length) {
       fill(
@@ -101,11 +101,11 @@ export function objects() {
         h(
           "div",
           { class: "empty" },
-          h("h2", null, `No ${plural(query.resource)} here`),
+          h("h2", null, `No ${plural(query.resource)}`),
           h(
             "p",
             null,
-            params.q ? `None is called like “${params.q}”.` : `None existed at revision ${count(moment.at)}.`,
+            params.q ? `No name contains “${params.q}”.` : `None existed at revision ${count(moment.at)}.`,
           ),
         ),
       );

@@ -24,8 +24,8 @@ export function queues() {
         h(
           "div",
           { class: "empty" },
-          h("h2", null, "No queues here"),
-          h("p", null, "The process that answered runs no controllers: it serves the API alone, or another one leads."),
+          h("h2", null, "No queues"),
+          h("p", null, "This server runs no controllers: it serves only the API, or another server is the leader."),
         ),
       );
       return;
@@ -35,8 +35,8 @@ export function queues() {
       h(
         "p",
         { class: "lead quiet" },
-        "The queues of the controllers in the process that answered. ",
-        "The lines begin when this page was opened.",
+        "The work queues of the controllers in this server process. ",
+        "The charts begin when this page was opened.",
       ),
       h(
         "div",
@@ -76,9 +76,9 @@ function tile(queue, samples) {
   const seconds = (samples.at(-1).now - first.now) / 1e6;
   const rate = (name) => (seconds > 0 ? (queue[name] - then[name]) / seconds : 0);
   const adds = series.slice(1).map((each, index) => Math.max(0, each.adds - series[index].adds));
-  const rests = queue.failing > 0 ? `${count(queue.failing)} failing` : "at rest";
+  const rests = queue.failing > 0 ? `${count(queue.failing)} failing` : "idle";
   const busy =
-    queue.running > 0 ? `${count(queue.running)} at work, longest for ${duration(queue.longest)}` : rests;
+    queue.running > 0 ? `${count(queue.running)} running, longest for ${duration(queue.longest)}` : rests;
   const facts = [
     ["added", `${precise(rate("adds"))}/s`, count(queue.adds)],
     ["retried", `${precise(rate("retries"))}/s`, count(queue.retries)],

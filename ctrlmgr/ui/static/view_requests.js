@@ -7,7 +7,7 @@ import { count, who } from "./format.js";
 import { time } from "./changes.js";
 import { unseen } from "./unseen.js";
 
-const COLUMNS = ["When", "User", "Verb", "What", "Namespace", "Name", "Code", "Why", "ms", "From"];
+const COLUMNS = ["Time", "User", "Verb", "Resource", "Namespace", "Name", "Code", "Reason", "ms", "Source"];
 const NUMBERS = new Set(["Code", "ms"]);
 
 export function requests() {

@@ -17,7 +17,7 @@ export function timeline() {
   const table = h(
     "table",
     { class: "events" },
-    headings(["Revision", "Time", "Change", "Object", "By", "Reconcile of"], new Set(["Revision"])),
+    headings(["Revision", "Time", "Change", "Object", "Author", "Reconcile of"], new Set(["Revision"])),
     body,
   );
   const foot = h("p", { class: "foot quiet", role: "status" });
@@ -74,10 +74,10 @@ export function timeline() {
     const nothing = !list.events.length && "No events match these filters up to this moment. ";
     fill(
       foot,
-      list.looked > 1 ? nothing && `Not since revision ${count(list.looked)}. ` : nothing,
-      list.looked > 1 && h("button", { class: "more", onclick: () => void back(query, focus) }, "further back"),
+      list.looked > 1 ? nothing && `No events match since revision ${count(list.looked)}. ` : nothing,
+      list.looked > 1 && h("button", { class: "more", onclick: () => void back(query, focus) }, "load older events"),
       list.hidden > 0 && [
-        ` ${count(list.hidden)} of leases and Events among these are not shown. `,
+        ` ${count(list.hidden)} changes of leases and Events are hidden. `,
         h("button", { onclick: () => travel({ quiet: 1 }) }, "show them"),
       ],
     );

@@ -58,7 +58,11 @@ def test_ready_is_the_last_line_of_the_start(server: Server) -> None:
     until(lambda: re.search(r"\] ready +seconds=", server.log))
     before, ready, _ = server.log.partition("] ready ")
     assert ready
-    for line in ("became leader", "publishing servers", "the availability of an APIService changed apiservice=v1beta1"):
+    for line in (
+        "became leader",
+        "publishing server addresses",
+        "APIService availability changed apiservice=v1beta1",
+    ):
         assert line in before, server.log
 
 

@@ -196,7 +196,7 @@ def test_without_credentials_only_the_paths_that_are_named_are_open(attacked: At
     until(lambda: attacked.code("/version") == 200)
     assert attacked.code("/livez") == 401
     (attacked.folder / "authentication.yaml").write_text("kind: X\n")
-    until(lambda: "settings of authentication not reloaded" in attacked.server.output)
+    until(lambda: "reloading files failed" in attacked.server.output)
     assert (attacked.code("/version"), attacked.code("/livez")) == (200, 401), "the last good one stays"
     attacked.admit("/livez", "/readyz")
     until(lambda: attacked.code("/livez") == 200)
