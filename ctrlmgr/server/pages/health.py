@@ -39,12 +39,31 @@ PING = Check("ping", lambda: None)
 """Passes whenever the process answers."""
 
 
+@dataclass(slots=True)
+class Counts:
+    """How often a check has passed and failed, and whether it passed the last time."""
+
+    passed: int = 0
+    failed: int = 0
+    is_passing: bool = False
+
+    def add(self, *, passes: bool) -> None:
+        """Count one result."""
+        self.is_passing = passes
+        if passes:
+            self.passed += 1
+        else:
+            self.failed += 1
+
+
 @dataclass
 class Health:
     """The checks of an endpoint such as `readyz`."""
 
     name: str
     checks: Sequence[Check]
+    counts: dict[str, Counts] = field(default_factory=dict, init=False)
+    """The results of each check that was run by `report`, by the check's name."""
     _has_passed: bool = field(default=False, init=False)
 
     def report(self, *, verbose: bool, exclude: Collection[str] = ()) -> tuple[bool, str]:
@@ -54,7 +73,10 @@ class Health:
         for check in self.checks:
             if check.name in exclude:
                 lines.append(f"[+]{check.name} excluded: ok")
-            elif problem := check.problem():
+                continue
+            problem = check.problem()
+            self.counts.setdefault(check.name, Counts()).add(passes=not problem)
+            if problem:
                 failed[check.name] = problem
                 lines.append(f"[-]{check.name} failed: reason withheld")
             else:

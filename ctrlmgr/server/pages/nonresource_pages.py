@@ -5,6 +5,7 @@
 | `/` | the list of paths |
 | `/livez`, `/readyz`, `/healthz`, `/readyz/NAME` | the checks (`?verbose`, `?exclude=NAME`) |
 | `/metrics` | Prometheus text, or OpenMetrics if the client accepts it |
+| `/metrics/slis` | the results of the checks, as metrics |
 | `/version`, `/api`, `/apis` and paths below | the version, and discovery documents |
 | `/openapi/v2`, `/openapi/v3` | OpenAPI documents |
 | `/NAME/…` | a mounted page |
@@ -30,6 +31,7 @@ from ctrlmgr.server.describe.document import Document
 from ctrlmgr.server.describe.openapi import OpenAPI, RemoteSchemas
 from ctrlmgr.server.describe.version_info import version_document
 from ctrlmgr.server.pages.health import Health
+from ctrlmgr.server.pages.service_level_indicators import indicators
 from ctrlmgr.server.presenting.responses import NO_CACHE, NO_SNIFFING, PAGE_NOT_FOUND, Response, text
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.resource_endpoints import unknown_resource
@@ -67,6 +69,7 @@ class Pages:
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
         self._registry = registry
+        self._indicators = indicators(health)
         self._kinds = kinds
         self._workers = workers
         self._discovery = Discovery(kinds, server_address, remote)
@@ -91,7 +94,9 @@ class Pages:
                 ends = location.path.endswith("/")
                 return PAGE_NOT_FOUND if ends else _healthy(self._health[name], "/".join(check), request.query)
             case ("metrics",) if not location.path.endswith("/"):
-                return _read_only(request) or self._metrics(request)
+                return _read_only(request) or _metrics(self._registry, request)
+            case ("metrics", "slis") if not location.path.endswith("/"):
+                return _read_only(request) or _metrics(self._indicators, request)
             case ("version",):
                 return _documented(request, self._version)
             case ("openapi", *_):
@@ -120,12 +125,8 @@ class Pages:
         checks = [f"/{name}/{check.name}" for name, endpoint in self._health.items() for check in endpoint.checks]
         paths = {path for path, _ in groups} | {f"/{name}" for name in self._health} | {*versions, *checks, *self._more}
         paths |= {f"/{name}" for name in self._mounts}
-        paths |= {"/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/version"}
+        paths |= {"/apis", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/version"}
         return Response(200, msgspec.json.format(msgspec.json.encode({"paths": sorted(paths)}), indent=2))
-
-    def _metrics(self, request: Request) -> Response:
-        encode, content_type = choose_encoder(request.header(b"accept").decode("latin-1"))
-        return Response(200, encode(self._registry), ((b"content-type", content_type.encode()), NO_CACHE, NO_SNIFFING))
 
     async def _discovered(self, request: Request) -> Response:
         accept, path = request.header(b"accept").decode("latin-1"), request.location.path
@@ -153,6 +154,11 @@ class Pages:
         except NotAcceptable:
             return text(406, "406 Not Acceptable\n")
         return PAGE_NOT_FOUND if document is None else _documented(request, document)
+
+
+def _metrics(registry: CollectorRegistry, request: Request) -> Response:
+    encode, content_type = choose_encoder(request.header(b"accept").decode("latin-1"))
+    return Response(200, encode(registry), ((b"content-type", content_type.encode()), NO_CACHE, NO_SNIFFING))
 
 
 def _read_only(request: Request) -> Response | None:
