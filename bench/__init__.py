@@ -1,1 +1,1 @@
-"""One benchmark for each claim: `python -m bench.NAME`, or `scripts/bench` for all of them."""
+"""One benchmark for each performance claim: `python -m bench.NAME`, or `scripts/bench` for all of them."""

@@ -1,8 +1,9 @@
-"""The cost of admission: all default plugins against none, a quota, a webhook.
+"""The cost of admission: of all default plugins, of a quota, and of a webhook.
 
-Creates come from another process, on another core, over keep-alive connections, and are durable (SQLite,
-synchronous=FULL). The benchmark compares the server's processor time for them (`bench.support.spending`). The round
-trip for a webhook's comparison is one POST of the same size over a keep-alive connection.
+Another process, on another core, sends creates over keep-alive connections. The creates are durable (SQLite,
+synchronous=FULL). The benchmark compares the processor time that the server needs for the creates
+(`bench.support.spending`). The cost of a webhook is compared with a round trip: one POST of the same size over a
+keep-alive connection.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench.support.spending import RequestSeries, in_turns
 from ctrlmgr.admission.plugin_registry import PLUGINS
 
 ASKED = 300
-"""Single requests for a median time."""
+"""Number of single requests from which a median time is computed."""
 PAIRS, TURNS = 4, 30
 NO_CONTROLLERS = ("--controllers", "namespace-controller", *ROOM)
 ALL_OFF = ("--disable-admission-plugins", ",".join(entry.name for entry in PLUGINS if entry.is_default))
@@ -58,19 +59,19 @@ def prepare(served: Served, namespace: str) -> None:
 
 
 def creates(served: Served, namespace: str, plural: str, body: object) -> RequestSeries:
-    """Return requests that create."""
+    """Return requests, each of which creates an object."""
     return RequestSeries(
         served, served.request("POST", f"/api/v1/namespaces/{namespace}/{plural}", json.dumps(body)), 201
     )
 
 
 def compared(what: str, spent: float, least: float, goal: float) -> Claim:
-    """Compare creates per second of the server's processor time; a create takes microseconds."""
+    """Compare the creates per second of the server's processor time; the time of one create is microseconds."""
     return Claim(what, 1e6 / spent, 1e6 / least, goal, "a CPU second")
 
 
 def plugins_to_none() -> Iterator[Claim]:
-    """Compare creates on servers with the default plugins with those on as many without any."""
+    """Compare creates on servers with the default plugins with creates on as many servers without plugins."""
     taken: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
     for _ in range(PAIRS):
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
@@ -87,7 +88,7 @@ def plugins_to_none() -> Iterator[Claim]:
 
 
 def quota_to_none(served: Served) -> Iterator[Claim]:
-    """Compare creates in a namespace with a quota with those in one without."""
+    """Compare creates in a namespace with a quota with creates in a namespace without one."""
     prepare(served, "limited")
     prepare(served, "free")
     quota = {"metadata": {"name": "q"}, "spec": {"hard": HARD}}
@@ -102,7 +103,7 @@ def quota_to_none(served: Served) -> Iterator[Claim]:
 
 @contextmanager
 def hook(folder: Path) -> Iterator[int]:
-    """Run a webhook with the server's own certificate; yields its port."""
+    """Run a webhook with the server's own certificate; yield the webhook's port."""
     port = free_port()
     with running([sys.executable, "-m", "bench.support.hook_server", str(port), str(folder)], folder / "hook.log"):
         time.sleep(0.5)
@@ -110,10 +111,10 @@ def hook(folder: Path) -> Iterator[int]:
 
 
 class Timed:
-    """POSTs over one keep-alive connection, each timed."""
+    """A keep-alive connection for POSTs; each POST is timed."""
 
     def __init__(self, port: int, authority: str, path: str, token: str) -> None:
-        """Send requests to `path` of a server; `authority` is the file of its authority's certificate."""
+        """Send requests to `path` of a server; `authority` is the file of the authority for its certificate."""
         self._connection = http.client.HTTPSConnection(
             "127.0.0.1", port, context=ssl.create_default_context(cafile=authority)
         )
@@ -131,13 +132,13 @@ class Timed:
         assert answer.status in (200, 201), answer.status
 
     def milliseconds(self) -> float:
-        """Return the median."""
+        """Return the median time of the requests, in seconds."""
         self._connection.close()
         return median(self.taken) * 1e3
 
 
 def configure(served: Served, port: int) -> None:
-    """Configure the webhook for creates in one namespace."""
+    """Register the webhook for creates in one namespace."""
     bundle = base64.b64encode(Path(served.authority).read_bytes()).decode()
     hook = {
         "name": "bench.example.com",
@@ -152,9 +153,9 @@ def configure(served: Served, port: int) -> None:
 
 
 def webhook_to_round_trip(served: Served, folder: Path) -> Claim:
-    """Compare the additional time of a create with a webhook with a bare round trip to it.
+    """Compare the additional time of a create with a webhook with the time of a bare round trip to the webhook.
 
-    The creates are dry runs, and all three alternate: so the disk does not affect the comparison.
+    The creates are dry runs, so the disk does not affect the comparison. The three kinds of requests alternate.
     """
     for namespace in ("hooked", "unhooked"):
         prepare(served, namespace)

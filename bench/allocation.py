@@ -1,7 +1,7 @@
-"""Allocation from a nearly full range against an empty one, and a round of both repairs over many Services.
+"""Allocation from a nearly full range compared with an empty range, and one round of both repairs over many Services.
 
-The CPU time of a whole creation is measured in both, alternating: it includes the search for an address, and updating
-the view of used ones.
+Creations from both ranges alternate. The CPU time of a whole creation is measured, which includes the search for an
+address and the update of the view of used addresses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RANGES = Ranges.parse("10.96.0.0/12", "30000-32767")
 FULL = 0.9
 TURNS = 20
 CREATIONS = 200
-"""In each turn."""
+"""Number of creations in each turn."""
 SERVICES_IN_ALL = 10_000
 _AUTHOR = Author("bench")
 _BATCH = 1000
@@ -54,26 +54,26 @@ _MILLISECONDS = 1000.0
 
 
 class Beginning(MemoryEventLog):
-    """A log that begins with objects without events."""
+    """A log that begins with given objects, without their events."""
 
     def __init__(self, objects: list[Object]) -> None:
-        """Begin with `objects`."""
+        """Create a log with these `objects`."""
         super().__init__(clock=SystemClock(), random=random.Random(1))
         self._objects = objects
 
     def snapshot(
         self, resource: Resource | None = None, *, namespace: str | None = None, at: Revision | None = None
     ) -> Snapshot:
-        """Return them, once."""
+        """Return the objects at the first call, and no objects later."""
         objects, self._objects = self._objects, []
         return Snapshot(0, objects)
 
 
 class Cluster:
-    """An engine with a range that is used up to a fraction."""
+    """An engine whose range of addresses is used up to a fraction."""
 
     def __init__(self, share: float) -> None:
-        """Claim a fraction of all addresses, evenly distributed."""
+        """Claim a fraction of all addresses; the claims are evenly distributed."""
         log = Beginning([claim(address) for address in addresses(share)])
         namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "bench", "uid": "uid"}}
         feed = WatchCache(log, clock=SystemClock())
@@ -110,7 +110,7 @@ def addresses(share: float) -> Iterator[str]:
 
 
 def claim(address: str) -> Object:
-    """Return a claim as the allocator creates it, with the fields that matter here."""
+    """Return a claim as the allocator creates it, with only those fields that the allocator reads."""
     metadata = ObjectMeta(name=address)
     return Object(IP_ADDRESSES, _CLAIM % address.encode(), 0, metadata)
 
@@ -127,12 +127,12 @@ def compare() -> tuple[float, float]:
     """Return the microseconds of CPU of a creation with an empty range, and with a nearly full one."""
     empty, full = Cluster(0.0), Cluster(FULL)
     gc.freeze()
-    turns = [(creations(empty), creations(full)) for _ in range(TURNS + 1)][1:]  # the first one compiles
+    turns = [(creations(empty), creations(full)) for _ in range(TURNS + 1)][1:]  # the first creation compiles schemas
     return median(each for each, _ in turns), median(each for _, each in turns)
 
 
 def service(number: int) -> Object:
-    """Return a Service with an address, every second one with a node port."""
+    """Return a Service with an address; every second Service also has a node port."""
     metadata = {"name": f"s{number}", "namespace": "bench", "uid": f"uid-{number}"}
     address = RANGES.addresses[0][number]
     port: dict[str, object] = {"port": 80, "protocol": "TCP"}
@@ -159,7 +159,7 @@ def fill(log: EventLog) -> None:
 
 
 def repair_round(log: EventLog) -> float:
-    """Return the CPU seconds of a round of both repairs that finds no problem."""
+    """Return the CPU seconds of one round of both repairs, which finds no problem."""
     began = time.process_time()
     services, claims, service_cidrs = read_listings(log, IP_ADDRESSES)
     findings = find_address_findings(services, claims, RANGES, service_cidrs)
@@ -170,7 +170,7 @@ def repair_round(log: EventLog) -> float:
 
 
 def rounds() -> float:
-    """Return the median CPU seconds of a round."""
+    """Return the median of the CPU seconds of several rounds."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'log.db'}"
         with closing(open_log(url, clock=SystemClock(), random=random.Random(1), migrate=True)) as log:
@@ -179,7 +179,7 @@ def rounds() -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the claims; with --check exit 1 if one fails."""
+    """Print the claims; with --check, exit with code 1 if a claim fails."""
     interpreter.tune()
     repaired = rounds() * _MILLISECONDS
     empty, full = compare()

@@ -1,6 +1,6 @@
-"""The API over TLS: rates of reads and writes, against the bare server library with the same bytes.
+"""The API over TLS: rates of reads and writes, compared with the bare server library that sends the same bytes.
 
-The load comes from another process, on another core, over keep-alive connections. Reads are served from the watch cache
+Another process, on another core, sends the requests over keep-alive connections. Reads are served from the watch cache
 and are never older than an acknowledged write. Creates are durable (SQLite, synchronous=FULL), validated, defaulted,
 allocated and given managedFields like any other, while the controllers create their Endpoints and EndpointSlices.
 """
@@ -38,13 +38,16 @@ SERVICE = {
 def load(
     served: Served, connections: int, requests: Sequence[str], seconds: float = SECONDS, expect: int = 200
 ) -> Measured:
-    """Send `requests` in turn on that many connections."""
+    """Send `requests` in turn, on this number of connections."""
     with on_core(CLIENT_CORE):
         return measure(Load(served.host, served.port, served.authority, connections, seconds, requests, expect=expect))
 
 
 def fill(served: Served) -> None:
-    """Create the pods to read, like a Deployment's, and their nodes, because a pod without its node is deleted."""
+    """Create the pods that are read, and their nodes, because a pod without its node is deleted.
+
+    The pods are like those of a Deployment.
+    """
     served.open("POST", "/api/v1/namespaces", json.dumps({"metadata": {"name": NAMESPACE}}).encode())
     for name in sorted({pod(number).to_dict()["spec"]["nodeName"] for number in range(PODS)}):
         served.open("POST", "/api/v1/nodes", json.dumps({"metadata": {"name": name}}).encode())
@@ -55,7 +58,7 @@ def fill(served: Served) -> None:
         del fields["metadata"]["uid"], fields["metadata"]["ownerReferences"], fields["status"]
         body = json.dumps(fields)
         requests.append(served.request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", body))
-    # Each is sent once: the load ends with the requests, not after a time.
+    # Each request is sent once, so the load ends with the last request, not after a time.
     measure(Load(served.host, served.port, served.authority, WRITERS, 600.0, requests, 0.0, 201, once=True))
 
 
@@ -66,7 +69,10 @@ def first_pod(served: Served) -> str:
 
 
 def against_bare(served: Served, folder: Path, path: str, connections: int) -> tuple[float, float]:
-    """Return requests per second for `path`, ours and the bare server's with the same bytes: medians of rounds."""
+    """Return requests per second for `path`, of our server and of the bare server: medians of several rounds.
+
+    The bare server sends the same bytes.
+    """
     ours, limits = [], []
     with bare(served, folder, served.open("GET", path)) as other:
         for _ in range(ROUNDS):
@@ -76,7 +82,10 @@ def against_bare(served: Served, folder: Path, path: str, connections: int) -> t
 
 
 def creates_to_gets(served: Served) -> tuple[float, float]:
-    """Return creates of Services and GETs per second, medians of alternating rounds: the disk's speed varies."""
+    """Return creates of Services and GETs per second, medians of rounds.
+
+    Both alternate, because the speed of the disk varies.
+    """
     create = served.request("POST", f"/api/v1/namespaces/{NAMESPACE}/services", json.dumps(SERVICE))
     get = served.request("GET", first_pod(served))
     creates, gets = [], []

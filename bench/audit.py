@@ -1,13 +1,13 @@
-"""The cost of the audit log: for a create that is logged, and for a read that the policy excludes.
+"""The cost of the audit log: for a create that is logged, and for a read that the audit policy excludes.
 
-Two users send the same requests to a server in short turns: the policy logs one, and excludes the other. Then this is
-repeated with another server. The benchmark compares the processor time of the server's process for each request
-(`bench.support.spending`): two processes of the same program differ by more than audit costs. Requests are logged at
-level Metadata, to the log file and to the database of `ctrlmgr sql audit`. The writes to that database, a second later,
-count for the turn at that time.
+Two users send the same requests to a server in short turns. The policy logs the requests of one user, and excludes
+those of the other. This is repeated with several servers. The benchmark compares the processor time of the server's
+process for each request (`bench.support.spending`): measurements of two processes of the same program would differ by
+more than the cost of audit. Requests are logged at level Metadata, to the log file and to the database of `ctrlmgr sql
+audit`. The writes to that database happen a second later, and count for the turn that runs at that time.
 
-The work of audit for a request is also timed alone, in this process with its threads, and added to the cost of a create
-without it. So is checking the policy for an excluded read.
+The work of audit for a request is also timed alone, in this process and its threads, and added to the cost of a create
+without audit. The check of the policy for an excluded read is timed in the same way.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ TIMES = 5
 SERVERS, TURNS = 8, 40
 USERS = ("written", "let-off")
 WRITTEN = 5000
-"""Requests for timing audit's steps alone; less than the maximum that waits for the database."""
+"""Number of requests for which the steps of audit are timed alone.
+
+Less than the maximum that may wait for the database.
+"""
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -52,16 +55,16 @@ POLICY = {
     ],
 }
 QUIET = ("--controllers", "namespace-controller")
-"""Controllers would write too, with varying load; only the requests should be measured."""
+"""Controllers are off, because they would also write, with varying load; only the requests should be measured."""
 HEADERS = [(b"host", b"127.0.0.1"), (b"user-agent", b"kubectl/v1.36.2 (linux/amd64) kubernetes/0123456")]
 SERVICES = "/api/v1/namespaces/default/services"
 READ = "/api/v1/namespaces/default/configmaps/read"
 
 
 def creates(number: int) -> tuple[float, float]:
-    """Return the microseconds of processor time of a logged create, and of an excluded one.
+    """Return the microseconds of processor time of a logged create, and of an excluded create.
 
-    The server's `number` decides which of the two is first.
+    The `number` of the server decides which of the two is sent first.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -77,10 +80,10 @@ def creates(number: int) -> tuple[float, float]:
 
 
 def create_to_let_off() -> Claim:
-    """Compare logged creates with excluded ones, on several servers.
+    """Compare logged creates with excluded creates, on several servers.
 
-    The placement of a server's objects in memory changes the result by one or two percent, as long as it runs. So the
-    mean of several servers is compared.
+    The placement of a server's objects in memory changes the result by one or two percent for as long as the server
+    runs. Therefore the mean of several servers is compared.
     """
     written, let_off = (fmean(each) for each in zip(*(creates(number) for number in range(SERVERS)), strict=True))
     return Claim("create of a Service, audited at Metadata", written, let_off, 1.05, "us", at_most=True)
@@ -93,7 +96,7 @@ class AuditedRequest:
     audit: Record | None = None
 
     def __init__(self) -> None:
-        """Request the creation of a Service."""
+        """Return a request that creates a Service."""
         self.told = AuthenticationNotes()
         self.raw_headers = HeaderLines(HEADERS)
 
@@ -104,7 +107,7 @@ def _settings(folder: Path) -> Settings:
 
 
 def written_down(folder: Path) -> float:
-    """Return the microseconds of processor time of logging a create: its steps, and its threads."""
+    """Return the microseconds of processor time for logging a create, in this thread and the threads of audit."""
     log = AuditLog(_settings(folder), clock=SystemClock())
     about = Attributes("create", SERVICES, "", "v1", "services", "", "default")
     user = User("system:admin", "system:admin", (MASTERS, AUTHENTICATED))
@@ -124,7 +127,7 @@ def written_down(folder: Path) -> float:
 
 
 def let_off(folder: Path) -> float:
-    """Return the microseconds of processor time of checking the policy for an excluded request."""
+    """Return the microseconds of processor time for checking the policy for an excluded request."""
     step = AuditLog(_settings(folder), clock=SystemClock()).step
     about = Attributes("get", READ, "", "v1", "configmaps", "", "default", "read")
     user = User("system:admin", "system:admin", (MASTERS, AUTHENTICATED))
@@ -136,7 +139,7 @@ def let_off(folder: Path) -> float:
 
 
 def options(folder: Path) -> Sequence[str]:
-    """Write the policy and the tokens of `USERS` to `folder`; return the server's options for them."""
+    """Write the policy and the tokens of `USERS` into `folder`; return the server's options for both files."""
     policy, tokens = folder / "policy.json", folder / "tokens.csv"
     policy.write_text(json.dumps(POLICY))
     tokens.write_text("".join(f'{user},{user},{user},"{MASTERS}"\n' for user in USERS))

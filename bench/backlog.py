@@ -1,7 +1,7 @@
-"""Reads while controllers have a backlog: their rate.
+"""The rate of reads while controllers have a backlog.
 
-GETs right after creating very many Services, whose Endpoints and EndpointSlices do not exist yet, against the same GETs
-when all exist.
+GETs are sent right after very many Services were created, whose Endpoints and EndpointSlices do not exist yet. They are
+compared with the same GETs after all of these objects exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.support.served import Served, serving
 
 ROUNDS = 3
 CREATING, READING = 2.0, 1.0
-"""Seconds of each."""
+"""Duration of each measurement, in seconds."""
 SERVICES = f"/api/v1/namespaces/{NAMESPACE}/services"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices?limit=1"
 

@@ -1,7 +1,8 @@
 """Pods on simulated nodes: `python -m bench.cluster [NODES [PODS]]`, by default 1,000 nodes and 10,000 pods.
 
-It measures how many pods per second are created, scheduled and observed as running, against the bare writes: clients
-create each pod, bind it, and patch its status once. Also memory per node and pod, and the cost of idle nodes.
+The benchmark measures how many pods per second are created, scheduled and observed as running. The limit are the bare
+writes: clients create each pod, bind it, and patch its status once. The benchmark also measures the memory per node and
+pod, and the cost of idle nodes.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from ctrlmgr.testing.served import ServerProcess
 
 CLIENTS = 8
 SETTLE = 10.0
-"""Seconds until the writes at the start of nodes are done."""
+"""Seconds after which the writes at the start of nodes are finished."""
 IDLE = 20.0
-"""Seconds of measuring idle nodes: each renews its lease twice."""
+"""Seconds for which idle nodes are measured: each node renews its lease twice in this time."""
 _IDLE = 30.0
-"""Maximum seconds that a connection may be idle: servers close those that are longer."""
+"""Maximum seconds for which a connection may be idle, because servers close connections that are idle for longer."""
 POD = {"spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "example.com/app:1"}]}}
 WAITING = "/api/v1/namespaces/default/pods?fieldSelector=status.phase%21%3DRunning&limit=1"
-"""The first pod that is not running; this request costs the server little."""
+"""A query for the first pod that is not running; this request costs the server little."""
 WITHOUT = ("--controllers", "*,-pod-garbage-collector-controller,-node-lifecycle-controller")
 
 
 class Client:
-    """A connection per thread."""
+    """A keep-alive connection for each thread."""
 
     def __init__(self, server: ServerProcess) -> None:
         """Send requests to `server`."""
@@ -50,7 +51,7 @@ class Client:
             self._local.connection = connection
         headers = {"Authorization": f"Bearer {self._server.token}", "Content-Type": media_type}
         if time.monotonic() - getattr(self._local, "used", 0.0) > _IDLE:
-            connection.close()  # the server may have closed it already; the next request opens it again
+            connection.close()  # the server may have closed the connection; the next request opens a new one
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         answer = connection.getresponse()
         self._local.used = time.monotonic()
@@ -61,7 +62,7 @@ class Client:
 
 
 def each(work: Callable[[int], Any], count: int) -> None:
-    """Call `work` that many times, in parallel."""
+    """Call `work` this number of times, in parallel."""
     with ThreadPoolExecutor(CLIENTS) as pool:
         for _ in pool.map(work, range(count)):
             pass
@@ -73,7 +74,7 @@ def create(client: Client, number: int) -> None:
 
 
 def count(client: Client, path: str, holds: Callable[[dict[str, Any]], bool]) -> int:
-    """Return the number of objects of a collection that match."""
+    """Return the number of objects in a collection that match the query."""
     return sum(holds(item) for item in client("GET", path)["items"])
 
 
@@ -90,7 +91,7 @@ def wait(holds: Callable[[], bool], pause: float) -> None:
 
 
 def usage(server: ServerProcess) -> tuple[float, float]:
-    """Return a server's CPU seconds, and its memory in MiB."""
+    """Return the CPU seconds of a server's process, and its memory in MiB."""
     process = server._process
     assert process is not None
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -100,7 +101,7 @@ def usage(server: ServerProcess) -> tuple[float, float]:
 
 
 class Found(NamedTuple):
-    """Results: pods per second, the fraction of a core that idle nodes use, MiB with nodes and with pods."""
+    """The results: pods per second, the fraction of a core that idle nodes use, the MiB with nodes and with pods."""
 
     rate: float
     idle: float
@@ -109,7 +110,7 @@ class Found(NamedTuple):
 
 
 def simulated(folder: Path, nodes: int, pods: int) -> Found:
-    """Schedule and run pods on simulated nodes."""
+    """Schedule and run pods on simulated nodes; return the results."""
     flags = ("--database", f"sqlite:///{folder / 'log.db'}", "--nodes", str(nodes), "--log-level", "error")
     with ServerProcess(folder, *flags) as server:
         client = Client(server)
@@ -130,7 +131,7 @@ def simulated(folder: Path, nodes: int, pods: int) -> Found:
 
 
 def bare(folder: Path, pods: int) -> tuple[float, float]:
-    """Return how many pods per second clients create, bind and report, and the MiB of an empty server."""
+    """Return how many pods per second clients create, bind and report, and the MiB of a server without objects."""
     with ServerProcess(
         folder, "--database", f"sqlite:///{folder / 'log.db'}", *WITHOUT, "--log-level", "error"
     ) as server:

@@ -1,9 +1,10 @@
-"""Custom kinds: the time until one is served, the cost of its objects, and the cost of five hundred kinds.
+"""Custom kinds: the time until a kind is served, the cost of its objects, and the cost of five hundred kinds.
 
-Creates of custom objects and of ConfigMaps of the same size alternate. Delays are measured by one client that reads a
-ConfigMap repeatedly. At the same time, another client creates definitions one by one beside five hundred existing ones,
-the last with a large schema, and then the first object of each. The benchmark subtracts the reading client's delay
-before the first definition. The result is the median of several rounds, because the machine has its own delays.
+Creates of custom objects and of ConfigMaps of the same size alternate. One client measures delays by reading a
+ConfigMap repeatedly. At the same time, another client creates definitions one by one, and the first object of each; the
+last definition has a large schema. Five hundred other definitions exist already. The benchmark subtracts the delay that
+the reading client measures before the first definition. The result is the median of several rounds, because other work
+on the machine also causes delays.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ SECONDS = 2.0
 WRITERS = 8
 MANY = 500
 AFTER = 1.0
-"""Seconds for which a definition may delay others: its garbage is collected, and documents are built."""
+"""Seconds for which a definition may delay other requests: its garbage is collected, and documents are built."""
 ARRIVALS = 10
-"""Definitions that are created while a client reads."""
+"""Number of definitions that are created while a client reads."""
 DEPTH, WIDTH = 2, 4
-"""The depth of a definition's schema, and the number of fields of each object in it: about 9 KB."""
+"""The depth of a definition's schema, and the number of fields of each object in the schema: about 9 KB."""
 DEEP = 5
-"""The depth of a large one's: about 600 KB."""
+"""The depth of a large definition's schema: about 600 KB."""
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def schema(depth: int = DEPTH) -> dict[str, Any]:
-    """Return the schema of nested objects of that depth."""
+    """Return a schema of nested objects with this depth."""
     text = {"type": "string", "description": "What it says is up to its user, who may leave it out."}
     fields: dict[str, Any] = {f"field{index}": text for index in range(WIDTH)}
     if depth:
@@ -51,7 +52,7 @@ def schema(depth: int = DEPTH) -> dict[str, Any]:
 
 
 def definition(name: str, depth: int = DEPTH) -> bytes:
-    """Return a definition of a kind `name`, with a schema of that depth."""
+    """Return the definition of a kind `name`, with a schema of this depth."""
     properties = {"spec": schema(depth), "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {
         "name": "v1",
@@ -84,13 +85,13 @@ def until_accepted(served: Served, name: str, depth: int = DEPTH) -> float:
     while True:
         try:
             served.open("POST", instances(name), instance(name, "first").encode())
-        except OSError:  # HTTPError 404: its kind is not served yet
+        except OSError:  # HTTPError 404: the kind is not served yet
             continue
         return time.perf_counter() - began
 
 
 def creates(served: Served) -> float:
-    """Return creates of custom objects per second against those of ConfigMaps, the median of rounds."""
+    """Return the creates of custom objects per second, and those of ConfigMaps; both are medians of rounds."""
     data = {f"field{index}": "some text" for index in range(WIDTH)}
     config_map = json.dumps({"metadata": {"name": "m-{n}"}, "data": data})
     ratios = []
@@ -105,7 +106,7 @@ def creates(served: Served) -> float:
 
 @contextmanager
 def reading(served: Served) -> Iterator[list[float]]:
-    """Read a ConfigMap repeatedly until the block ends; yields the seconds of each read."""
+    """Read a ConfigMap repeatedly until the block ends; yield the list of the durations of reads in seconds."""
     took: list[float] = []
     ended = threading.Event()
     context = ssl.create_default_context(cafile=served.authority)
@@ -129,7 +130,7 @@ def reading(served: Served) -> Iterator[list[float]]:
 
 
 def delay(served: Served) -> float:
-    """Return the maximum additional seconds of a read while definitions are created."""
+    """Return the maximum additional seconds that a read takes while definitions are created."""
     served.open("POST", MAPS, json.dumps({"metadata": {"name": "read"}}).encode())
     with reading(served) as alone:
         time.sleep(SECONDS)
@@ -137,7 +138,7 @@ def delay(served: Served) -> float:
 
 
 def longest_of_round(served: Served, round_: int) -> float:
-    """Return the longest read while this round's definitions are created, and soon after."""
+    """Return the longest read while the definitions of this round are created, and shortly afterwards."""
     with reading(served) as beside:
         for number in range(ARRIVALS):
             until_accepted(served, f"arrivals{round_}x{number}")
@@ -150,19 +151,19 @@ class Many(NamedTuple):
     """The cost of many definitions."""
 
     empty: float
-    """Seconds to start without them."""
+    """Seconds of the server's start without definitions."""
     full: float
-    """Seconds to start with them."""
+    """Seconds of the server's start with many definitions."""
     memory: float
-    """Bytes of memory for each."""
+    """Bytes of memory for each definition."""
     delay: float
-    """Additional seconds of a read while another one is created."""
+    """Additional seconds of a read while another definition is created."""
 
 
 def many(folder: Path) -> Many:
-    """Start with no definition and with many."""
+    """Start a server without definitions, and one with many."""
     starts, memory = [], []
-    for name in ("empty", "full"):  # two directories and one database
+    for name in ("empty", "full"):  # two data directories for one database
         (folder / name).mkdir()
         began = time.perf_counter()
         with serving(folder / name, "--database", f"sqlite:///{folder / 'bench.db'}") as served:

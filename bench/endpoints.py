@@ -1,16 +1,17 @@
 """Delays from ready pods to their Endpoints and EndpointSlices, through a real server over TLS.
 
 - Pods of many services become ready as fast as the API processes the status patches of 16 clients, service by service.
-  A watcher detects when every Endpoints object and slice is complete: the limit is the time of the patches. The writes
-  of Endpoints are counted, including their creation.
+  A watcher detects when every Endpoints object and every slice is complete; the limit is the duration of all patches.
+  Writes of Endpoints are counted, including creations.
 - Then one pod changes its readiness repeatedly, each time after every watcher has received the last change. The delay
-  until a watcher of Endpoints receives it is compared with the patch itself, and its 99th percentile with its median.
+  until a watcher of Endpoints receives a change is compared with the duration of the patch itself. The 99th percentile
+  of the delay is compared with its median.
 - Finally one pod that 3,000 further services select changes its address, so that both controllers must update all of
   them. Meanwhile pods of other services in the same namespace become unready, one by one. The delay until a watcher of
-  Endpoints receives that is compared with the same on an idle server.
+  Endpoints receives such a change is compared with the delay on an idle server.
 
 Run `python -m bench.endpoints [--services N] [--pods M] [--flips K] [--check]`; the full size is 1,000 services of 10
-pods. Load and watchers run on their own core.
+pods. The processes with the clients and the watchers run on another core than the server.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ CORE = f"/api/v1/namespaces/{NAMESPACE}"
 DISCOVERY = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}"
 MERGE = "application/merge-patch+json"
 REFRESHED = 3_000
-"""Services that are updated together."""
+"""Number of Services that are updated together."""
 ROUNDS = 3
 DEPTH = re.compile(r'^workqueue_depth\{name="endpoints-controller",.*\} ([\d.]+)$', re.MULTILINE)
 
@@ -66,7 +67,7 @@ def node(number: int) -> str:
 
 
 def status(number: int, replica: int, *, ready: bool) -> str:
-    """Return the body of a patch that makes a pod run, ready or not."""
+    """Return the body of a patch with which a pod runs, ready or not."""
     ip = f"10.{64 + number // 250}.{number % 250}.{replica + 1}"
     condition = {"type": "Ready", "status": str(ready)}
     fields = {"phase": "Running", "conditions": [condition], "podIP": ip, "podIPs": [{"ip": ip}]}
@@ -74,7 +75,7 @@ def status(number: int, replica: int, *, ready: bool) -> str:
 
 
 def send(served: Served, requests: Sequence[str], expect: int) -> Measured:
-    """Send each request once, as fast as the clients can."""
+    """Send each request once, as fast as the clients can send."""
     with on_core(CLIENT_CORE):
         return measure(
             Load(served.host, served.port, served.authority, CLIENTS, 3600.0, requests, 0.0, expect, once=True)
@@ -95,14 +96,14 @@ def fill(served: Served, services: int, pods: int) -> None:
 
 
 def patch(served: Served, number: int, replica: int, *, ready: bool) -> str:
-    """Return the request that makes a pod ready, or unready."""
+    """Return the request with which a pod becomes ready or unready."""
     path = f"{CORE}/pods/s-{number}-{replica}/status"
     return served.request("PATCH", path, status(number, replica, ready=ready), MERGE)
 
 
 @contextmanager
 def watching(served: Served, plan: Callable[[str, str], Plan]) -> Iterator[subprocess.Popen[bytes]]:
-    """Watch while the block runs; `plan` creates the purpose from the two watch requests."""
+    """Watch while the block runs; `plan` creates the plan from the two watch requests."""
     version = msgspec.json.decode(served.open("GET", f"{CORE}/endpoints?limit=1"))["metadata"]["resourceVersion"]
     requests = [
         served.request("GET", f"{path}?watch=true&resourceVersion={version}")
@@ -122,7 +123,10 @@ def watching(served: Served, plan: Callable[[str, str], Plan]) -> Iterator[subpr
 
 
 def become_ready(served: Served, services: int, pods: int) -> tuple[Measured, Completion]:
-    """Make all pods ready; return the time of the patches, and when everything was complete."""
+    """Make all pods ready.
+
+    Return the duration of the patches, and the time when all Endpoints and slices were complete.
+    """
     requests = [patch(served, number, each, ready=True) for number in range(services) for each in range(pods)]
     plan = partial(Plan, served.host, served.port, served.authority, services=services, pods=pods)
     with watching(served, plan) as process:
@@ -132,13 +136,13 @@ def become_ready(served: Served, services: int, pods: int) -> tuple[Measured, Co
 
 
 def flip(served: Served, count: int) -> Flips:
-    """Change the readiness of one pod that many times."""
+    """Change the readiness of one pod this number of times."""
     flips = [patch(served, 0, 0, ready=bool(number % 2)) for number in range(count)]
     return observe(served, flips, ["s-0"] * count)
 
 
 def observe(served: Served, flips: Sequence[str], names: Sequence[str], first: str = "") -> Flips:
-    """Send patches one by one, and return when a watcher received each in the Endpoints of that name."""
+    """Send patches one by one; return when a watcher received each change in the Endpoints with the given name."""
     plan = partial(Plan, served.host, served.port, served.authority, flips=flips, names=names, first=first)
     with watching(served, plan) as process:
         assert process.stdout is not None
@@ -146,7 +150,7 @@ def observe(served: Served, flips: Sequence[str], names: Sequence[str], first: s
 
 
 def fill_refreshed(served: Served) -> None:
-    """Create the services to update, and the one pod that they select."""
+    """Create the Services that are updated together, and the one pod that they select."""
     spec = {"selector": {"group": "all"}, "ports": [{"port": 80, "targetPort": 8080}]}
     bodies = [json.dumps({"metadata": {"name": f"r-{number}"}, "spec": spec}) for number in range(REFRESHED)]
     requests = [served.request("POST", f"{CORE}/services", body) for body in bodies]
@@ -157,7 +161,7 @@ def fill_refreshed(served: Served) -> None:
 
 
 def waiting(served: Served) -> float:
-    """Return the length of the endpoints controller's queue."""
+    """Return the number of items in the queue of the endpoints controller."""
     return sum(map(float, DEPTH.findall(served.open("GET", "/metrics").decode())))
 
 
@@ -169,13 +173,16 @@ def settle(served: Served) -> None:
 
 
 def flip_each(served: Served, flipped: Sequence[int], first: str = "", *, ready: bool) -> Sequence[float]:
-    """Change one pod of each of these services; return the milliseconds until a watcher received its Endpoints."""
+    """Change one pod of each of these Services.
+
+    Return the milliseconds until a watcher received each change of Endpoints.
+    """
     flips = [patch(served, number, 0, ready=ready) for number in flipped]
     return observe(served, flips, [f"s-{number}" for number in flipped], first).events
 
 
 def beside_refreshes(served: Served, flipped: Sequence[int]) -> tuple[float, float, float]:
-    """Return a flip's median milliseconds beside a backlog and when idle, and the minimum backlog."""
+    """Return a change's median delay in milliseconds with a backlog and on an idle server, and the minimum backlog."""
     fill_refreshed(served)
     busy: list[float] = []
     quiet: list[float] = []
@@ -201,7 +208,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
     services, pods = options.services, options.pods
-    # Its pods name nodes that do not exist.
+    # The controller for lost nodes is off, because the pods name nodes that do not exist.
     without = ("--controllers", "*,-pod-garbage-collector-controller")
     with tempfile.TemporaryDirectory() as name, serving(Path(name), *ROOM, *without) as served:
         fill(served, services, pods)

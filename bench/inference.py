@@ -1,9 +1,9 @@
-"""The precision of `ctrlmgr why` with inferred causes: measured on our own log, which contains the true ones.
+"""The precision of inferred causes in `ctrlmgr why`, measured on our own log, which contains the true causes.
 
 A day of a cluster (`bench.support.stories`) runs on `ctrlmgr serve` with simulated nodes. Its log is exported as a
 watch, imported, and the inferred causes are compared with the recorded ones, by kind and controller.
 
-Run `python -m bench.inference [--check] [--database URL]`; with a URL that log is used instead (and kept).
+Run `python -m bench.inference [--check] [--database URL]`; with a URL, that log is used instead, and is not deleted.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Teller:
 
 
 def played(folder: Path) -> str:
-    """Perform the story on a server, and return the URL of its log."""
+    """Perform the story on a server; return the URL of the server's log."""
     with serving(folder, *_NODES, *_QUICK) as served:
         teller = _Teller(served)
         while len(teller.names("/api/v1/nodes")) < 4:
@@ -74,7 +74,7 @@ def played(folder: Path) -> str:
 
 
 def show(table: Table) -> None:
-    """Print how much was inferred for each kind, and how much of it was right."""
+    """Print how many causes were inferred for each kind, and how many of them are right."""
     print(f"{'kind':<34} {'controller':<40} writes inferred named causes right direct")
     rows = {f"{kind:<34} {controller:<40}": row for (kind, controller), row in sorted(table.items())}
     for head, row in {**rows, f"{'in all':<75}": total(table.values())}.items():

@@ -1,10 +1,11 @@
-"""The cost of admission and audit in instructions that the server executes for a create, instead of time.
+"""The cost of admission and audit, measured in instructions that the server executes for a create instead of time.
 
 The server runs under valgrind's callgrind, fifty times slower, and the instructions between two moments are counted.
-Other loads on the machine change this by a few percent, while times vary by as much as the measured cost. A server
-checks all its Services every three minutes, which such a slow one does once in some hundred creates: so the minimum of
-several counts is used. Instructions do not show waiting for memory; and SHA-256, for which processors have an
-instruction, counts as some thousands here. `bench.admission` and `bench.audit` measure time. Needs valgrind.
+Other load on the machine changes this number by a few percent, while durations vary by as much as the measured cost. A
+server checks all Services every three minutes. Such a slow server does so once in a few hundred creates, so the minimum
+of several counts is used. The number of instructions does not contain the time for which the processor waits for
+memory. SHA-256, for which processors have special instructions, counts as several thousand instructions here.
+`bench.admission` and `bench.audit` measure time. This benchmark needs valgrind.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from bench.support.served import Served, serving
 CLIENTS = 16
 TURNS = 5
 SHORT, LONG = 1.0, 15.0
-"""Seconds of creates."""
+"""Seconds for which creates are sent."""
 AFTER = 4.0
-"""Seconds until the background work of requests is done."""
+"""Seconds after which the background work of requests is finished."""
 PATIENCE = 30.0
 
 
 class Count(NamedTuple):
-    """Instructions in some seconds."""
+    """A number of instructions that were executed in a number of seconds."""
 
     creates: int
     instructions: int
 
 
 def _of_one(counts: Sequence[tuple[Count, Count]], idle: int) -> float:
-    """Return the instructions of one create; a long count has `idle` ones that a short one has not."""
+    """Return the instructions of one create; a long count contains `idle` creates more than a short count."""
     few, short = min((short for short, _ in counts), key=attrgetter("instructions"))
     return min((long - short - idle) / (many - few) for _, (many, long) in counts)
 
@@ -50,19 +51,19 @@ class Counting:
     """A server under callgrind."""
 
     def __init__(self, served: Served, folder: Path) -> None:
-        """Count instructions of `served`, which writes its counts to `folder`."""
+        """Count the instructions of `served`, which writes its counts into `folder`."""
         self._served = served
         self._folder = folder
 
     def of_creates(self, path: str, body: object, askers: Mapping[str, Served]) -> Mapping[str, float]:
-        """Return the instructions of a create, for each of the users, alternating.
+        """Return the instructions of a create for each of the users, measured in alternating turns.
 
-        A short count contains the cost of connecting too; an idle one contains the server's own work. Occasional work
-        only increases a count, so the minimum of each is used.
+        A short count contains the cost of connecting, too; an idle count contains the server's own work. Occasional
+        work can only increase a count, so the minimum of each kind of count is used.
         """
         requests = {name: (served, served.request("POST", path, json.dumps(body))) for name, served in askers.items()}
         for served, request in requests.values():
-            self._create(served, request, LONG)  # after its first-time work
+            self._create(served, request, LONG)  # after the server has done its work for the first requests
         time.sleep(LONG - SHORT)
         idle = self._since_last()
         counts: dict[str, list[tuple[Count, Count]]] = {name: [] for name in askers}
@@ -79,7 +80,7 @@ class Counting:
         return Count(answers, self._since_last())
 
     def _since_last(self) -> int:
-        """Return the instructions executed since the last call."""
+        """Return the number of instructions executed since the last call."""
         before = set(self._folder.glob("counts*"))
         command = ["callgrind_control", "--dump", str(self._served.process)]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
@@ -94,12 +95,12 @@ class Counting:
 
 
 def counted(folder: Path) -> Sequence[str]:
-    """Return the command under which a server is counted."""
+    """Return the command under which a server's instructions are counted."""
     return ("valgrind", "--tool=callgrind", "--fair-sched=yes", f"--callgrind-out-file={folder}/counts")
 
 
 def of_admission() -> Iterator[Claim]:
-    """Compare creates on a server with the default plugins with those on one without any."""
+    """Compare creates on a server with the default plugins with creates on a server without plugins."""
     counts: dict[tuple[str, Sequence[str]], float] = {}
     for off in ((), ALL_OFF):
         with tempfile.TemporaryDirectory() as name:

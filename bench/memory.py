@@ -1,9 +1,9 @@
-"""Memory of the caches: the growth of a process that loads objects into informers, against their JSON bytes.
+"""Memory of the caches: the growth of a process that loads objects into informers, compared with their JSON bytes.
 
-Another process writes the log, an SQLite file, so that all the growth is caused by loading: the log's page cache, the
-informers' stores and garbage. The pods are like a Deployment's, about 1 KB of JSON each. The goal is for the state
-after loading. The state after a controller has read the labels of every object, which keeps each object's metadata
-decoded, is printed too.
+Another process writes the log, an SQLite file, so that the growth has only causes that belong to loading: the log's
+page cache, the stores of the informers, and garbage. The pods are like a Deployment's, about 1 KB of JSON each. The
+goal applies to the state after loading. The benchmark also prints the state after a controller has read the labels of
+every object, so that the metadata of each object stays decoded.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def pod(number: int) -> Object:
 
 
 def write(folder: Path) -> int:
-    """Write the pods into a new log; return the sum of their JSON bytes."""
+    """Write the pods into a new log; return the total size of the pods as JSON."""
     log = open_log(_url(folder), clock=SystemClock(), random=random.Random(1), migrate=True)
     total = 0
     for first in range(0, OBJECTS, BATCH):
@@ -94,7 +94,7 @@ def write(folder: Path) -> int:
 
 
 def load(folder: Path) -> tuple[int, int, float]:
-    """Load the pods into an informer; return the growth in bytes, also after reading labels, and the seconds."""
+    """Load the pods into an informer; return the growth in bytes, the growth after reading labels, and the seconds."""
     clock = SystemClock()
     log = open_log(_url(folder), clock=clock, random=random.Random(2))
     informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
@@ -116,7 +116,7 @@ def _url(folder: Path) -> str:
 
 
 def _resident() -> int:
-    """Return this process's resident bytes (Linux)."""
+    """Return the resident bytes of this process (Linux)."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -131,7 +131,7 @@ def _in_fresh_process(step: str, folder: Path) -> list[float]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one step if requested, otherwise the benchmark."""
+    """Run one step of the benchmark if the arguments name one; otherwise run all steps."""
     if arguments and arguments[0] in _STEPS:
         print(_STEPS[arguments[0]](Path(arguments[1])))
         return 0

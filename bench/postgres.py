@@ -1,12 +1,12 @@
-"""PostgreSQL: group commit against one `unnest` statement per batch, single appends against `pgbench`.
+"""PostgreSQL: group commit compared with one `unnest` statement per batch, and single appends compared with `pgbench`.
 
-The limits run on the same temporary server with its durable defaults, alternating with ours.
+The limits are measured on the same temporary server with its durable defaults, in turns that alternate with our code.
 
-- Group commit: 64 callers, 1 KB per event. Its limit writes the same rows, events and objects, 64 per batch. Each batch
-  is one autocommit, a prepared statement with binary array parameters, without checks, revisions, hashes or responses.
-  It is measured once as psycopg sends lists, the bare driver, and once as our writer sends them.
-- Single appends: one caller, through the log's committer. Its limit is pgbench calling the same function as an append,
-  prepared, with the same payload.
+- Group commit: 64 callers append events of 1 KB. The limit writes the same rows (events and objects), 64 per batch.
+  Each batch is one autocommit, a prepared statement with binary array parameters, without checks, revisions, hashes or
+  responses. The limit is measured twice: with lists that psycopg adapts, and with arrays as our writer sends them.
+- Single appends: one caller appends through the log's committer. The limit is pgbench, which calls the same function as
+  an append, prepared, with the same payload.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def pod(name: str, version: int) -> Object:
 
 
 def new_objects(number: int) -> Work:
-    """Return a round's creations, of objects that no other round creates."""
+    """Return the creations of one round; no other round creates the same objects."""
     return _work(number, EventType.ADDED, 0)
 
 
 def updates(number: int) -> Work:
-    """Return changes of the objects in the round's `new_objects`."""
+    """Return changes of the objects in `new_objects` of the round."""
     return _work(number, EventType.MODIFIED, None)
 
 
@@ -83,17 +83,17 @@ _UPDATE_OBJECTS = (
 
 
 Column = tuple[Any, list[Any]]
-"""The array class and the values of one column of a batch."""
+"""The array class and the values for one column of a batch."""
 
 
 class Inserter:
-    """The limit of group commit: the same rows, one statement per batch, built before the clock starts.
+    """The limit of group commit: the same rows with one statement per batch, built before the time is measured.
 
     `packed` sends whole arrays as our writer does; otherwise psycopg adapts lists, as in every other statement.
     """
 
     def __init__(self, url: str, *, packed: bool) -> None:
-        """Connect, and let the planner use an index for the updates."""
+        """Connect to the database, and let the planner use an index for the updates."""
         self._connection = psycopg.connect(url.replace("+psycopg", ""), autocommit=True, prepare_threshold=0)
         register(self._connection)
         for plan in ("seqscan", "hashjoin", "mergejoin", "material"):
@@ -103,7 +103,7 @@ class Inserter:
         self._revision = 0
 
     def insert_all(self, work: Work) -> float:
-        """Write the rows of `work`, in batches of one proposal per caller; return events per second."""
+        """Write the rows of `work`, in batches with one proposal of each caller; return events per second."""
         batches = []
         for proposals in zip(*work, strict=True):
             batches.append(_batch(proposals, self._revision + 1, text=bytes if self._packed else bytes.decode))
@@ -120,7 +120,7 @@ class Inserter:
 
 
 def _batch(batch: Sequence[Proposal], first: int, *, text: Callable[[bytes], Any]) -> tuple[bytes, list[Column]]:
-    """Return the statement and the columns that write `batch` at the revisions from `first` on."""
+    """Return the statement and the columns that write `batch` at revisions beginning with `first`."""
     size = len(batch)
     added = batch[0].type is EventType.ADDED
     revisions = list(range(first, first + size))
@@ -155,7 +155,7 @@ def _batch(batch: Sequence[Proposal], first: int, *, text: Callable[[bytes], Any
 
 
 class Pgbench:
-    """The limit of single appends: `pgbench` calling the append function, prepared, over one connection."""
+    """The limit of single appends: `pgbench` calls the append function, prepared, over one connection."""
 
     _SCRIPT = (
         "SELECT head, verdicts, culprits, actuals, revisions, previouses, hashes FROM log_append("
@@ -170,7 +170,7 @@ class Pgbench:
         obj = pod("single", 1)
         self._script = "\\set append_id random(1, 9000000000000000000)\n" + self._SCRIPT.format(
             moment=_MOMENT,
-            actor=AUTHOR.actor.replace(":", "."),  # pgbench would parse `:controller` as a variable
+            actor=AUTHOR.actor.replace(":", "."),  # pgbench would read `:controller` as a variable
             user_agent=AUTHOR.user_agent,
             uid=obj.uid,
             digest="ab" * 32,
@@ -178,7 +178,7 @@ class Pgbench:
         )
 
     def call(self, count: int) -> float:
-        """Append `count` times; return appends per second, without connecting."""
+        """Append `count` times; return appends per second, without the time for connecting."""
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
             script.write(self._script)
             script.flush()
@@ -201,7 +201,7 @@ class Pgbench:
 
 
 def append_singly(log: EventLog, count: int) -> float:
-    """Append changes one by one, waiting for each; return appends per second."""
+    """Append changes one by one, and wait for each of them; return appends per second."""
     work = [Proposal(EventType.MODIFIED, pod("single", i), None) for i in range(count)]
     began = time.perf_counter()
     for proposal in work:
@@ -210,11 +210,11 @@ def append_singly(log: EventLog, count: int) -> float:
 
 
 Round = tuple[float, float]
-"""Our rate and the limit, measured one right after the other."""
+"""Our rate and the rate of the limit, measured one right after the other."""
 
 
 def group_rounds(log: EventLog, limits: Sequence[Inserter], work: Callable[[int], Work]) -> list[list[Round]]:
-    """Append the work of every round through the log and through each limit; return each limit's rounds."""
+    """Append the work of every round through the log and through each limit; return the rounds of each limit."""
     rounds: list[list[Round]] = [[] for _ in limits]
     for number in range(ROUNDS):
         todo = work(number)
@@ -225,20 +225,20 @@ def group_rounds(log: EventLog, limits: Sequence[Inserter], work: Callable[[int]
 
 
 def single_rounds(log: EventLog, pgbench: Pgbench) -> list[Round]:
-    """Return rounds of single appends."""
+    """Return the rounds of single appends."""
     log.append([Proposal(EventType.ADDED, pod("single", 0), 0)], author=AUTHOR)
-    append_singly(log, SINGLES)  # for the plans; pgbench prepares its own
+    append_singly(log, SINGLES)  # this prepares the plans; pgbench prepares its own plans
     return [(append_singly(log, SINGLES), pgbench.call(SINGLES)) for _ in range(ROUNDS)]
 
 
 def claim(name: str, rounds: Sequence[Round], goal: float) -> Claim:
-    """Return the round with the median ratio: other load affected both sides equally."""
+    """Return the round with the median ratio, because other load affects both rates of a round equally."""
     ours, limit = sorted(rounds, key=lambda pair: pair[0] / pair[1])[len(rounds) // 2]
     return Claim(name, ours, limit, goal, "events/s")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the claims; with --check exit 1 if one fails."""
+    """Print the claims; with --check, exit with code 1 if a claim fails."""
     with PostgresCluster() as cluster:
         for database in ("ours", "plain", "packed"):
             cluster.execute(f"CREATE DATABASE {database}")

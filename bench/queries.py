@@ -1,9 +1,10 @@
-"""Queries on a log of 1,000,000 events, on SQLite and PostgreSQL: all predefined ones, and earlier states.
+"""Queries on a log of 1,000,000 events, on SQLite and PostgreSQL: ready-made queries, and earlier states.
 
-The log is a cluster's: pods of services that are created, become ready and are deleted; endpoints and slices that a
-controller writes, each caused by several of them; lease renewals; changes of leader. It is written directly to the
-tables (bodies of about 1 KB, arbitrary hashes), because only reading is measured. A result is the median of three runs
-within one process, with every row fetched, without the start of Python. `--events N` creates a smaller log.
+The log resembles that of a cluster. Pods of services are created, become ready and are deleted. A controller writes
+endpoints and slices, each of which several pods cause. Leases are renewed, and leaders change. It is written directly
+to the tables (bodies of about 1 KB, arbitrary hashes), because only reading is measured. A result is the median of
+three runs within one process. Every row is fetched; the start of Python is not included. `--events N` creates a smaller
+log.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ SERVICES_PER_EVENT = 1 / 400
 PODS_PER_SERVICE = 16
 ASKINGS = 3
 _START = 1_700_000_000_000_000
-_EVERY = 2_000  # microseconds between events
+_EVERY = 2_000  # microseconds between two events
 _CONTROLLER = "system:controller:endpoint-controller"
-_TERM = 50_000  # events in a leader's term
+_TERM = 50_000  # number of events in the term of a leader
 _CHUNK = 20_000
 
 
 class Place(NamedTuple):
-    """An object of the log: its key, and values for its body."""
+    """An object of the log: its key, and the values in its body."""
 
     id: int
     resource: str
@@ -53,7 +54,7 @@ class Place(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows for each table, as far as they were created."""
+    """The rows for each table that were created so far."""
 
     events: list[tuple[Any, ...]]
     reconciles: list[tuple[Any, ...]]
@@ -61,10 +62,10 @@ class Rows(NamedTuple):
 
 
 class Story:
-    """Creates the rows of a log, event by event, and keeps the state of each object."""
+    """Creates the rows of a log, event by event, and stores the state of each object."""
 
     def __init__(self, events: int) -> None:
-        """Plan that many events."""
+        """Create a log of this number of events."""
         self.events = events
         self.places: list[Place] = []
         self.heads: dict[int, int] = {}
@@ -99,7 +100,7 @@ class Story:
         self.pods.append(pods)
 
     def chunks(self) -> Iterator[Rows]:
-        """Yield the rows, some thousand events at a time."""
+        """Yield the rows, several thousand events at a time."""
         rows = Rows([], [], [])
         revision = 0
         for place in self.places:
@@ -172,7 +173,7 @@ Insert = Callable[[str, Sequence[str], Sequence[tuple[Any, ...]]], None]
 
 
 def fill(story: Story, insert: Insert) -> None:
-    """Write the whole story, a table's rows at a time."""
+    """Write all rows of the log, several thousand events at a time."""
     for rows in story.chunks():
         insert("event", _EVENT, rows.events)
         insert("reconcile", _RECONCILE, rows.reconciles)
@@ -181,7 +182,7 @@ def fill(story: Story, insert: Insert) -> None:
 
 
 def fill_sqlite(url: str, story: Story) -> None:
-    """Fill a SQLite file."""
+    """Create and fill a SQLite file."""
     connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
     connection.execute("PRAGMA synchronous = OFF")
 
@@ -256,7 +257,7 @@ def claims(database: Database, story: Story) -> Iterator[Claim]:
 
 
 def measure(url: str, fill_database: Callable[[str, Story], None], events: int) -> list[Claim]:
-    """Create a log of that many events at `url` and run all queries."""
+    """Create a log of this number of events at `url`, and run all queries."""
     migrate_log(url, clock=SystemClock(), random=random.Random(1))
     story = Story(events)
     began = time.perf_counter()
@@ -267,7 +268,7 @@ def measure(url: str, fill_database: Callable[[str, Story], None], events: int) 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the claims; with --check exit 1 if one fails."""
+    """Print the claims; with --check, exit with code 1 if a claim fails."""
     events = int(arguments[arguments.index("--events") + 1]) if "--events" in arguments else EVENTS
     with tempfile.TemporaryDirectory() as folder:
         found = measure(f"sqlite:///{Path(folder)}/log.db", fill_sqlite, events)

@@ -1,9 +1,9 @@
 """`ctrlmgr run`: the delay from a controller's own write to its next reconcile of the same object.
 
-A controller waits until its caches contain its writes: the delay is from the response to its last write until the
-beginning of the next reconcile of that key. A Deployment is scaled up and down; each of its controllers writes, which
-triggers it again. It is measured with our server, and behind the proxy of the contract tests. The proxy sends the event
-of each write before its response, streams no lists and sends no bookmarks.
+A controller waits until its caches contain its own writes. The delay is the time from the response to its last write
+until the next reconcile of the same key begins. A Deployment is scaled up and down; the writes of each of its
+controllers trigger the controller again. The delay is measured with our server, and behind the proxy of the contract
+tests. The proxy sends the event of each write before its response, streams no lists and sends no bookmarks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIMIT = 100.0
 
 
 class Stopwatch:
-    """Measures the times between writes of reconciles and the next reconciles of their keys."""
+    """Measures the times between the writes of reconciles and the next reconciles of the same keys."""
 
     def __init__(self) -> None:
         """Start without measurements."""
@@ -73,7 +73,7 @@ class Stopwatch:
 
 
 def latency(server: ServerProcess, access: Access) -> float:
-    """Return the 95th percentile of the time from a write to the next reconcile, in milliseconds."""
+    """Return the 95th percentile, in milliseconds, of the time from a write to the next reconcile."""
     cluster, watch = Workloads(server), Stopwatch()
     with watch.running(), running(access, RUNS):
         cluster.make("Deployment", replicas=1)

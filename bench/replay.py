@@ -1,13 +1,13 @@
 """The rate at which a recording is replayed through log, caches and controllers.
 
-- `replay into caches` loads a recording into a memory log followed by a controller's caches, without the controller.
-  Its limit is decoding the same lines with the JSON library alone: `msgspec.json.decode` of each into plain dicts. Both
-  read and inflate the same file, in the same run, alternating.
+- `replay into caches` loads a recording into a log in memory, which the caches of a controller follow; the controller
+  itself does not run. The limit decodes the same lines into plain dicts with `msgspec.json.decode`. Both read and
+  decompress the same file, in alternating turns of one run.
 - `replay with controllers` runs the endpoints controller and compares at every checkpoint; its limit is the goal of
   20,000 events per second. docs/performance.md explains its bottleneck.
 
-Run `python -m bench.replay [RECORDING]`; the default is the large recording beside the repository, or else the
-committed small one, which ends before caches are warm. With `--check` it exits 1 if a goal is missed.
+Run `python -m bench.replay [RECORDING]`; the default is the large recording beside the repository, or else the small
+recording in the repository, which ends before caches are warm. With `--check`, the exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OF_DECODING = 0.40
 
 
 def decode(path: Path) -> float:
-    """Measure the limit: inflate the file and decode each line, keeping nothing; lines per second."""
+    """Measure the limit in lines per second: decompress the file, decode each line, and keep nothing in memory."""
     started_at = time.perf_counter()
     count = 0
     with path.open("rb") as stored:
@@ -54,15 +54,18 @@ def decode(path: Path) -> float:
 
 
 def load(path: Path) -> float:
-    """Measure a replay into caches without controllers; events per second."""
+    """Measure a replay into caches without controllers, in events per second."""
     clock = ReplayClock()
     replay = Replay(open_replay_log("memory:", clock), clock, controllers={}, caches=(SERVICES, PODS, ENDPOINTS))
     return replay.run(RecordingReader(path)).rate
 
 
 def replay(path: Path) -> float:
-    """Measure a replay with the endpoints controller; events per second. Raises SystemExit if it diverges."""
-    logging.configure(level="info", format="console")  # as the command does
+    """Measure a replay with the endpoints controller, in events per second.
+
+    Raises SystemExit if the replay diverges.
+    """
+    logging.configure(level="info", format="console")  # as the command `ctrlmgr replay` does
     clock = ReplayClock()
     controllers = {CONTROLLER_NAME: CONTROLLERS[CONTROLLER_NAME]}
     found = Replay(open_replay_log("memory:", clock), clock, controllers=controllers).run(RecordingReader(path))
@@ -72,7 +75,7 @@ def replay(path: Path) -> float:
 
 
 def measure(path: Path) -> list[float]:
-    """Return the medians of `decode`, `load` and `replay`; each runs in its own process, alternating."""
+    """Return the medians of `decode`, `load` and `replay`; each run has its own process, and the three alternate."""
     measured: dict[Callable[[Path], float], list[float]] = {decode: [], load: [], replay: []}
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as alone:

@@ -8,7 +8,7 @@ from typing import NamedTuple, NoReturn
 
 
 class Claim(NamedTuple):
-    """A measured value against a named limit; `at_most` inverts the goal (memory, latency)."""
+    """A measured value and a named limit; `at_most` means that lower values are better (memory, latency)."""
 
     name: str
     value: float
@@ -19,7 +19,7 @@ class Claim(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Return the ratio of value and limit."""
+        """Return the ratio of the value to the limit."""
         return self.value / self.limit
 
     @property
@@ -29,7 +29,7 @@ class Claim(NamedTuple):
 
 
 def report(claims: Sequence[Claim], arguments: Sequence[str]) -> int:
-    """Print the claims as lines `name  value  limit  ratio  goal`; return 1 if --check is given and one fails."""
+    """Print the claims as lines `name value limit ratio goal`; return 1 if --check is given and a claim fails."""
     for claim in claims:
         sign = "<=" if claim.at_most else ">="
         verdict = "ok" if claim.holds else "MISSED"
@@ -41,7 +41,7 @@ def report(claims: Sequence[Claim], arguments: Sequence[str]) -> int:
 
 
 def run(main: Callable[[Sequence[str]], int], text: str | None) -> NoReturn:
-    """Run a benchmark as a program; `--help` only prints its module's docstring."""
+    """Run a benchmark as a program; `--help` only prints the docstring of its module."""
     arguments = sys.argv[1:]
     if not {"-h", "--help"}.isdisjoint(arguments):
         print(f"{(text or '').strip()}\n\n--check  exit with 1 if a claim is missed")

@@ -1,11 +1,12 @@
-"""Growth with a log: the same 2,000 objects after 100,000 and after 1,000,000 events, on SQLite and PostgreSQL.
+"""Growth with a log: the same 2,000 objects after 100,000 and 1,000,000 events, on SQLite and PostgreSQL.
 
-The log is written through its own interface, so that its chain is valid, and served by its own process. Starting,
-memory, requests and a watch from an earlier revision depend on the objects, which are as many at both sizes. The file,
-its verification and its compaction depend on the events. Each value at the larger size is compared with the one at the
-smaller, in the same run, and printed with the exponent of its growth (0: constant, 1: linear in the events).
+The log is written through the same interface as in a server, so that its hash chain is valid; another process serves
+it. The start, memory, requests and a watch from an earlier revision depend on the number of objects, which is the same
+at both sizes. The size of the file, its verification and its compaction depend on the number of events. Each value at
+the larger size is compared with the value at the smaller size, in the same run, and printed with the exponent of its
+growth (0: constant, 1: linear in the events).
 
-`--events N` changes the size of the larger log: 10000000 takes most of an hour.
+`--events N` changes the size of the larger log. 10000000 events need most of an hour.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SMALLER = 100_000
 LARGER = 1_000_000
 OBJECTS = 2_000
 PAST = 1_000
-"""The number of events before the head at which a watch begins."""
+"""The number of events between the beginning of a watch and the head of the log."""
 ASKED = 100
 SETTLED = 3.0
 """Seconds after which a server that has become ready is idle."""
@@ -48,13 +49,16 @@ _PATH = "/api/v1/namespaces/bench/configmaps"
 _STARTED = 1_700_000_000_000_000
 
 FLAT = ("start to ready, ms", "memory, MB", "GET, us", "LIST of 500, us", "create, us", "watch from the past, us")
-"""Values that must not grow with the events: at most by a half, the possible difference of two runs."""
+"""Values that must not grow with the number of events.
+
+They may differ by a half, which is the possible difference of two runs.
+"""
 LINEAR = ("verify, ms", "compact one half, ms", "size on disk, kB")
-"""Values that may grow linearly, and by a half more."""
+"""Values that may grow linearly with the number of events, and by a half more."""
 
 
 class Place(NamedTuple):
-    """A database to fill: its URL, and a function for its present size in bytes."""
+    """A database to fill: its URL, and a function that returns its size in bytes."""
 
     name: str
     url: str
@@ -62,7 +66,7 @@ class Place(NamedTuple):
 
 
 def config_map(number: int, version: int) -> Object:
-    """Return one of the objects, of 1 KB, in one of its versions."""
+    """Return one of the objects, with 1 KB, in one of its versions."""
     metadata = {
         "name": f"c-{number}",
         "namespace": "bench",
@@ -74,14 +78,14 @@ def config_map(number: int, version: int) -> Object:
 
 
 def namespace() -> Object:
-    """Return their namespace."""
+    """Return the namespace of the objects."""
     metadata = {"name": "bench", "uid": "00000000-0000-4000-9000-000000000000"}
     fields = {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata, "spec": {"finalizers": ["kubernetes"]}}
     return Object.from_dict({**fields, "status": {"phase": "Active"}})
 
 
 def fill(log: EventLog, events: int) -> None:
-    """Append until there are that many events, changing each object in turn."""
+    """Append until the log has this number of events; each append changes the next object."""
     heads: list[Revision] = [0] * OBJECTS
     log.append([Proposal(EventType.ADDED, namespace(), 0)], author=AUTHOR)
     for first in range(1, events, _GROUP):
@@ -99,7 +103,7 @@ def fill(log: EventLog, events: int) -> None:
 
 
 class Client:
-    """One keep-alive connection."""
+    """A keep-alive connection."""
 
     def __init__(self, served: Served) -> None:
         """Connect to a server."""
@@ -108,7 +112,7 @@ class Client:
         self._headers = {"Authorization": f"Bearer {served.token}", "Content-Type": "application/json"}
 
     def ask(self, method: str, path: str, body: str | None = None) -> bytes:
-        """Return the body of a response."""
+        """Return the body of a response for a path."""
         self._connection.request(method, path, body, self._headers)
         answer = self._connection.getresponse()
         data = answer.read()
@@ -116,7 +120,7 @@ class Client:
         return data
 
     def watch(self, revision: Revision, events: int) -> None:
-        """Read that many events of a watch that begins at a revision."""
+        """Read this number of events from a watch that begins at a revision."""
         path = f"{_PATH}?watch=true&timeoutSeconds=30&resourceVersion={revision}"
         self._connection.request("GET", path, None, self._headers)
         answer = self._connection.getresponse()
@@ -136,7 +140,7 @@ def microseconds(ask: Callable[[int], object], times: int) -> float:
 
 
 def requests(served: Served, events: int) -> Iterator[tuple[str, float]]:
-    """Measure a client's requests on a log with that many events."""
+    """Measure a client's requests on a log with this number of events."""
     client = Client(served)
     yield "GET, us", microseconds(lambda n: client.ask("GET", f"{_PATH}/c-{n + 1}"), ASKED)
     yield "LIST of 500, us", microseconds(lambda _: client.ask("GET", f"{_PATH}?limit=500"), ASKED // 4)
@@ -150,14 +154,14 @@ def requests(served: Served, events: int) -> Iterator[tuple[str, float]]:
 
 
 def command(*arguments: str) -> float:
-    """Return the milliseconds of a command of ctrlmgr."""
+    """Return the duration of a ctrlmgr command in milliseconds."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", "ctrlmgr", *arguments], check=True, stdout=subprocess.DEVNULL)
     return (time.perf_counter() - began) * 1e3
 
 
 def measure(place: Place, events: int, folder: Path) -> dict[str, float]:
-    """Fill a database and measure everything."""
+    """Fill a database and measure all values."""
     began = time.perf_counter()
     with closing(open_log(place.url, clock=SystemClock(), random=Random(1), migrate=True)) as log:
         fill(log, events)
@@ -185,13 +189,13 @@ def grown(place: str, small: Mapping[str, float], large: Mapping[str, float], ti
 
 
 def on_sqlite(folder: Path, events: int) -> dict[str, float]:
-    """Measure a SQLite file with that many events."""
+    """Measure a SQLite file with this number of events."""
     file = folder / "log.db"
     return measure(Place("SQLite", f"sqlite:///{file}", lambda: file.stat().st_size), events, folder)
 
 
 def on_postgres(cluster: PostgresCluster, folder: Path, events: int) -> dict[str, float]:
-    """Measure a PostgreSQL database with that many events."""
+    """Measure a PostgreSQL database with this number of events."""
     name = f"log_{events}"
     cluster.execute(f"CREATE DATABASE {name}")
 
@@ -202,7 +206,7 @@ def on_postgres(cluster: PostgresCluster, folder: Path, events: int) -> dict[str
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the growth; with --check exit 1 if a value grows that must not."""
+    """Print the growth; with --check, exit with code 1 if a value grows that must not grow."""
     larger = int(arguments[arguments.index("--events") + 1]) if "--events" in arguments else LARGER
     sizes, claims = (min(SMALLER, larger // 10), larger), list[Claim]()
     found: list[dict[str, float]] = []

@@ -1,4 +1,4 @@
-"""Group commit on SQLite against a bare `sqlite3` executemany: same schema, batch size and durability."""
+"""Group commit on SQLite compared with a bare `sqlite3` executemany: same schema, batch size and durability."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUNDS = 5
 
 
 def creations(caller: int, count: int) -> list[Proposal]:
-    """Return a caller's appends: new objects of 1 KB."""
+    """Return the appends of a caller: new objects of 1 KB."""
     return [
         Proposal(
             EventType.ADDED,
@@ -43,7 +43,7 @@ def creations(caller: int, count: int) -> list[Proposal]:
 
 
 def group_commit(path: Path, work: Work, run: Run) -> float:
-    """Append everything; return events per second."""
+    """Append all objects; return events per second."""
     log = open_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1), migrate=True)
     measured = rate(log, work, run)
     log.close()
@@ -59,7 +59,7 @@ def bare(folder: Path, work: Work, batch: int) -> float:
         connection.execute(f"PRAGMA {pragma}")
     flat = [
         proposal.object for turn in zip(*work, strict=True) for proposal in turn
-    ]  # in the order of the callers' turns
+    ]  # in the order in which the callers take turns
     events = [
         (
             i + 1,
@@ -98,13 +98,14 @@ def bare(folder: Path, work: Work, batch: int) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the claims; with --check exit 1 if one fails."""
+    """Print the claims; with --check, exit with code 1 if a claim fails."""
     interpreter.tune()
     work = [creations(caller, PER_CALLER) for caller in range(CALLERS)]
     gc.freeze()
     looped, threaded, limits = [], [], []
     with tempfile.TemporaryDirectory() as name:
-        for turn in range(ROUNDS):  # ours and its limit alternate: the speed of a disk varies
+        # our rate and the limit are measured in alternating turns, because the speed of a disk varies
+        for turn in range(ROUNDS):
             folder = Path(name) / str(turn)
             folder.mkdir()
             limits.append(bare(folder, work, CALLERS))

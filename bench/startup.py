@@ -1,10 +1,11 @@
-"""Start: the time of `ctrlmgr serve` with an empty SQLite until it is ready, and its memory then.
+"""Start: the time until `ctrlmgr serve` with an empty SQLite database is ready, and its memory at that time.
 
-The time to import the package is measured separately, in a process that does nothing else, and subtracted: the goal is
-for the rest. Each round starts in a new directory, so it includes creating certificates, tokens and the schema.
+The time to import the package is measured separately, in a process that does nothing else, and subtracted. The goal
+applies to the remaining time. Each round starts in a new directory, so its time includes the creation of certificates,
+tokens and the schema.
 
-Two more claims are about tests: `ctrlmgr exec -- true` against the start of a server in the same run, and a test's own
-namespace on a running server, created and deleted.
+Two more claims are about tests: the time of `ctrlmgr exec -- true`, compared with the start of a server in the same
+run, and the time to create and delete a test's namespace.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ def starting() -> tuple[float, float]:
 
 
 def executing() -> float:
-    """Return the seconds of `ctrlmgr exec -- true`: the start of a server, its command, and its stop."""
+    """Return the seconds of `ctrlmgr exec -- true`: it starts a server, runs the command, and stops the server."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", "ctrlmgr", "exec", "--", "true"], check=True)
     return time.perf_counter() - began
 
 
 def own_namespaces() -> list[float]:
-    """Return the seconds that each of some tests needs for its own namespace on one server."""
+    """Return the seconds that each of several tests needs to create and delete its own namespace on one server."""
     took = []
     with tempfile.TemporaryDirectory() as name, ServerProcess(Path(name), "--database", "memory:") as server:
         for number in range(NAMESPACES):
@@ -71,7 +72,7 @@ def own_namespaces() -> list[float]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark."""
-    importing()  # once, so that the files are cached and compiled
+    importing()  # one round before measuring, so that the files are cached and compiled
     imports, starts, memory, commands = [], [], [], []
     for _ in range(ROUNDS):
         imports.append(importing())

@@ -1,9 +1,10 @@
-"""Watching over TLS: the delay of an event to a thousand watchers, and the cost of an idle one.
+"""Watching over TLS: the delay of an event to a thousand watchers, and the cost of an idle watcher.
 
-The limit is a bare server with the same certificate that writes one frame to each of as many connections, and does
-nothing else. It is measured from the moment before the first write until the last client has the frame. Ours is
-measured from before the request that causes the event, through validation, the disk and the watch cache, to the same
-clients: each on its own connection, and, over HTTP/2, a hundred on each, like client-go.
+The limit is a bare server with the same certificate, which only writes one frame to each of the same number of
+connections. Its delay is the time from before the first write until the last client has received the frame. The delay
+of our server is the time from before the request that causes the event until the last client has received the event. It
+includes validation, the disk and the watch cache. Each client has its own connection; with HTTP/2, a hundred clients
+share a connection, like client-go's.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from bench.support.watch_load import Seen, Watchers
 
 WATCHERS = 1000
 STREAMS = 100
-"""Watchers that share a connection, with HTTP/2."""
+"""Number of watchers that share a connection with HTTP/2."""
 EVENTS_PER_SECOND = 100
 SECONDS = 5.0
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -37,7 +38,7 @@ KILOBYTE = 1024
 def watching(
     served: Served, count: int, request: str, seconds: float, streams: int = 0
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Keep `count` watchers connected while the block runs, `streams` of them on a connection."""
+    """Keep `count` watchers connected while the block runs; `streams` watchers share a connection."""
     watchers = Watchers(served.host, served.port, served.authority, count, request, seconds, streams)
     command = [sys.executable, "-m", "bench.support.watch_load"]
     with on_core(CLIENT_CORE):
@@ -52,13 +53,16 @@ def watching(
 
 
 def seen(process: subprocess.Popen[bytes]) -> Seen:
-    """Return the watchers' result, once they are done."""
+    """Return the watchers' result when they have finished."""
     assert process.stdout is not None
     return msgspec.json.decode(process.stdout.readline(), type=Seen)
 
 
 def write_events(served: Served, stop: threading.Event, written: list[int]) -> None:
-    """Change one object at the rate, each time with the time of sending; `written` is the number so far."""
+    """Change one object at this rate; each change contains the time at which it is sent.
+
+    `written` is the number of changes so far.
+    """
     from http.client import HTTPSConnection
     from ssl import create_default_context
 
@@ -78,8 +82,8 @@ def write_events(served: Served, stop: threading.Event, written: list[int]) -> N
 
 
 def ours(served: Served, streams: int = 0) -> tuple[Seen, float]:
-    """Measure deliveries while one client writes; return them and the events written per second."""
-    # From now on: existing events contain a time long before the watchers connected.
+    """Measure deliveries while one client writes; return the deliveries, and the events written per second."""
+    # The watch begins now, because existing events contain times long before the watchers connected.
     version = msgspec.json.decode(served.open("GET", PATH))["metadata"]["resourceVersion"]
     query = f"watch=true&fieldSelector=metadata.name%3Dwatched&resourceVersion={version}"
     with watching(served, WATCHERS, served.request("GET", f"{PATH}?{query}"), SECONDS + 1, streams) as process:
@@ -95,7 +99,7 @@ def ours(served: Served, streams: int = 0) -> tuple[Seen, float]:
 
 
 def bare_pass(like: Served, folder: Path) -> Seen:
-    """Measure single passes of bare writes to as many connections."""
+    """Measure single rounds of bare writes to the same number of connections."""
     port = free_port()
     command = [sys.executable, "-m", "bench.support.bare_fan_out", str(port), str(folder), str(WATCHERS)]
     with running(command, folder / "fan-out.log"):

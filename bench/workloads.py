@@ -1,13 +1,13 @@
 """Deployments and Jobs of many pods, through a real server over TLS.
 
-- A Deployment from nothing to 1,000 pods: the time until its ReplicaSet has created them all, against the bare creates
-  of the same pods by 16 clients in the same run; and the events per pod.
-- With kubelets that respond at once: a rollout of 500 of them, and a Job of 1,000 completions, 100 at a time; the
-  events per pod. The durations of both are printed.
-- The resident memory of the server, per pod.
-- A replay of the large recording with all controllers, in its own process: events per second.
+- A Deployment is scaled from nothing to 1,000 pods. The time until its ReplicaSet has created all pods is compared with
+  bare creates of the same pods by 16 clients in the same run. The events per pod are counted.
+- With kubelets that respond immediately, 500 of the pods are rolled out again, and a Job runs 1,000 completions, 100 at
+  a time. The events per pod are counted, and the durations of both are printed.
+- The resident memory of the server per pod is measured.
+- The large recording is replayed with all controllers, in its own process; the result is in events per second.
 
-Run `python -m bench.workloads [--pods N] [--check]`; the kubelets run on the clients' core.
+Run `python -m bench.workloads [--pods N] [--check]`; the kubelets run on the same core as the clients.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def revision(served: Served) -> int:
 
 
 def until(claim: Callable[[], bool]) -> float:
-    """Wait until a condition is true, and return the seconds."""
+    """Wait until a condition is true; return the seconds."""
     began = time.perf_counter()
     while not claim():
         time.sleep(0.02)
@@ -86,7 +86,7 @@ def until(claim: Callable[[], bool]) -> float:
 
 
 def bare_creates(served: Served, pods: int) -> float:
-    """Create as many bare pods, and return the seconds."""
+    """Create the same number of bare pods; return the seconds."""
     namespace(served, "bare")
     body = json.dumps({"metadata": {"generateName": "web-", "labels": {"app": "bare"}}, "spec": SPEC})
     requests = [served.request("POST", CORE.format("bare"), body) for _ in range(pods)]
@@ -120,10 +120,10 @@ def kubelets(served: Served, phase: str) -> Iterator[None]:
 
 
 class Bench:
-    """One server, and its measurements."""
+    """One server, and the measurements of it."""
 
     def __init__(self, served: Served, pods: int) -> None:
-        """Measure with that many pods."""
+        """Measure with this number of pods."""
         self._served = served
         self._pods = pods
 
@@ -150,7 +150,7 @@ class Bench:
         return dict(decoded(self._served, f"{DEPLOYMENTS.format(where)}/web").get("status") or {})
 
     def rollout(self) -> list[Claim]:
-        """Give half as many pods another template."""
+        """Give a Deployment with half of the pods another template."""
         served, pods = self._served, self._pods // 2
         path = f"{DEPLOYMENTS.format('made')}/web"
         patch(served, path, {"spec": {"replicas": pods}})
@@ -163,11 +163,12 @@ class Bench:
             took = until(lambda: settled.items() <= self._status("made").items())
             writes = (revision(served) - began) / pods
         print(f"{pods} pods became ready in {started:.1f} s, and were rolled out in {took:.1f} s")
-        # Each new pod is created, bound and reported, each old one terminated and deleted: five writes.
+        # Each new pod is created, bound and reported, and each old pod is terminated and deleted, which are five
+        # writes.
         return [Claim(f"events a pod of a rollout of {pods}, to five", writes, 5, 1.5, "events", at_most=True)]
 
     def job(self) -> list[Claim]:
-        """Run a Job whose pods succeed at once."""
+        """Run a Job whose pods succeed immediately."""
         served, pods = self._served, self._pods
         namespace(served, "job")
         spec = {"completions": pods, "parallelism": pods // 10, "template": template(restartPolicy="Never")}
@@ -178,13 +179,16 @@ class Bench:
             took = until(lambda: "completionTime" in (decoded(served, path).get("status") or {}))
             writes = (revision(served) - began) / pods
         print(f"a Job of {pods} completions, {pods // 10} at a time, took {took:.1f} s")
-        # Each pod is created, bound, reported, and released: four writes.
+        # Each pod is created, bound, reported and released, which are four writes.
         return [Claim(f"events a pod of a Job of {pods}, to four", writes, 4, 1.5, "events", at_most=True)]
 
 
 def replay_rate(path: Path) -> float:
-    """Replay a recording with all controllers, and return events per second; raises SystemExit if it diverges."""
-    logging.configure(level="info", format="console")  # as the command does
+    """Replay a recording with all controllers; return events per second.
+
+    Raises SystemExit if the replay diverges.
+    """
+    logging.configure(level="info", format="console")  # as the command `ctrlmgr replay` does
     clock = ReplayClock()
     found = Replay(open_replay_log("memory:", clock), clock).run(RecordingReader(path))
     if found.divergences:
@@ -193,7 +197,7 @@ def replay_rate(path: Path) -> float:
 
 
 def replay() -> list[Claim]:
-    """Replay the largest existing recording."""
+    """Replay the largest recording that exists."""
     path = next(path for path in RECORDINGS if path.exists())
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
         rate = alone.submit(replay_rate, path).result()
@@ -206,7 +210,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--pods", type=int, default=1000)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
-    without = ("--controllers", "*,-pod-garbage-collector")  # their node does not exist
+    # the controller for lost nodes is off, because the pods' node does not exist
+    without = ("--controllers", "*,-pod-garbage-collector")
     with tempfile.TemporaryDirectory() as name, serving(Path(name), *without) as served:
         bench = Bench(served, options.pods)
         claims = [*bench.deployment(), *bench.rollout(), *bench.job()]

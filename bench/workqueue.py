@@ -1,16 +1,16 @@
-"""The cost of the work queue, compared with passing items between threads at all.
+"""The cost of the work queue, compared with the bare minimum for passing items between threads.
 
-A thread passes 100,000 keys to 4 workers, once through a `WorkQueue` (add, get, done, with its metrics on) and once
-through a bare `queue.SimpleQueue` (put, get). In both cases a worker returns a permit after each item, and the thread
-takes one before it adds the next. So a fixed number of items is in flight: 4 is one for each worker, so nearly every
-item wakes a thread; 64 is a burst.
+A thread passes 100,000 keys to 4 workers, once through a `WorkQueue` (add, get, done, with metrics enabled) and once
+through a bare `queue.SimpleQueue` (put, get). In both cases, a worker returns a permit after each item, and the thread
+takes a permit before it adds the next item. Therefore a fixed number of items is in flight. With 4 items, there is one
+for each worker, so nearly every item wakes a thread; 64 items are a burst.
 
-The other lines have no goal. With 64 in flight, and more so with all of them (a backlog), SimpleQueue no longer wakes
-threads: one thread fills a buffer in C for a turn of the interpreter's lock, then another empties it, at some 50 to 70
-ns per item. The last line shows how much of that is possible from Python at all: three empty methods that only take and
-release a lock, on one thread, beside the same limit.
+The other lines have no goal. With 64 items in flight, and even more with all items (a backlog), SimpleQueue no longer
+wakes threads. One thread fills a buffer in C while it holds the interpreter's lock, then another thread empties the
+buffer, at some 50 to 70 ns per item. The last line shows which part of that rate Python code can reach at most: it
+compares three empty methods, which only take and release a lock on one thread, with the same limit.
 
-Run `python -m bench.workqueue`; with `--check` it exits 1 if a goal is missed.
+Run `python -m bench.workqueue`; with `--check`, the exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ GOAL = 0.20
 KEYS = [Key("default", f"service-{number}") for number in range(100_000)]
 
 HandOff = Callable[[int | None], float]
-"""Passes every key on with that many in flight (None: unlimited) and returns keys per second."""
+"""A function that passes every key on, with this number in flight (None: unlimited), and returns keys per second."""
 
 
 def through_work_queue(in_flight: int | None) -> float:
-    """Measure add → done."""
+    """Measure the work queue: add, get, done."""
     permits = _permits(in_flight)
     work: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock(), namespace_of=attrgetter("namespace"))
 
@@ -64,7 +64,7 @@ def through_work_queue(in_flight: int | None) -> float:
 
 
 def through_simple_queue(in_flight: int | None) -> float:
-    """Measure the limit: put → get."""
+    """Measure the limit: put, get."""
     permits = _permits(in_flight)
     work: queue.SimpleQueue[Key | None] = queue.SimpleQueue()
 
@@ -93,7 +93,7 @@ def _permits(in_flight: int | None) -> queue.SimpleQueue[None]:
 
 
 class Locked:
-    """A minimal queue in Python: it does nothing, three times, under its lock."""
+    """A minimal queue in Python, whose three methods do nothing while they hold a lock."""
 
     def __init__(self) -> None:
         """Create the lock."""
@@ -108,7 +108,7 @@ class Locked:
 
 
 def three_empty_calls(in_flight: int | None) -> float:
-    """Measure add, get and done that do nothing, on one thread and so without waiting for another thread."""
+    """Measure the three methods that do nothing, on one thread, so that no thread waits for another one."""
     nothing = Locked()
     started_at = time.perf_counter()
     for key in KEYS:
@@ -119,7 +119,10 @@ def three_empty_calls(in_flight: int | None) -> float:
 
 
 def compare(hand_off: HandOff, in_flight: int | None) -> tuple[float, float]:
-    """Return the median rates of `hand_off` and of the limit, alternating so that other load affects both."""
+    """Return the median rates of `hand_off` and of the limit.
+
+    Both alternate, so that other load affects them equally.
+    """
     rounds = [(hand_off(in_flight), through_simple_queue(in_flight)) for _ in range(ROUNDS)]
     return median(value for value, _ in rounds), median(limit for _, limit in rounds)
 

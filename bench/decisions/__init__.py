@@ -1,1 +1,1 @@
-"""Benchmarks for decisions: each compares this project's code with an alternative."""
+"""Benchmarks for design decisions: each compares this project's code with an alternative."""

@@ -1,10 +1,10 @@
-"""Our expressions against the CEL libraries of PyPI (`pip install cel-python common-expression-language`).
+"""Our CEL compared with the CEL libraries on PyPI (`pip install cel-python common-expression-language`).
 
-- `evaluate`: a validation rule as custom resources have them, on an object of two sizes. The other libraries get the
-  object as a dict each time, as a server would have it.
-- `hostile`: an expression whose loops multiply. Ours ends when its cost passes Kubernetes' limit; the others have no
-  cost.
-- `functions`: which of Kubernetes' own functions a library knows.
+- `evaluate`: a typical validation rule of a custom resource, for a small and a large object. The other libraries get
+  the object as a dict for each evaluation, because a server has decoded JSON.
+- `hostile`: an expression whose loops multiply. Our implementation stops when the cost exceeds Kubernetes' limit; the
+  other libraries do not limit the cost.
+- `functions`: which of Kubernetes' own functions a library has.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def workload(count: int) -> dict[str, Any]:
 
 
 def ours(source: str) -> Program:
-    """Compile with our own code."""
+    """Compile an expression with our implementation."""
     compiled = ENVIRONMENT.compile(source)
     return lambda self: compiled.evaluate({"self": self})[0]
 
 
 def cel_python(source: str) -> Program:
-    """Compile with cel-python."""
+    """Compile an expression with cel-python."""
     celpy = alternative("celpy", "cel-python")
     environment = celpy.Environment()
     program = environment.program(environment.compile(source))
@@ -53,7 +53,7 @@ def cel_python(source: str) -> Program:
 
 
 def cel_rust(source: str) -> Program:
-    """Compile with common-expression-language, which binds the library of Rust."""
+    """Compile an expression with common-expression-language, which is a binding for a Rust library."""
     program = alternative("cel", "common-expression-language").compile(source)
     return lambda self: program.execute({"self": self})
 
@@ -62,10 +62,10 @@ OTHERS = {"cel-python": cel_python, "common-expression-language": cel_rust}
 
 
 def knows(library: Callable[[str], Program], source: str) -> bool:
-    """Return whether an expression has the value true."""
+    """Return whether an expression evaluates to true."""
     try:
         return bool(library(source)({}))
-    except BaseException:  # a library in Rust may panic, which is no Exception
+    except BaseException:  # a Rust library may panic, which raises an exception that is not a subclass of Exception
         return False
 
 
@@ -78,7 +78,7 @@ def main() -> None:
         for name, library in OTHERS.items():
             program = library(RULE)
             row(f"evaluate, {count} items, {name}", cost, microseconds(program, self))
-    for count, names in ((20, OTHERS), (150, ["common-expression-language"])):  # cel-python would take an hour
+    for count, names in ((20, OTHERS), (150, ["common-expression-language"])):  # cel-python would need an hour
         own, self = ours(LOOPS), workload(count)
         cost, end = once(own, self)
         for name in names:

@@ -1,4 +1,4 @@
-"""How the benchmarks of decisions measure and print: the processor time of one call, ours beside an alternative's."""
+"""Functions that measure and print comparisons: the processor time of one call, for our code and an alternative."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from types import ModuleType
 
 _ROUNDS = 7
 _LEAST = 0.02
-"""Seconds of one round, so that the clock's resolution does not count."""
+"""Seconds of one round, which is so long that the resolution of the clock does not matter."""
 
 
 def alternative(module: str, package: str) -> ModuleType:
-    """Return a module of a package that the project does not depend on; ends the program if it is not installed."""
+    """Return a module of a package that the project does not depend on; end the program if it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -21,7 +21,7 @@ def alternative(module: str, package: str) -> ModuleType:
 
 
 def microseconds(call: Callable[..., object], *arguments: object) -> float:
-    """Return the processor time of `call(*arguments)`: the least of several rounds."""
+    """Return the processor time of `call(*arguments)` in seconds: the minimum of several rounds."""
     began = time.process_time()
     call(*arguments)
     count = max(1, round(_LEAST / max(time.process_time() - began, 1e-7)))
@@ -29,17 +29,20 @@ def microseconds(call: Callable[..., object], *arguments: object) -> float:
 
 
 def once(call: Callable[..., object], *arguments: object) -> tuple[float, str]:
-    """Return the processor time in microseconds of a single call, and the name of the error that ended it, if any."""
+    """Return the processor time in microseconds of a single call, and the name of the error that it raised.
+
+    Empty without one.
+    """
     began = time.process_time()
     try:
         call(*arguments)
-    except Exception as error:  # what an attacker's input ends with is part of the result
+    except Exception as error:  # the error that an attacker's input causes is a part of the result
         return (time.process_time() - began) * 1e6, type(error).__name__
     return (time.process_time() - began) * 1e6, ""
 
 
 def row(name: str, ours: float, others: float, note: str = "") -> None:
-    """Print one comparison in microseconds, and our part of the other's time."""
+    """Print one comparison in microseconds, and the ratio of our time to the other time."""
     print(f"{name:<44} ours {ours:>12,.1f} us   other {others:>14,.1f} us   ratio {ours / others:>8.3f}  {note}")
 
 

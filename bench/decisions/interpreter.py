@@ -1,9 +1,12 @@
-"""The interpreter's settings against CPython's defaults: an event loop's delay, garbage collection, page faults.
+"""Our interpreter settings compared with CPython's defaults: an event loop's delay, garbage collection, page faults.
 
-- `lateness`: an event loop with a timer every 2 ms, beside one computing thread. Median delay of the timer.
-- `collector`: 200,000 objects stay in memory. Time of all collections, and of the longest: all threads wait.
-- `pages`: 300 responses of 3 MB are built and dropped, in pieces of 64 KiB. Pages that the process gets from the
-  system, against a process that keeps 128 KiB of free memory: glibc's default with a fixed threshold for mapping.
+- `lateness`: an event loop has a timer every 2 ms, while another thread computes. The result is the median delay of the
+  timer.
+- `collector`: 200,000 objects stay in memory. The results are the total time of all collections, and the time of the
+  longest one, during which all threads wait.
+- `pages`: 300 responses of 3 MB are built and dropped, in pieces of 64 KiB. The result is the number of memory pages
+  that the process gets from the system. It is compared with a process that keeps 128 KiB of free memory, which is
+  glibc's default with a fixed threshold for mapping.
 
 Each measurement runs in its own process, alternating between `interpreter.tune()` and the defaults.
 """
@@ -70,20 +73,23 @@ MAPPED = "import ctypes\nctypes.CDLL(None).mallopt(-3, 128 * 1024)\n"
 
 
 def measured(program: str) -> float:
-    """Return the number that `program` prints, in its own process."""
+    """Return the number that `program` prints; it runs in its own process."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 
 def compared(name: str, program: str, goal: float, unit: str, others: str = DEFAULTS) -> Claim:
-    """Return a claim: our settings cost at most `goal` times the cost of `others`, by medians of alternating rounds."""
+    """Return the claim that our settings cost at most `goal` times as much as the settings in `others`.
+
+    The values are medians of alternating rounds.
+    """
     turns = [(measured(OURS + program), measured(others + program)) for _ in range(ROUNDS)]
     ours, limit = (median(each) for each in zip(*turns, strict=True))
     return Claim(name, ours, limit, goal, unit, at_most=True)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and report."""
+    """Measure all comparisons and report them."""
     claims = [
         compared("lateness of a loop beside a busy thread, p50", LATENESS, 0.5, "us"),
         compared("time in the collector, 200,000 objects stay", COLLECTOR.format(what="sum"), 0.5, "us"),

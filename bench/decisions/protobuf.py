@@ -1,9 +1,9 @@
-"""Our decoder of Kubernetes' protobuf against upb, the C decoder of Google's package (`pip install protobuf`).
+"""Our decoder for Kubernetes' protobuf compared with upb, the C decoder in Google's package (`pip install protobuf`).
 
-upb gets descriptors that are made from our own description of the messages. It decodes into messages, and the server
-works with dicts as JSON has them. So the comparison is with decoding into messages alone, and with two ways to dicts:
-`MessageToDict` of the package, and a walk over `ListFields` that does no more than it must. Neither applies the rules
-for times, quantities and JSON in bytes, which ours does.
+upb gets descriptors that are created from our own description of the messages. It decodes into message objects, but the
+server works with dicts like those of decoded JSON. Therefore our decoder is compared with decoding into messages alone,
+and with two conversions to dicts: the package's `MessageToDict`, and a minimal walk over `ListFields`. In contrast to
+our decoder, neither conversion applies the rules for times, quantities and JSON in bytes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def pod(containers: int) -> dict[str, Any]:
 
 
 def classes(package: ModuleType, rows: Mapping[str, list[tuple[int, str, str]]]) -> Callable[[str], Any]:
-    """Return a function from the name of a message to upb's class of it."""
+    """Return a function that returns upb's class for the name of a message."""
     descriptors = alternative("google.protobuf.descriptor_pb2", "protobuf")
     file = descriptors.FileDescriptorProto(name="all.proto", package="k", syntax="proto2")
     for name, fields in rows.items():
@@ -76,7 +76,7 @@ def _add(made: Any, number: int, name: str, type: str) -> None:
 
 
 def walked(found: Any) -> dict[str, Any]:
-    """Return a message as a dict, with the names of its fields."""
+    """Return a message as a dict, whose keys are the names of its fields."""
     return {field.name: _value(field, value) for field, value in found.ListFields()}
 
 

@@ -1,9 +1,9 @@
-"""Our regular expressions against RE2 (`pip install google-re2`): usual patterns, and patterns of an attacker.
+"""Our regular expressions compared with RE2 (`pip install google-re2`): common patterns, and patterns of an attacker.
 
-- `compile` and `match`: patterns of Kubernetes' own definitions and of the first CRDs that most clusters have.
-- `hostile`: patterns whose automaton is large, on texts up to the largest body. Ours raises `TooMuchWork` after 60,000
-  steps; RE2 has a limit of memory and none of time.
-- `differs`: patterns that Go and RE2 treat differently, and so ours and RE2.
+- `compile` and `match`: patterns of Kubernetes' own definitions, and of common CustomResourceDefinitions.
+- `hostile`: patterns with large automata, on texts up to the maximum size of a body. Our implementation raises
+  `TooMuchWork` after 60,000 steps; RE2 limits its memory, but not its time.
+- `differs`: patterns that Go and RE2 treat differently, and therefore also our implementation and RE2.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DIFFERS = [r"(?P<n", "a**", r"\pN", r"\C", r"(?<name>a)", "[[:word:]]", r"\Qa", 
 
 
 def verdict(call: Callable[..., object], *arguments: object) -> str:
-    """Return "accepted" or the first line of the refusal."""
+    """Return "accepted", or the first line of the error with which a pattern is refused."""
     try:
         call(*arguments)
     except Exception as error:  # the libraries raise errors of different classes

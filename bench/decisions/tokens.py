@@ -1,7 +1,7 @@
-"""Verification of tokens with joserfc, as the server does it, against PyJWT (`pip install pyjwt`) and cryptography.
+"""Verification of tokens with joserfc, as in the server, compared with PyJWT (`pip install pyjwt`) and cryptography.
 
-- `verify`: the token of a pod, signed with each kind of key. `cryptography` verifies the signature alone: the part that
-  no library saves.
+- `verify`: the token of a pod, signed with each kind of key. `cryptography` verifies only the signature, which every
+  library must do.
 - `refuse`: a token of nearly 1 MB with a wrong signature, as an unauthenticated client may send it.
 """
 
@@ -35,7 +35,7 @@ CLAIMS = json.dumps(
         "sub": "system:serviceaccount:shop:web",
     }
 )
-"""What the token of a pod says."""
+"""The claims in the token of a pod."""
 KEYS: dict[str, jwt.PrivateKey] = {
     "RS256": rsa.generate_private_key(public_exponent=65537, key_size=2048),
     "ES256": ec.generate_private_key(ec.SECP256R1()),
@@ -50,7 +50,7 @@ def ours(token: str, key: jwt.PublicKey) -> bool:
 
 
 def signature_alone(token: str, key: jwt.PublicKey) -> Callable[[], None]:
-    """Return a function that verifies the signature of a token, and does nothing else."""
+    """Return a function that only verifies the signature of a token."""
     signed, _, last = token.rpartition(".")
     data, signature = signed.encode(), jwt.decoded(last)
     if isinstance(key, rsa.RSAPublicKey):

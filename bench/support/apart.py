@@ -1,4 +1,4 @@
-"""A load in its own process: it reads its input as JSON from standard input, and prints the result."""
+"""A load that runs in its own process, which reads its input as JSON from standard input and prints the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ask(module: str, question: object, type_: type[A]) -> A:
 
 
 def answer(type_: type[Q], run: Callable[[Q], Awaitable[object]]) -> None:
-    """Run the question on standard input."""
+    """Run the load that standard input describes."""
 
     async def made() -> object:
         return await run(msgspec.json.decode(sys.stdin.buffer.read(), type=type_))

@@ -18,7 +18,7 @@ import uvloop
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
 _FRAME = '{{"type":"MODIFIED","object":{{"kind":"ConfigMap","data":{{"sent":"{}"}},"rest":"{}"}}}}\n'
 _REST = "x" * 400
-"""This makes a frame about as long as one of ours."""
+"""This content makes a frame about as long as a frame of our server."""
 
 _PERIOD = 0.25
 

@@ -1,4 +1,4 @@
-"""The callers of a log: closed loops of appends, each of which waits for its acknowledgement before the next."""
+"""Callers of a log: each caller appends in a loop, and waits for each acknowledgement before the next append."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.eventlog import Appending, Author, EventLog, Proposal
 AUTHOR = Author("system:controller:bench", "ctrlmgr/bench")
 
 Work = Sequence[Sequence[Proposal]]
-"""The appends of each caller, one proposal each."""
+"""The appends of each caller; an append has one proposal."""
 
 Run = Callable[[EventLog, Work], None]
 

@@ -1,4 +1,4 @@
-"""Watches Endpoints and EndpointSlices over TLS, in its own process: when they are complete, and their delays.
+"""Watches Endpoints and EndpointSlices over TLS, in its own process, and measures when they are complete, and delays.
 
 `python -m bench.support.endpoints_watch` reads a `Plan` as JSON from its standard input, prints `ready` once its
 watches are connected, performs the plan, and prints its observations as JSON: a `Completion` or `Flips`.
@@ -17,10 +17,11 @@ import uvloop
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The purpose of the watches: wait until each of `services` has `pods` ready addresses, or send `flips`.
+    """The plan for the watches: wait until each of `services` has `pods` ready addresses, or send `flips`.
 
-    `endpoints` and `slices` are whole watch requests. Each of `flips` is a request that changes whether a pod is ready,
-    which the Endpoints with that name in `names` show. `first` is a request whose response precedes the first flip.
+    `endpoints` and `slices` are whole watch requests. Each request in `flips` changes whether a pod is ready; the
+    Endpoints with the corresponding name in `names` show the change. `first` is a request whose response precedes the
+    first change.
     """
 
     host: str
@@ -37,7 +38,10 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """When the last Endpoints or slice was complete (seconds of the monotonic clock), and the writes to each."""
+    """The times when the last Endpoints and the last slice were complete, and the numbers of writes.
+
+    Times are in seconds of the monotonic clock.
+    """
 
     at: float
     endpoints_writes: int
@@ -45,7 +49,7 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class Flips(msgspec.Struct, frozen=True):
-    """Milliseconds from sending each patch to its response, and to the event of the Endpoints."""
+    """The milliseconds from sending each patch to its response, and to the event of the Endpoints."""
 
     patches: Sequence[float]
     events: Sequence[float]
@@ -83,16 +87,16 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 class Stream(asyncio.Protocol):
-    """A connection with a watch; every event of an object is passed on."""
+    """A connection with a watch; it passes on every event of an object."""
 
     def __init__(self, on_event: Callable[[_Event], None]) -> None:
-        """Pass events to `on_event`."""
+        """Create a connection that passes events to `on_event`."""
         self._on_event = on_event
         self._rest = b""
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        """Process received data; events are lines, as are the frames of the chunks."""
+        """Process received data; each event is a line, and so is the frame of each HTTP chunk."""
         if not self.ready.done():
             assert data.startswith(b"HTTP/1.1 200"), data[:500]
             self.ready.set_result(None)
@@ -103,7 +107,7 @@ class Stream(asyncio.Protocol):
 
 
 class _Answers(asyncio.Protocol):
-    """A connection for one request at a time."""
+    """A connection that is used for one request at a time."""
 
     def __init__(self) -> None:
         self.answered: asyncio.Future[float] | None = None
@@ -122,7 +126,7 @@ class _Answers(asyncio.Protocol):
 
 
 class _Watched:
-    """The state according to the events so far."""
+    """The state of all Endpoints and slices after the events so far."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -180,7 +184,7 @@ async def _run(plan: Plan) -> Completion | Flips:
 
 
 async def _flip(plan: Plan, transport: asyncio.Transport, answers: _Answers, watched: _Watched) -> Flips:
-    """Send patches one by one, each after the response to the previous one, and its event."""
+    """Send patches one by one; each follows the response to the previous patch and the event that it caused."""
     loop = asyncio.get_running_loop()
     patches, events = [], []
     for request, watched.awaited in zip(plan.flips, plan.names, strict=True):
@@ -189,12 +193,12 @@ async def _flip(plan: Plan, transport: asyncio.Transport, answers: _Answers, wat
         transport.write(request.encode())
         patches.append((await answers.answered - began) * 1e3)
         events.append((await asyncio.wait_for(watched.changed, 10.0) - began) * 1e3)
-        await asyncio.sleep(0.005)  # flips are separate: the slices have been written too
+        await asyncio.sleep(0.005)  # the pause separates two changes, so that the slices are written, too
     return Flips(patches, events)
 
 
 def main() -> None:
-    """Perform the plan from standard input."""
+    """Read a plan from standard input and perform it."""
     plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         seen = runner.run(_run(plan))

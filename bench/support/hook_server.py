@@ -12,7 +12,7 @@ _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Respond to each review on a connection until it is closed."""
+    """Respond to every review on a connection until the connection is closed."""
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")

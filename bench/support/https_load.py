@@ -1,7 +1,8 @@
-"""A load generator for HTTPS, in its own process: closed loops on keep-alive connections, with minimal overhead.
+"""A load generator for HTTPS in its own process: closed loops on keep-alive connections, with little overhead.
 
-`python -m bench.support.https_load` reads a `Load` as JSON from its standard input and prints a `Measured` as JSON. It
-parses just enough HTTP to find the end of a response, so that mostly the server is measured.
+`python -m bench.support.https_load` reads a `Load` as JSON from its standard input and prints a `Measured` as JSON. The
+load generator parses only as much HTTP as it needs to find the end of a response, so that its own work does not limit
+the rate.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 class Load(msgspec.Struct, frozen=True):
-    """The load: `requests` in turn on `connections` connections for `seconds`, after `warm_up` seconds."""
+    """The load: send `requests` in turn on `connections` connections for `seconds`, after `warm_up` seconds."""
 
     host: str
     port: int
@@ -30,18 +31,18 @@ class Load(msgspec.Struct, frozen=True):
     connections: int
     seconds: float
     requests: Sequence[str]
-    """Whole requests; `{n}` becomes `NUMBER_WIDTH` characters that are used once."""
+    """Whole requests; `{n}` is replaced by `NUMBER_WIDTH` characters that no other request has."""
     warm_up: float = 0.5
     expect: int = 200
     once: bool = False
-    """Whether to end when each request was sent once."""
+    """Whether the load ends when each request was sent once."""
 
 
 class Measured(msgspec.Struct, frozen=True):
     """The result: responses, bytes of bodies, the measured seconds, latencies in milliseconds.
 
-    `all_answers` includes responses while connecting, in the warm-up and after the end. `ended` is the time of the last
-    response in the measured seconds, by the system's monotonic clock.
+    `all_answers` also counts responses while connecting, during the warm-up and after the end. `ended` is the time of
+    the last response in the measured seconds, by the system's monotonic clock.
     """
 
     answers: int
@@ -64,18 +65,21 @@ def measure(load: Load) -> Measured:
 
 
 class Connection(asyncio.Protocol):
-    """One closed loop: sends the next request after the whole response to the last."""
+    """One closed loop: it sends the next request after it has received the whole response to the last one."""
 
     def __init__(self, load: Load, requests: Iterator[bytes], latencies: list[float], done: asyncio.Future[None]):
-        """Send `requests`; record latencies, and set `done` when the connection ends, or to the error."""
+        """Send `requests`, and record latencies.
+
+        `done` is set when the connection ends; if the connection fails, it is set to the error.
+        """
         self._requests = requests
         self._latencies = latencies
         self._done = done
         self._status = f"HTTP/1.1 {load.expect} ".encode()
         self._head = b""
-        # Remaining bytes of the body: negative in the head, None if it is in chunks.
+        # Number of remaining bytes of the body: negative while the head is read, None if the body is in chunks.
         self._left: int | None = -1
-        self._end = b""  # the last received bytes of a body in chunks
+        self._end = b""  # the bytes that were received last, of a body in chunks
         self.bytes = 0
         self.answers = 0
         self.stopped = False
@@ -118,7 +122,7 @@ class Connection(asyncio.Protocol):
             self.send()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Record the end."""
+        """Record that the connection has ended."""
         if not self._done.done():
             self._done.set_result(None)
 
@@ -142,7 +146,7 @@ class Connection(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int | None:
-    """Return the length of the body after a head in lower case; None if it is in chunks."""
+    """Return the length of the body after a head in lower case; None if the body is in chunks."""
     at = head.find(b"\r\ncontent-length: ")
     return int(head[at + 18 :].partition(b"\r\n")[0]) if at >= 0 else None
 

@@ -1,9 +1,11 @@
-"""Compares inferred causes with those in our own log: it is exported without causes, imported, and inferred.
+"""Compares inferred causes with the recorded causes in our own log.
+
+The log is exported without causes and imported again; then the causes are inferred.
 
 An inferred cause is *direct* if it triggered the recorded reconcile, or an earlier one of the same controller and key
-that this one continues. It is *right* if the recorded causes lead back to it at all, as in `ctrlmgr why`: then it is a
-cause, though an indirect one. For a reconcile without triggers, and without earlier ones, the log contains no cause:
-its inferences are counted separately.
+that this one continues. The cause is *right* if the recorded causes lead back to it at all, as in `ctrlmgr why`; then
+it may be an indirect cause. If a reconcile has neither triggers nor an earlier reconcile, the log contains no cause for
+it, and its inferences are counted separately.
 """
 
 from __future__ import annotations
@@ -28,22 +30,22 @@ from ctrlmgr.recording.importing import Importer
 
 CLIENT = "a client"
 _PLAYED_BY = {"simulated-nodes-controller": "kubelet", CLIENT: "kube-apiserver"}
-"""Inferred names of authors that are not controllers; the server performs the effects of a client's request."""
+"""The authors in the inference that are not controllers; the server itself writes the effects of a client's request."""
 
 _ONE_REQUEST = 6
-"""Maximum events of one request of a client."""
+"""Maximum number of events that one request of a client causes."""
 
 
 @dataclass
 class Row:
-    """The inferences for the writes of one controller to one kind."""
+    """The numbers of inferences for the writes of one controller to one kind."""
 
     writes: int = 0
     inferred: int = 0
     named: int = 0
-    """With the right controller."""
+    """The number of inferences with the right controller."""
     untold: int = 0
-    """The reconciles without a recorded cause."""
+    """The number of reconciles without a recorded cause."""
     causes: int = 0
     right: int = 0
     direct: int = 0
@@ -55,11 +57,11 @@ class Row:
 
 
 Table = dict[tuple[str, str], Row]
-"""By kind and controller."""
+"""The rows by kind and controller."""
 
 
 def measure(log: EventLog, folder: Path) -> Table:
-    """Compare inferences with the recorded causes; a copy without causes is written to `folder`."""
+    """Compare inferences with the recorded causes; a copy of the log without causes is written to `folder`."""
     truth = _Truth(log)
     url = _without_causes(log, folder)
     table: Table = defaultdict(Row)
@@ -96,7 +98,7 @@ def total(rows: Iterable[Row]) -> Row:
 
 
 def _without_causes(log: EventLog, folder: Path) -> str:
-    """Return the URL of a log with the same events, imported from a watch."""
+    """Return the URL of a log with the same events, which are imported from a watch."""
     path = folder / "watched.jsonl"
     with RecordingWriter(path) as writer:
         for change in history(log, lambda obj: is_api_object(obj.resource)):
@@ -111,7 +113,7 @@ def _without_causes(log: EventLog, folder: Path) -> str:
 
 
 class _Truth:
-    """A log's recorded authors and causes."""
+    """The authors and causes that a log contains."""
 
     def __init__(self, log: EventLog) -> None:
         self._events = {event.revision: event for event in log.scan()}
@@ -126,20 +128,23 @@ class _Truth:
         last: dict[tuple[str, str], set[Revision]] = {}
         for cause in sorted(self._causes.values(), key=lambda each: each.started_at):
             place = (cause.controller, cause.key)
-            # A reconcile without triggers continues the one before: it is a retry, or was scheduled.
+            # A reconcile without triggers continues the previous reconcile: it is a retry, or was scheduled by it.
             last[place] = self._answered[cause.id] = set(cause.triggers) or last.get(place, set())
 
     def written(self) -> Iterator[Event]:
-        """Yield the events that a watch contains."""
+        """Yield the events of the log that a watch also contains."""
         return (event for event in self._events.values() if is_api_object(event.resource))
 
     def author_of(self, event: Event) -> str:
-        """Return the controller that wrote an event, `CLIENT` if none did."""
+        """Return the controller that wrote an event; `CLIENT` if no controller wrote it."""
         cause = self._causes.get(event.reconcile)
         return CLIENT if cause is None else cause.controller
 
     def causes(self, event: Event, *, deep: bool) -> set[Revision]:
-        """Return the causes of an event: of all reconciles, or of the reconciles of its controller and key."""
+        """Return the causes of an event.
+
+        The causes are those of all reconciles, or those of the reconciles of one controller and key.
+        """
         if event.reconcile not in self._causes:
             return self._before(event)
         own = self._place(event.reconcile)
@@ -157,7 +162,10 @@ class _Truth:
         return found
 
     def _before(self, event: Event) -> set[Revision]:
-        """Return earlier writes of the same request: deleting a service, for example, deletes its Endpoints."""
+        """Return earlier writes of the same request.
+
+        For example, the deletion of a Service also deletes its Endpoints.
+        """
         recent = (self._events.get(event.revision - back) for back in range(1, _ONE_REQUEST))
         return {each.revision for each in recent if each and (each.actor, each.key) == (event.actor, event.key)}
 

@@ -1,8 +1,8 @@
-"""Kubelets of a benchmark, in their own process: new pods are bound and reported at once, terminating ones deleted.
+"""Kubelets of a benchmark, in their own process: they bind and report new pods, and delete terminating pods.
 
-Run `python -m bench.support.kubelets HOST PORT AUTHORITY TOKEN PHASE`: they watch all pods, report them in PHASE
-(`Running`, ready, or `Succeeded`), and print `ready` once they watch. Threads share the requests; each has a
-connection.
+Run `python -m bench.support.kubelets HOST PORT AUTHORITY TOKEN PHASE`: the process watches all pods, reports them in
+PHASE (`Running`, and ready, or `Succeeded`), and prints `ready` when the watch has begun. Several threads send the
+requests; each thread has a connection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOW = "2026-01-01T00:00:00Z"
 
 
 class Server(NamedTuple):
-    """The server for requests."""
+    """The server to which requests are sent."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class Server(NamedTuple):
     def send(
         self, connection: http.client.HTTPSConnection, method: str, path: str, body: object = None
     ) -> http.client.HTTPResponse:
-        """Send a request; the caller reads the response."""
+        """Send a request; the caller must read the response."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
         connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -43,7 +43,7 @@ class Server(NamedTuple):
 
 
 def watched(server: Server) -> Iterator[dict[str, Any]]:
-    """Yield every existing pod, and every change."""
+    """Yield every existing pod, and then every changed pod."""
     connection = server.connect()
     there = json.loads(server.send(connection, "GET", "/api/v1/pods").read())
     version = there["metadata"]["resourceVersion"]
@@ -57,7 +57,7 @@ def watched(server: Server) -> Iterator[dict[str, Any]]:
 
 
 def requests_for(pod: dict[str, Any], phase: str) -> Iterator[tuple[str, str, object]]:
-    """Yield the requests of a kubelet and a scheduler for a pod now."""
+    """Yield the requests that a scheduler and a kubelet send for a pod in its current state."""
     path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
     if "deletionTimestamp" in pod["metadata"]:
         yield "DELETE", path, {"gracePeriodSeconds": 0}

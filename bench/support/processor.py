@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 _SCHEDULED = 2
-"""`CPUCLOCK_SCHED` (linux/posix-timers.h): the clock of a process by its id, as in `clock_getcpuclockid`."""
+"""The clock of a process by its PID, as in `clock_getcpuclockid`: `CPUCLOCK_SCHED` in linux/posix-timers.h."""
 
 
 def spent(process: int) -> float:
-    """Return the processor time of a process in seconds, with its ended threads."""
+    """Return the processor time of a process in seconds, including threads that have ended."""
     return time.clock_gettime(~process << 3 | _SCHEDULED)

@@ -60,14 +60,17 @@ class Served(NamedTuple):
 
 
 ROOM = ("--service-cluster-ip-range", "10.0.0.0/12")
-"""For a server with many created Services: a fast machine fills the default range of ClusterIPs."""
+"""An option for a server with many Services: a fast machine would use up the default range of ClusterIPs."""
 SERVER_CORE, CLIENT_CORE = 0, 1
-"""Separate cores: otherwise both would sometimes share one, and the ratio of two rates would be random."""
+"""Client and server use separate cores.
+
+Otherwise both would sometimes share one core, and the ratio of two rates would be random.
+"""
 
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """Run processes that are started in the block on one core alone, if there are several."""
+    """Run the processes that the block starts on one core alone, if the machine has several cores."""
     before = os.sched_getaffinity(0)
     cores = sorted(before)
     os.sched_setaffinity(0, {cores[core % len(cores)]})
@@ -78,7 +81,7 @@ def on_core(core: int) -> Iterator[None]:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 on which no process listens now."""
+    """Return a port of 127.0.0.1 on which no process listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
@@ -86,9 +89,9 @@ def free_port() -> int:
 
 @contextmanager
 def serving(folder: Path, *options: str, under: Sequence[str] = ()) -> Iterator[Served]:
-    """Run `ctrlmgr serve` with its data in `folder` until the block ends; ready when the block begins.
+    """Run `ctrlmgr serve` with its data in `folder` until the block ends; the server is ready when the block begins.
 
-    `under` is a command that runs it.
+    `under` is a command, such as a profiler, that runs the server.
     """
     port = free_port()
     command = [
@@ -114,7 +117,7 @@ def serving(folder: Path, *options: str, under: Sequence[str] = ()) -> Iterator[
 
 @contextmanager
 def bare(like: Served, folder: Path, body: bytes) -> Iterator[Served]:
-    """Run the server library alone, with the certificate of `like`: it responds to every request with `body`."""
+    """Run the bare server library with the certificate of `like`; it responds to every request with `body`."""
     port = free_port()
     (folder / "body").write_bytes(body)
     command = [sys.executable, "-m", "bench.support.bare_server", str(port), str(folder)]
@@ -126,7 +129,7 @@ def bare(like: Served, folder: Path, body: bytes) -> Iterator[Served]:
 
 @contextmanager
 def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command with its output in `log` until the block ends."""
+    """Run a command until the block ends; its output is written to `log`."""
     with log.open("wb") as output:
         with on_core(SERVER_CORE):
             process = subprocess.Popen(command, stdout=output, stderr=output)

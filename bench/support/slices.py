@@ -1,8 +1,8 @@
-"""Two kinds of requests in short alternating turns: the server's processor time of each, turn by turn.
+"""Sends two kinds of requests in short alternating turns, and measures the server's processor time for each turn.
 
 `python -m bench.support.slices` reads a `Contest` as JSON from its standard input and prints a list of `Slice`. All
-connections stay open: those of one side wait during the other side's turns. The server's work after the last response
-of a turn counts for that turn, if it is done within `_SETTLING`.
+connections stay open; the connections of one side wait during the turns of the other side. The server's work after the
+last response of a turn counts for that turn, if it is done within `_SETTLING`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ _SETTLING = 0.01
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One kind of requests."""
+    """One side: requests of one kind."""
 
     load: Load
-    """The requests, and the seconds of a turn."""
+    """The requests, and the duration of a turn in seconds."""
     process: int
-    """The server's usage."""
+    """The processor time that the server has used."""
 
 
 class Contest(msgspec.Struct, frozen=True):
-    """Two sides, and the turns of each after the first, which is not counted."""
+    """Two sides, and the number of turns of each.
+
+    One more turn before these is not counted.
+    """
 
     one: Side
     other: Side
@@ -39,19 +42,19 @@ class Contest(msgspec.Struct, frozen=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """One turn of both: microseconds of processor time per request."""
+    """One turn of both sides: microseconds of processor time per request."""
 
     one: float
     other: float
 
 
 def slices(contest: Contest) -> Sequence[Slice]:
-    """Run them in their own process; raises CalledProcessError if a response is not as expected."""
+    """Run the contest in its own process; raises CalledProcessError if a response is not as expected."""
     return ask("bench.support.slices", contest, list[Slice])
 
 
 class _Gate:
-    """Passes requests on while it is open; connections wait while it is closed."""
+    """A gate that passes requests on while it is open; connections wait while it is closed."""
 
     def __init__(self, requests: Iterator[bytes]) -> None:
         self._requests = requests
@@ -59,14 +62,14 @@ class _Gate:
         self._is_open = False
         self._connections = 0
         self.all_wait = asyncio.Event()
-        """Set while all connections wait: their requests are completed."""
+        """Set when all connections wait, so that their requests are completed."""
 
     def join(self) -> None:
-        """Add a connection."""
+        """Register a connection with the gate."""
         self._connections += 1
 
     def next(self, connection: _Gated) -> bytes | None:
-        """Return the next request for a connection, None if it must wait."""
+        """Return the next request for a connection; None if the connection must wait."""
         if self._is_open:
             return next(self._requests)
         self._waiting.append(connection)
@@ -88,7 +91,7 @@ class _Gate:
 
 
 class _Gated(Connection):
-    """A connection that uses a gate before each request."""
+    """A connection that asks a gate for each request."""
 
     def __init__(self, load: Load, gate: _Gate, lost: asyncio.Future[None]) -> None:
         super().__init__(load, iter(()), [], lost)
@@ -96,19 +99,19 @@ class _Gated(Connection):
         gate.join()
 
     def send(self) -> None:
-        """Send the next request, if the gate is open."""
+        """Send the next request if the gate is open."""
         request = self._gate.next(self)
         if request is not None:
             self.write(request)
 
 
 class _Player:
-    """One side's connections."""
+    """The connections of one side."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
         self._gate = _Gate(requests_of(side.load))
-        self._lost = asyncio.get_running_loop().create_future()  # fails with an unexpected response
+        self._lost = asyncio.get_running_loop().create_future()  # raises an exception after an unexpected response
         self._connections: list[_Gated] = []
 
     async def connect(self) -> None:

@@ -1,8 +1,8 @@
-"""The cost of a request for a server: the processor time of its process, compared in short turns.
+"""The cost of a request for a server: the processor time of the server's process, compared in short turns.
 
-Other loads on the machine do not change it as they change a rate. But they do change it: processes that share the
-processor's caches can make the same work take half as long again, for seconds or minutes. So both kinds of requests
-alternate in short turns, and each turn is compared with the one beside it.
+Other load on the machine changes the processor time less than a rate. It can still be large: while other processes use
+the processor's caches, the same work can take 50 % longer, for seconds or minutes. Therefore both kinds of requests
+alternate in short turns, and each turn is compared with the neighbouring turn of the other kind.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from bench.support.slices import Contest, Side, slices
 CLIENTS = 16
 SECONDS = 0.6
 AFTER = 0.3
-"""Seconds until the remaining work of a turn is done."""
+"""Seconds after which the remaining work of a turn is finished."""
 SLICE = 0.15
 TURNS = 100
 
 
 class RequestSeries(NamedTuple):
-    """Requests of one kind to one server."""
+    """Requests of one kind, which are sent to one server."""
 
     served: Served
     request: str
     expect: int = 200
 
     def spent(self) -> tuple[float, int]:
-        """Return the seconds of processor time of requests in a while, and their number."""
+        """Return the seconds of processor time that requests need during a period, and the number of requests."""
         before = self.served.spent()
         with on_core(CLIENT_CORE):
             measured = measure(_load(self, SECONDS))
@@ -41,9 +41,10 @@ class RequestSeries(NamedTuple):
 
 
 def in_turns(one: RequestSeries, other: RequestSeries, turns: int = TURNS) -> tuple[float, float]:
-    """Return the microseconds of processor time per request of either kind.
+    """Return the microseconds of processor time per request, for each of the two kinds.
 
-    The result is the mean of the middle half: of the other kind's time, and of the ratios within each turn.
+    Both results are based on the mean of the middle half of the turns: of the second kind's time, and of the ratios
+    within each turn.
     """
     with on_core(CLIENT_CORE):
         taken = slices(Contest(_side(one), _side(other), turns))
@@ -63,6 +64,6 @@ def _load(asking: RequestSeries, seconds: float) -> Load:
 
 
 def _middle(values: Sequence[float]) -> float:
-    """Return the mean of the middle half of some values."""
+    """Return the mean of the middle half of the sorted values."""
     quarter = len(values) // 4
     return fmean(sorted(values)[quarter : len(values) - quarter])

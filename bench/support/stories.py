@@ -1,4 +1,4 @@
-"""A day of a cluster: workloads, services, rollouts, scalings, a lost node, deletions; for any client."""
+"""A day of a cluster, which any client can perform: workloads, services, rollouts, scalings, a lost node, deletions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOON = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
 
 
 class Teller(Protocol):
-    """A client of the cluster in the story."""
+    """The client that performs the story."""
 
     def create(self, path: str, body: dict[str, Any]) -> object:
         """Create an object in a collection."""
@@ -28,7 +28,7 @@ class Teller(Protocol):
         """Return the names of the objects in a collection."""
 
     def rest(self, seconds: float = 3.0) -> None:
-        """Let controllers, scheduler and kubelets work for that long."""
+        """Wait this number of seconds, in which controllers, scheduler and kubelets work."""
 
 
 def pods(app: str, image: str = "app:1", **spec: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def pods(app: str, image: str = "app:1", **spec: Any) -> dict[str, Any]:
 
 
 def workload(name: str, replicas: int | None, **spec: Any) -> dict[str, Any]:
-    """Return a Deployment, a StatefulSet or, without replicas, a DaemonSet."""
+    """Return a Deployment, a StatefulSet or a DaemonSet; a DaemonSet has no replicas."""
     fields: dict[str, Any] = {"selector": {"matchLabels": {"app": name}}, "template": pods(name), **spec}
     return {"metadata": {"name": name}, "spec": {**fields, **({} if replicas is None else {"replicas": replicas})}}
 
@@ -53,7 +53,7 @@ def service(name: str, app: str, **spec: Any) -> dict[str, Any]:
 def tell(
     teller: Teller, namespaces: Sequence[str] = ("shop", "bank"), *, node: str = "node-2", lost: float = 30
 ) -> None:
-    """Perform the whole story; `node` is lost for that many seconds, with its pods."""
+    """Perform the whole story; `node` is lost, together with its pods, for this number of seconds."""
     for name in namespaces:
         _begin(teller, name)
     teller.rest(6)

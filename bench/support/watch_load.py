@@ -1,8 +1,8 @@
-"""A thousand watchers in one process: connects them over TLS, and measures when each received each event.
+"""A thousand watchers in one process, which connect over TLS and measure when each watcher receives each event.
 
-`python -m bench.support.watch_load` reads a `Watchers` as JSON from its standard input, and prints `ready` once all are
-connected. At the end of its input (or after `seconds`) it prints a `Seen` as JSON. An event contains the time
-(nanoseconds of the system's monotonic clock) at which the client began to send it, as `"sent":"NUMBER"`.
+`python -m bench.support.watch_load` reads a `Watchers` as JSON from its standard input, and prints `ready` when all
+watchers are connected. At the end of its input (or after `seconds`), it prints a `Seen` as JSON. An event contains the
+time (nanoseconds of the system's monotonic clock) at which the client began to send it, as `"sent":"NUMBER"`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _SENT = re.compile(rb'"sent":"(\d+)"')
 
 
 class Watchers(msgspec.Struct, frozen=True):
-    """The watchers: `count` of them, each of which sends `request` and listens.
+    """The watchers: `count` of them send `request` and receive events.
 
-    Each has its own connection, unless `streams` says how many share one with HTTP/2.
+    Each watcher has its own connection, unless `streams` says how many watchers share a connection with HTTP/2.
     """
 
     host: str
@@ -40,7 +40,7 @@ class Watchers(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The result: deliveries, their latencies in milliseconds, and the deliveries of the slowest watcher."""
+    """The result: the number of deliveries, their latencies in ms, and the deliveries of the slowest watcher."""
 
     deliveries: int
     fewest: int
@@ -50,7 +50,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class _Watcher(asyncio.Protocol):
-    """One connection that counts its events; an event may arrive in pieces."""
+    """A connection of one watcher, which counts its events; an event may arrive in several pieces."""
 
     def __init__(self, latencies: list[float], ready: asyncio.Future[None]) -> None:
         self._latencies = latencies
@@ -72,7 +72,7 @@ class _Watcher(asyncio.Protocol):
 
 
 class _Multiplexed(asyncio.Protocol):
-    """One connection of several watchers, with unlimited flow control."""
+    """A connection that several watchers share, with unlimited flow control."""
 
     def __init__(self, watchers: Watchers, latencies: list[float], ready: asyncio.Future[None]) -> None:
         self._watchers = watchers
@@ -83,7 +83,7 @@ class _Multiplexed(asyncio.Protocol):
         self.seen = dict.fromkeys(range(1, 2 * watchers.streams, 2), 0)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to watch, on every stream."""
+        """Begin to watch on every stream of the connection."""
         encoder, told = Encoder(), {frames.Setting.INITIAL_WINDOW_SIZE: frames.WIDEST}
         out = [frames.PREFACE, frames.settings(told), frames.window_update(0, frames.WIDEST - 65_535)]
         fields = _fields(self._watchers)
@@ -91,7 +91,10 @@ class _Multiplexed(asyncio.Protocol):
         cast(asyncio.Transport, transport).write(b"".join(out))
 
     def data_received(self, data: bytes) -> None:
-        """Count the events of each stream; a frame contains whole events here, because they are short."""
+        """Count the events of each stream.
+
+        A frame contains only whole events, because the events are short.
+        """
         now = time.monotonic_ns()
         data, at = self._rest + data, 0
         while len(data) - at >= 9:
@@ -99,7 +102,7 @@ class _Multiplexed(asyncio.Protocol):
             if end > len(data):
                 break
             if data[at + 3] == frames.HEADERS:
-                assert data[at + 9] == 0x88, data[at:end]  # a status of 200
+                assert data[at + 9] == 0x88, data[at:end]  # the encoded status 200
                 self._begun += 1
                 if self._begun == len(self.seen):
                     self._ready.set_result(None)
@@ -113,7 +116,7 @@ class _Multiplexed(asyncio.Protocol):
 
 
 def _fields(watchers: Watchers) -> list[tuple[str, str]]:
-    """Return a request in HTTP/2's form."""
+    """Return a request in the form of HTTP/2."""
     lines = watchers.request.split("\r\n")
     method, path, _ = lines[0].split()
     headers = [(name, value) for name, _, value in (line.partition(": ") for line in lines[1:]) if value]
@@ -176,7 +179,7 @@ def _seen(latencies: Sequence[float], counts: Sequence[int]) -> Seen:
 
 
 def main() -> None:
-    """Run the watchers from standard input."""
+    """Read a `Watchers` from standard input, and run it."""
     watchers = msgspec.json.decode(sys.stdin.buffer.readline(), type=Watchers)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         seen = runner.run(_run(watchers))

@@ -1,8 +1,8 @@
-"""Connections to kubelets: 100 MB of exec and of a log, against the same bytes through a bare TLS relay.
+"""Connections to kubelets: 100 MB of exec and of a log, compared with the same bytes through a bare TLS relay.
 
-The limit is a relay that accepts TLS, connects to the same kubelet over TLS, and passes bytes on. It parses nothing.
-The kubelet sends bytes as fast as they are read. Both are measured in turn, in the same run, with the same client.
-Memory is that of the server per idle exec.
+The limit is a relay that accepts TLS, connects to the same kubelet over TLS, and passes bytes on. The relay parses
+nothing. The kubelet sends bytes as fast as they are read. Server and relay are measured in alternating turns, in the
+same run, with the same client. The benchmark also measures the server's memory per idle exec.
 """
 
 from __future__ import annotations
@@ -43,19 +43,23 @@ def connected(served: Served, port: int, path: str, headers: str) -> ssl.SSLSock
 
 
 def rate(served: Served, port: int, path: str, headers: str) -> float:
-    """Return the bytes per second of one answer."""
+    """Return the bytes per second of one response."""
     began, received = time.perf_counter(), 0
     with connected(served, port, path, headers) as connection:
         buffer = bytearray(1 << 20)
         while received < SIZE and (count := connection.recv_into(buffer)):
             received += count
-    assert received >= SIZE or port != served.port, "the answer ended early"  # the relay loses its end at times
+    # the relay sometimes loses the end of a response
+    assert received >= SIZE or port != served.port, "the answer ended early"
     return received / (time.perf_counter() - began)
 
 
 @contextmanager
 def with_pod(folder: Path) -> Iterator[tuple[Served, int]]:
-    """Run a server and a relay, whose pod is on the kubelet's node; give the server and the relay's port."""
+    """Run a server and a relay; the server's pod is on the node of the kubelet.
+
+    Yield the server and the relay's port.
+    """
     kubelet, relay = free_port(), free_port()
     support = [sys.executable, "-m"]
     (folder / "server").mkdir()
@@ -78,7 +82,7 @@ def with_pod(folder: Path) -> Iterator[tuple[Served, int]]:
 
 
 def wait_for(port: int) -> None:
-    """Return when a process listens on a port."""
+    """Wait until a process listens on a port."""
     while True:
         try:
             create_connection(("127.0.0.1", port)).close()
@@ -89,7 +93,7 @@ def wait_for(port: int) -> None:
 
 
 def create(served: Served, path: str, fields: object) -> None:
-    """Create an object, once its namespace has what it needs."""
+    """Create an object as soon as its namespace allows it."""
     for _ in range(100):
         try:
             served.open("POST", path, json.dumps(fields).encode())
@@ -101,17 +105,17 @@ def create(served: Served, path: str, fields: object) -> None:
 
 
 def best(served: Served, relay: int, path: str, there: str, headers: str) -> tuple[float, float]:
-    """Return the best rates of the server and of the relay, measured in turn."""
+    """Return the best rates of the server and of the relay, measured in alternating turns."""
     rounds = [(rate(served, served.port, path, headers), rate(served, relay, there, headers)) for _ in range(ROUNDS)]
     ours, limit = zip(*rounds, strict=True)
     return max(ours), max(limit)
 
 
 def memory_of_idle(served: Served) -> float:
-    """Return the resident bytes of the server per idle exec."""
+    """Return the resident bytes of the server for each idle exec."""
     path = f"{POD}/exec?container=idle&command=c&stdout=true"
     with ExitStack() as stack:
-        for _ in range(IDLE):  # the first ones also pay for buffers that all share
+        for _ in range(IDLE):  # the first connections also allocate buffers that all connections share
             stack.enter_context(connected(served, served.port, path, _UPGRADE)).recv(1)
         before = served.resident()
         for _ in range(IDLE):
@@ -120,7 +124,7 @@ def memory_of_idle(served: Served) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, and report."""
+    """Measure the rates and the memory, and report them."""
     with tempfile.TemporaryDirectory() as folder, with_pod(Path(folder)) as (served, relay):
         path = f"{POD}/exec?container=c&command=c&stdout=true"
         ours, limit = best(served, relay, path, "/exec/default/p/c", _UPGRADE)

@@ -1,4 +1,7 @@
-"""Relays bytes between two TLS connections, the limit of tunnels: `python -m bench.tunnel.bare_relay PORT TO PKI`."""
+"""Relays bytes between two TLS connections: `python -m bench.tunnel.bare_relay PORT TO PKI`.
+
+It is the limit with which tunnels are compared.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import uvloop
 
 
 class End(asyncio.Protocol):
-    """One connection; `other` is the one to which its bytes are passed on."""
+    """One connection; `other` is the connection to which its bytes are passed on."""
 
     def __init__(self) -> None:
         """Start alone."""
@@ -19,23 +22,24 @@ class End(asyncio.Protocol):
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Attach the transport."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports have no common base with asyncio's
+        """Attach the transport of the connection."""
+        # uvloop's transports have no base class in common with asyncio's
+        self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass bytes on."""
+        """Pass received bytes on to the other connection."""
         self.other.transport.write(data)
 
     def pause_writing(self) -> None:
-        """Stop reading from the other side."""
+        """Stop reading from the other connection."""
         self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Continue reading from the other side."""
+        """Continue reading from the other connection."""
         self.other.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Close the other side."""
+        """Close the other connection."""
         self.other.transport.close()
 
 

@@ -1,7 +1,7 @@
 """A kubelet that sends bytes as fast as they are read: `python -m bench.tunnel.byte_kubelet PORT PKI SIZE`.
 
-It answers a request for a log with a body of SIZE bytes, and any other with 101 and as many bytes. If the path contains
-`idle`, it sends nothing after the 101.
+It responds to a request for a log with a body of SIZE bytes, and to any other request with 101 and the same number of
+bytes. If the path contains `idle`, it sends nothing after the 101.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PIECE = bytes(range(256)) * 256
 
 
 def answer(raw: socket.socket, context: ssl.SSLContext, size: int) -> None:
-    """Answer one connection."""
+    """Answer the requests of one connection."""
     with suppress(OSError), context.wrap_socket(raw, server_side=True) as connection:
         head = connection.recv(8192)
         if b"/containerLogs/" in head:
