@@ -43,18 +43,35 @@ class ResponseHead(NamedTuple):
         return next((value for key, value in self.headers if key == name), b"")
 
 
+class ReadBuffer:
+    """The buffer that all connections of an event loop read into; its content is copied before the next read.
+
+    A buffer for each connection would cost about 100 KB while the connection waits.
+    """
+
+    def __init__(self) -> None:
+        """Start with an empty buffer."""
+        self._room = memoryview(b"")
+
+    def room(self, size: int) -> memoryview:
+        """Return the buffer with room for at least `size` bytes."""
+        if len(self._room) < size:
+            self._room = memoryview(bytearray(size))
+        return self._room
+
+
 class UpstreamConnection(asyncio.BufferedProtocol):
     """A connection to another server. Used on the event loop only."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start without a transport."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, buffer: ReadBuffer) -> None:
+        """Start without a transport; `buffer` is shared by all connections of the loop."""
         self.has_answered = False
         """Whether a byte of the current answer has arrived."""
         self.is_paused = False
         """Whether the server is behind with reading."""
         self._loop = loop
         self._transport: asyncio.Transport | None = None
-        self._room = memoryview(bytearray(0))
+        self._buffer = buffer
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._method = ""
         self._headers: list[Header] = []
@@ -114,15 +131,11 @@ class UpstreamConnection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return a buffer with room for everything that can be read at once."""
-        if len(self._room) < sizehint + ROOM:
-            self._room = memoryview(bytearray(sizehint + ROOM))
-        return self._room
+        return self._buffer.room(sizehint + ROOM)
 
     def buffer_updated(self, nbytes: int) -> None:
         """Process the bytes in the buffer."""
-        data = bytes(self._room[:nbytes])
-        if len(self._room) > AHEAD:  # an idle connection holds no large buffer
-            self._room = memoryview(bytearray(0))
+        data = bytes(self._buffer.room(nbytes)[:nbytes])
         self.has_answered = True
         if self._is_finishing:
             return

@@ -16,7 +16,7 @@ from typing import Final
 from weakref import WeakSet
 
 from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, UpstreamUnreachable
-from ctrlmgr.http.proxying.upstream_connection import ResponseHead, UpstreamConnection
+from ctrlmgr.http.proxying.upstream_connection import ReadBuffer, ResponseHead, UpstreamConnection
 
 CONNECT: Final = 30.0
 """Seconds to connect (client-go `transport.tlsTransportCache`)."""
@@ -48,6 +48,7 @@ class UpstreamPool:
         self._loop = asyncio.get_running_loop()
         self._timeout = timeout
         self._idle: dict[Upstream, list[_Idle]] = {}
+        self._buffer = ReadBuffer()
         self._all: WeakSet[UpstreamConnection] = WeakSet()
 
     async def ask(self, upstream: Upstream, method: str, head: bytes) -> tuple[ResponseHead, UpstreamConnection]:
@@ -82,7 +83,7 @@ class UpstreamPool:
         """Return a new connection; raises `UpstreamUnreachable`."""
         tls = upstream.tls
         connecting = self._loop.create_connection(
-            lambda: UpstreamConnection(self._loop),
+            lambda: UpstreamConnection(self._loop, self._buffer),
             upstream.host,
             upstream.port,
             ssl=tls,
