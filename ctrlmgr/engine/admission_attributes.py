@@ -1,9 +1,10 @@
-"""The attributes of a write that admission reads and may change (apiserver `pkg/admission/attributes.go`).
+"""Defines the attributes of a write that admission reads and may change (apiserver `pkg/admission/attributes.go`).
 
-The engine calls an `Admission` twice for each attempt at a write. It calls `admit` while the new object may still be
-changed. It calls `validate` when the object is complete and valid by its schema and strategy. Both are operations: they
-may yield commands and wait for answers from other processes, while the engine works on other requests. If an attempt
-loses a race, the engine makes a new attempt with new attributes and calls admission again.
+The engine calls an `Admission` twice for each attempt at a write. The engine calls `admit` while the new object may
+still be changed. It calls `validate` when the object is complete and valid by its schema and strategy. Both methods
+return operations: these may yield commands and wait for answers from other processes, while the engine works on other
+requests. If an attempt conflicts with another write, the engine makes a new attempt with new attributes and calls
+admission again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ctrlmgr.eventlog.event import Proposal
 
 
 class Verb(StrEnum):
-    """The operation of a write."""
+    """The operation that a write performs."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -49,32 +50,33 @@ class Changer(NamedTuple):
 
 
 class Attributes(msgspec.Struct):
-    """One attempt at a write, as admission sees it."""
+    """One attempt at a write, in the form that admission receives."""
 
     kind: Kind
-    """The kind of the written object. For a subresource, the kind that the subresource belongs to."""
+    """The kind of the written object. For a subresource, the kind to which the subresource belongs."""
     resource: Resource
     """The group and plural of `kind`."""
     namespace: str
-    """Empty for cluster-scoped kinds. For a Namespace, its own name."""
+    """The namespace of the object; empty for cluster-scoped kinds, and for a Namespace its own name."""
     name: str
-    """Empty until a generated name is known."""
+    """The name of the object; empty until a generated name is known."""
     operation: Verb
     requester: Requester
     view: State
-    """The state that the write is decided on."""
+    """The state on which the write is decided."""
     now: str
-    """The current time, RFC 3339 with seconds."""
+    """The current time in the format of RFC 3339, with seconds."""
     random: Random
     object: Unstructured | None = None
-    """The new object in its stored version, or the body of a subresource. `admit` may change it in place. None for
-    deletions.
+    """The new object in its stored version, or the body of a subresource. `admit` may change this object in place.
+
+    None for deletions.
     """
     old: Unstructured | None = None
     """The object before the write, which admission must not change. None for creations."""
     subresource: str = ""
     body_kind: GroupVersionKind | None = None
-    """The kind of `object` and `old` if it is not `kind`: a Scale, a Binding or an Eviction."""
+    """The kind of `object` and `old` if this kind is not `kind`: a Scale, a Binding or an Eviction."""
     options: WriteOptions | DeleteOptions = WriteOptions()
     dry_run: bool = False
     warnings: list[str] = []
@@ -82,18 +84,23 @@ class Attributes(msgspec.Struct):
     annotations: dict[str, str] = {}
     """Annotations of the audit event."""
     companions: list[Proposal] = []
-    """Proposals that must be appended together with the object. If one of them loses a race, the write is decided
-    again.
+    """Proposals that must be appended together with the object.
+
+    If one of these proposals conflicts with another write, the write is decided again.
     """
     late: list[DeferredProposals] = []
     """Proposals that are computed at the moment of the append and appended together with the object."""
     within: Revision | None = None
-    """The revision of the namespace that the write relies on. The write is refused if the namespace has changed."""
+    """The revision of the namespace on which the write relies.
+
+    The log refuses the write if the namespace has changed.
+    """
     memory: dict[str, Any] = {}
-    """Values that plugins keep from the first `admit` for the second `admit` and for `validate` of the same attempt."""
+    """Values that plugins store in the first `admit` for the second `admit` and for `validate` of the same attempt."""
     asked: set[str] = set()
-    """The other processes that any attempt at this write has called. A new attempt calls them again, so attempts are
-    limited.
+    """The other processes that any attempt at this write has called.
+
+    A new attempt calls these processes again, so the number of attempts is limited.
     """
     changed_by: list[Changer] = []
     """The plugins and webhooks that have changed the object; `ctrlmgr why` names them."""
@@ -107,20 +114,20 @@ class Attributes(msgspec.Struct):
 
     @property
     def home(self) -> Object | None:
-        """The object's Namespace, or None if it does not exist. The first value found is kept."""
+        """The object's Namespace, or None if it does not exist. The first value that was read is kept."""
         if self._home is None:
             self._home = self.view.get(NAMESPACES, Key("", self.namespace))
         return self._home
 
     @property
     def fields(self) -> Unstructured:
-        """The new object. Must not be read for a deletion."""
+        """The new object. This property must not be read for a deletion."""
         assert self.object is not None, f"{self.operation} has no object"
         return self.object
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """The metadata of the new object, or of the old one if there is no new one."""
+        """The metadata of the new object, or of the old object if there is no new object."""
         metadata: Mapping[str, Any] = (self.object or self.old or {}).get("metadata") or {}
         return metadata
 
@@ -134,7 +141,7 @@ class Attributes(msgspec.Struct):
         self.changed_by.append(_plugin(plugin))
 
     def called(self) -> str:
-        """Return the object's name for an error message: its name, or its generateName if the name is not known yet."""
+        """Return the object's name for an error message: the name, or generateName if the name is not known yet."""
         if self.name:
             return self.name
         metadata = (self.object or {}).get("metadata") or {}
@@ -151,10 +158,10 @@ def _plugin(name: str) -> Changer:
 
 
 class Admission(Protocol):
-    """The admission steps that the engine calls between its own steps."""
+    """The interface of admission, whose methods the engine calls between its own steps."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether `admit` or `validate` does anything for such writes."""
+        """Return whether `admit` or `validate` must be called for writes with this resource, subresource and verb."""
 
     def wants_object(self, attributes: Attributes) -> bool:
         """Return whether the decision on this write needs the object; `attributes` may lack it."""
@@ -183,4 +190,4 @@ class _AdmitsEverything:
 
 
 NO_ADMISSION: Final[Admission] = _AdmitsEverything()
-"""Admission for an engine that applies only the strategies of its kinds."""
+"""Admission for an engine that applies only the strategies of kinds."""

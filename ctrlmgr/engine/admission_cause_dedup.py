@@ -1,6 +1,6 @@
 """Marks each admission cause of an append as finished, once per process (`engine.writes.attempts`).
 
-Guarantees: many writes share one such cause; each process ends it once, not with each write.
+Guarantees: many writes share an admission cause. Each process marks a cause as finished only once, not with each write.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ _ENTRIES = 4096
 
 
 class AdmissionCauseDedup:
-    """Causes that this process has ended; threads may share it, as ending a cause twice is harmless."""
+    """The causes that this process has marked as finished.
+
+    Threads may share an instance, because marking a cause twice is harmless.
+    """
 
     def __init__(self, log: EventLog) -> None:
-        """Mark causes in `log`."""
+        """Create a marker of causes in `log`."""
         self._log = log
         self._ended: BoundedCache[int, bool] = BoundedCache("ended-causes", entries=_ENTRIES)
 

@@ -1,7 +1,8 @@
-"""API groups that clients registered with APIServices of their own: discovery lists them even if no server answers.
+"""API groups that clients have registered with APIServices; discovery lists these groups even if no server answers.
 
-Guarantees: the APIServices that this server registers itself are left out, as the kinds hold them; groups and versions
-are in the order of their priorities (kube-aggregator `pkg/apis/apiregistration/v1/helper`, `SortedByGroupAndVersion`).
+Guarantees: APIServices that this server registers itself are left out, because the kinds contain their groups. Groups
+and versions are in the order of their priorities (kube-aggregator `pkg/apis/apiregistration/v1/helper`,
+`SortedByGroupAndVersion`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ API_SERVICES: Final = Resource("apiregistration.k8s.io", "apiservices")
 AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
 """The label of APIServices that this server registers itself."""
 CUSTOM_PRIORITIES: Final = (1000, 100)
-"""The group priority and the version priority of custom kinds. Versions of equal priority are sorted by name, as
-Kubernetes sorts them.
+"""The group priority and the version priority of custom kinds.
+
+Versions of equal priority are sorted by name, as in Kubernetes.
 """
 
 
@@ -39,11 +41,11 @@ _decode = msgspec.json.Decoder(_Service).decode
 
 
 class AggregatedGroup(NamedTuple):
-    """An API group that an APIService names."""
+    """An API group that APIServices name."""
 
     priority: int
     versions: Mapping[str, int]
-    """The priority of each version that an APIService names."""
+    """The priority of each version of the group that an APIService names."""
 
 
 def aggregated_groups(services: Iterable[Object]) -> Mapping[str, AggregatedGroup]:

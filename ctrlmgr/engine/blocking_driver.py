@@ -1,6 +1,7 @@
 """Runs the engine's operations on the calling thread, for tests, tools and callers that may block.
 
-Guarantees: those of a driver in `engine.operations`. The thread that runs operations owns the cacher.
+Guarantees: this driver has the guarantees that `engine.operations` requires. The thread that runs operations owns the
+cacher.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class Driver:
         cause: Cause | None = None,
         caller: Callable[[Call], Reply] | None = None,
     ) -> None:
-        """Append to `log`, with a fence and a cause if given; `feed` and `cacher` must belong to that log.
+        """Create a driver that appends to `log`, with a fence and a cause if given.
 
-        An operation waits at most `patience` seconds for a future revision. `caller` calls other processes; without it
-        every call fails.
+        `feed` and `cacher` must belong to that log. An operation waits at most `patience` seconds for a future
+        revision. `caller` calls other processes; if it is None, every call fails.
         """
         self._caller = caller or _unreachable
         self._log = log

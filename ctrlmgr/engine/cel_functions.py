@@ -1,4 +1,4 @@
-"""The functions that CEL expressions in objects may call: CEL's own, Kubernetes' libraries, and the named formats.
+"""The functions that CEL expressions in objects may call: standard functions, Kubernetes' libraries, and named formats.
 
 Source: apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/format.go`.
 """

@@ -1,10 +1,10 @@
-"""Converts objects between versions with a conversion webhook.
+"""Converts objects between API versions with a conversion webhook.
 
 Guarantees:
-- Code that decides never waits. It calls `asked`, which returns the conversion if it is known. Otherwise `asked` raises
-  `Unconverted`, the webhook is called, and the code runs again from its beginning.
-- One operation reuses the webhook's answers only within itself. A kind's reader may cache answers for longer, but never
-  a failure.
+- Code that decides a write never waits for a conversion. It calls `asked`, which returns the converted object if it is
+  known. Otherwise `asked` raises `Unconverted`, the webhook is called, and the code runs again from its beginning.
+- An operation does not reuse the webhook's answers to other operations. A kind's reader may cache answers for longer,
+  but never a failure.
 - Objects that need the same conversion are sent together.
 """
 
@@ -38,18 +38,21 @@ Converted: TypeAlias = Unstructured | ConversionFailed
 class ConversionRoute(Protocol):
     """A conversion from one version of a kind to another.
 
-    Ways are compared by identity; a definition keeps the same way.
+    Routes are compared by identity; a definition always returns the same object for a route.
     """
 
     def convert(self, objects: Sequence[Unstructured], around: CallInputs) -> Calling[Sequence[Converted]]:
-        """Return the webhook's answer for each object."""
+        """Return the webhook's result for each object: the converted object, or the failure."""
 
 
 class Unconverted(UnknownError):
-    """The object must be converted first. Callers see this error only where the webhook cannot be called."""
+    """Raised if an object must be converted first.
+
+    Other code gets this error only where the webhook cannot be called.
+    """
 
     def __init__(self, way: ConversionRoute, body: bytes) -> None:
-        """Name the conversion and the object's body."""
+        """Create the error for this conversion of the object with this body."""
         super().__init__(
             "the object is stored in another version, and its conversion webhook cannot be called from here"
         )
@@ -58,7 +61,7 @@ class Unconverted(UnknownError):
 
 
 class _Answers:
-    """The conversions that one operation knows so far."""
+    """The conversions that one operation has received so far."""
 
     def __init__(self, *, anew: bool) -> None:
         self.anew = anew
@@ -68,7 +71,7 @@ class _Answers:
         return self._known.get((way, body))
 
     def gather(self, missing: Iterable[Unconverted], around: CallInputs) -> Calling[None]:
-        """Convert all missing objects; objects of the same way share calls."""
+        """Convert all missing objects; objects with the same route share calls."""
         ways: dict[ConversionRoute, dict[bytes, None]] = {}
         for each in missing:
             ways.setdefault(each.way, {})[each.body] = None
@@ -94,7 +97,7 @@ def _knowing(answers: _Answers) -> Iterator[None]:
 
 
 def asked(way: ConversionRoute, fields: Unstructured) -> Unstructured:
-    """Return the converted object, as new dicts.
+    """Return the converted object as new dicts, which the caller may change.
 
     Raises `Unconverted` if the webhook has not been called yet, and `ConversionFailed` if it failed.
     """

@@ -1,13 +1,13 @@
-"""Proposals that are computed just before an append, because many writes change the same object.
+"""Computes some proposals just before an append, because many writes change the same object.
 
-The used amount of a ResourceQuota is an example: every creation in a namespace changes it. If it were computed together
-with the object, only one of several concurrent writes would succeed, and the others would be decided again. Therefore a
-write returns a function that computes the change of the shared object (`DeferredProposals`). The caller evaluates the
-function when it appends the write, on the state of that moment. Writes of the same turn share one append, and each sees
-the changes of the one before it.
+The used amount of a ResourceQuota is an example: every creation in a namespace changes it. If this amount were computed
+together with the object, only one of several concurrent writes would succeed, and the others would have to be decided
+again. Therefore a write returns a function that computes the change of the shared object (`DeferredProposals`). The
+caller evaluates the function when it appends the write, on the state of that moment. Writes in the same turn of the
+event loop share one append, and each write takes the changes of the previous one into account.
 
-Guarantees: these proposals are appended together with the write or not at all. They are computed on the newest known
-state, and the log refuses them if that state is outdated.
+Guarantees: deferred proposals are appended together with the write or not at all. They are computed on the newest known
+state, and the log refuses the append if that state is outdated.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ctrlmgr.eventlog.event import Proposal
 
 
 class DeferredProposals(NamedTuple):
-    """Proposals that a write adds to its append."""
+    """Proposals that a write adds to its append at the last moment."""
 
     place: str
-    """Writes with the same place run one after the other."""
+    """The place of the shared object; writes with the same place run one after the other."""
     decide: Callable[[View], Sequence[Proposal]]
     """Returns the changes of shared objects. Raises an `ApiError` to refuse the write."""
 
 
 class Overlay:
-    """A view that shows some changes before the log contains them."""
+    """A view that contains some changes before they are in the log."""
 
     def __init__(self, view: View) -> None:
-        """Start with the state of `view`."""
+        """Create a view that starts with the state of `view`."""
         self._view = view
         self._changed: dict[tuple[Resource, Key], Proposal] = {}
 
@@ -62,7 +62,7 @@ class Overlay:
 
     @property
     def proposals(self) -> Sequence[Proposal]:
-        """The added changes, one for each object."""
+        """The changes that were added, one for each object."""
         return tuple(self._changed.values())
 
 

@@ -1,11 +1,11 @@
 """Decides how an object is deleted: at once, after its grace period, or after its last finalizer is removed.
 
-Guarantees: a pure decision by the rules of apiserver's `registry/rest/delete.go` (`BeforeDelete`) and
-`generic/registry/store.go` (`Store.Delete`). A repeated deletion can only shorten the grace period. Once a deletion is
-pending, options no longer change finalizers.
+Guarantees: the decision is a pure function, with the rules of apiserver's `registry/rest/delete.go` (`BeforeDelete`)
+and `generic/registry/store.go` (`Store.Delete`). A repeated deletion can only shorten the grace period. Once a deletion
+is pending, options no longer change finalizers.
 
-One difference is intended: the finalizers that `Strategy.finalizers` returns hold an object as metadata.finalizers do.
-Namespaces use this to remain until they are empty.
+One difference is intended: the finalizers that `Strategy.finalizers` returns prevent the removal of an object, as those
+in metadata.finalizers do. Therefore a Namespace remains until it is empty.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ctrlmgr.engine.strategy import Strategy
 from ctrlmgr.errors import Conflict
 
 LARGEST = (1 << 63) - 1
-"""The largest number that a client in Go can read."""
+"""The largest number that a Go client can decode."""
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
 _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
-"""The finalizers of the garbage collector, by the propagation policy that asks for them."""
+"""The finalizers of the garbage collector, by the propagation policy that requires the finalizer."""
 
 
 class GracePeriod(NamedTuple):
-    """The grace period of a deleted object, and the time when it ends."""
+    """The grace period of a deleted object, and the time at which it ends."""
 
     seconds: int
     until: str
@@ -44,10 +44,10 @@ class DeletionDecision(NamedTuple):
     """The decision on a deletion."""
 
     grace: GracePeriod | None
-    """None if the object has no grace period, or if it has ended."""
+    """The grace period; None if the object has none, or if it has ended."""
     finalizers: Sequence[str]
     held: bool
-    """Whether finalizers keep the object in place."""
+    """Whether finalizers prevent the removal of the object."""
 
     @property
     def is_pending(self) -> bool:
@@ -60,7 +60,7 @@ class DeletionDecision(NamedTuple):
         return not self.held and (self.grace is None or not self.grace.seconds)
 
     def mark(self, metadata: dict[str, Any], now: str) -> None:
-        """Set the deletion's fields in an object's metadata."""
+        """Set the metadata fields of an object that describe its deletion."""
         if "deletionTimestamp" not in metadata and metadata.get("generation", 0) > 0:
             metadata["generation"] = min(metadata["generation"] + 1, LARGEST)
         if self.finalizers:
@@ -71,7 +71,7 @@ class DeletionDecision(NamedTuple):
             metadata["deletionTimestamp"] = self.grace.until
             metadata["deletionGracePeriodSeconds"] = self.grace.seconds
             return
-        if metadata.get("deletionTimestamp", "~") > now:  # as text, in one form; "~" sorts after any time
+        if metadata.get("deletionTimestamp", "~") > now:  # compared as text, in one form; "~" sorts after every time
             metadata["deletionTimestamp"] = now
         metadata["deletionGracePeriodSeconds"] = 0
 
@@ -139,12 +139,12 @@ def _later(time: str, seconds: int) -> str:
 
 
 def _duration(seconds: int) -> int:
-    """Return nanoseconds as Go's `time.Duration(seconds) * time.Second`, which overflows at 64 bits."""
+    """Return the nanoseconds of Go's `time.Duration(seconds) * time.Second`, which overflows at 64 bits."""
     return (seconds * 1_000_000_000 + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _finalizers(finalizers: Sequence[str], options: DeleteOptions, default: str) -> Sequence[str]:
-    """Return the finalizers, with the garbage collector's set as the options ask.
+    """Return the finalizers, with those of the garbage collector set as the options require.
 
     Options override existing finalizers, and these override the kind's `default`.
     """

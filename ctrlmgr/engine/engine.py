@@ -1,4 +1,4 @@
-"""The engine: all read and write verbs, over one cacher."""
+"""The engine: all read and write verbs, on the state of one cacher."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DELETED_TOGETHER = 100
 
 
 class Engine(WriteEngine):
-    """All verbs, on the state of a cacher. Only the thread that owns the cacher may call it."""
+    """All verbs, on the state of a cacher. Only the thread that owns the cacher may call the methods."""
 
     def __init__(
         self,
@@ -49,7 +49,10 @@ class Engine(WriteEngine):
         admission: Admission = NO_ADMISSION,
         subresources: Mapping[str, Handler] = SUBRESOURCES,
     ) -> None:
-        """Serve `kinds` from `cacher`; commands read `log`. For the other arguments see `WriteEngine`."""
+        """Create an engine for `kinds` that reads from `cacher`; its commands read `log`.
+
+        `WriteEngine` describes the other arguments.
+        """
         super().__init__(kinds, cacher, clock=clock, random=random, admission=admission, subresources=subresources)
         self.cacher = cacher
         self._log = log
@@ -57,7 +60,7 @@ class Engine(WriteEngine):
         cacher.follow(API_SERVICES, lambda: kinds.announce(cacher.list(API_SERVICES)))
 
     def list(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Listing]:
-        """Return the objects of one namespace, or of all if it is None, in etcd's order; or one page of them."""
+        """Return the objects of one namespace, or of all if it is None, in etcd's order; or one page of this list."""
         return read_verbs.list_objects(self.cacher, self._log, kind, namespace, options, self._random)
 
     def watch(self, kind: Kind, namespace: str | None, options: ListOptions) -> Operation[Start]:
@@ -77,7 +80,10 @@ class Engine(WriteEngine):
         options: DeleteOptions,
         requester: Requester,
     ) -> Operation[Listing]:
-        """Delete all objects that a list returns, and return that list. This is not atomic: the first error ends it."""
+        """Delete all objects that a list returns, and return that list.
+
+        This is not atomic: the first error ends the operation.
+        """
         options = self.options_of(body, options)
         return (yield from self._delete_collection(kind, namespace, list_options, options, requester))
 
@@ -100,7 +106,7 @@ class Engine(WriteEngine):
 
 
 def _delete_all(requests: list[Request], options: DeleteOptions) -> Operation[None]:
-    """Delete objects in one append, or one by one if the log refuses that. Skip objects that no longer exist."""
+    """Delete objects in one append, or one by one if the log refuses the append; skip objects that do not exist."""
     decisions: list[Decision] = []
     for request in requests:
         try:

@@ -1,4 +1,4 @@
-"""Creates names and uids that the server assigns.
+"""Generates the names and uids that the server assigns.
 
 Guarantees: the functions use only the random source that is passed in.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, and no characters that look alike
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # the alphabet has no vowels, and no characters that look alike
 _DRAWN_LENGTH: Final = 5
 """The number of random characters in a generated name."""
 _DRAWN: Final = 64
@@ -24,7 +24,7 @@ _SQUARE: Final = len(_PAIRS)
 
 
 def generate_name(base: str, random: Random) -> str:
-    """Return `base`, cut to fit into 63 bytes, and five random characters (apiserver `storage/names`)."""
+    """Return `base`, truncated to fit into 63 bytes, followed by five random characters (apiserver `storage/names`)."""
     if len(base) > _LONGEST_BASE:
         base = base.encode()[:_LONGEST_BASE].decode(errors="ignore")
     drawn, first = divmod(random.getrandbits(_DRAWN), _SQUARE)

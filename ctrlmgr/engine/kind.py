@@ -1,6 +1,7 @@
-"""A kind of object as data: its schema, strategy, verbs and names.
+"""Describes a kind of object as data: its schema, strategy, verbs and names.
 
-Built-in kinds come from `ctrlmgr.kinds`, all others from a CustomResourceDefinition. No other table is keyed by kind.
+`ctrlmgr.kinds` defines the built-in kinds, and CustomResourceDefinitions define all others. No other table is keyed by
+kind.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PATCHES = (
 
 
 class GroupVersionKind(NamedTuple):
-    """A kind's full name."""
+    """The full name of a kind: group, version and kind."""
 
     group: str
     version: str
@@ -39,33 +40,33 @@ class GroupVersionKind(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """`apps/v1`, or `v1` for the core group."""
+        """The apiVersion: `apps/v1`, or `v1` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
 class Subresource(NamedTuple):
-    """A part of an object with its own path: `status`, `scale`, `binding` and others."""
+    """A subresource: a part of an object with its own path, such as `status`, `scale` or `binding`."""
 
     name: str
     kind: GroupVersionKind
-    """The kind of its bodies."""
+    """The kind of the subresource's bodies."""
     verbs: frozenset[str]
     printer: Printer = CREATED_AT
-    """The columns of its tables, if it has another kind than its object."""
+    """The columns of the subresource's tables, if its kind is not that of the object."""
 
 
 class Replicas(NamedTuple):
-    """The values of an object that its Scale shows."""
+    """The values of an object that its Scale contains."""
 
     wanted: int | None
-    """None if the object does not set it."""
+    """The desired number of replicas; None if the object does not set it."""
     found: int
     selector: str
-    """A label selector in the form of a query; empty if there is none."""
+    """The label selector in the form of a query; empty if the object has none."""
 
 
 class Scaling(Protocol):
-    """How a kind of object is scaled."""
+    """The way in which objects of a kind are scaled."""
 
     @property
     def paths(self) -> Mapping[str, Sequence[str]]:
@@ -79,130 +80,138 @@ class Scaling(Protocol):
 
 
 class Document(Protocol):
-    """A kind's part of the OpenAPI document, in the form of version 2."""
+    """The part of the OpenAPI document (version 2) that describes a kind."""
 
     def definitions(self, *, v2: bool) -> Mapping[str, dict[str, Any]]:
         """Return the kind's definitions by name. With `v2`, constructs that version 2 does not support are left out."""
 
     def paths(self) -> Mapping[str, dict[str, Any]]:
-        """Return its path items by path."""
+        """Return the kind's path items, by path."""
 
 
 @dataclass(eq=False)
 class Kind:
-    """One version of one resource, as served. Kinds are compared by identity: each exists once."""
+    """One version of one resource, as served. Kinds are compared by identity, because each kind has only one object."""
 
     resource: Resource
-    """Its group and plural, as in its URLs."""
+    """The group and plural of the kind, as in its URLs."""
     gvk: GroupVersionKind
     singular: str
     namespaced: bool
     verbs: frozenset[str]
     definition: str
-    """The name of its schema, such as `io.k8s.api.core.v1.Service`."""
+    """The name of the kind's schema, such as `io.k8s.api.core.v1.Service`."""
     definitions: Definitions
     strategy: Strategy
     storage: Resource
-    """The resource that the log stores it as: its own, unless another group or version of it is stored."""
+    """The resource as which the log stores objects: the kind's own, unless another group's resource is stored."""
     to_storage: Callable[[Unstructured], Unstructured] | None = None
-    """Converts this version into the stored one; None if they are the same. `strategy` sees the stored version."""
+    """Converts an object of this version into the stored version; None if both are the same.
+
+    `strategy` processes the stored version.
+    """
     from_storage: Callable[[Object], Object] | None = None
     """Converts a stored object into this version and keeps its revision; None if the versions are the same."""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     printer: Printer = CREATED_AT
-    """The columns of its table."""
+    """The columns of the kind's table."""
     resets: Mapping[str, Filter] | None = None
     """The fields that a write cannot change, by subresource; None for the defaults of `managedfields.reset_fields`."""
     deprecation: str = ""
-    """The warning for clients that use it; empty for none."""
+    """The warning for clients that use this version; empty if there is none."""
     stored_version: str = ""
-    """The version that discovery's storage version hash is computed from."""
+    """The version from which discovery's storage version hash is computed."""
     registry_path: str = ""
-    """The path of its objects in Kubernetes' storage, such as `services/specs`; error messages name it. Empty for its
-    plural.
+    """The path of the kind's objects in Kubernetes' storage, such as `services/specs`, which error messages contain.
+
+    Empty if the path is the plural.
     """
     converts_last: bool = False
     """Whether a write is decided on this version and then converted into the stored version, as for custom kinds.
-    Objects of built-in kinds are converted first, so `strategy` sees the stored version.
+
+    Objects of built-in kinds are converted first, so `strategy` processes the stored version.
     """
     calls_out: bool = False
-    """Whether a webhook converts between its versions. Then `from_storage` and `to_storage` work within
-    `engine.conversion` only.
+    """Whether a webhook converts between the kind's versions.
+
+    If so, `from_storage` and `to_storage` work only within `engine.conversion`.
     """
     translate: Callable[[Unstructured, str], tuple[Root, Unstructured]] | None = None
-    """Converts an object into another apiVersion without decoding it by that version's schema. Returns the version's
-    shape and the object. None for a kind with one version.
+    """Converts an object into another apiVersion without decoding it by that version's schema.
+
+    Returns the version's shape and the object. None for a kind with only one version.
     """
     versions: frozenset[str] = frozenset()
-    """Its other apiVersions, served or not; for a built-in kind the served ones."""
+    """The kind's other apiVersions, served or not; for a built-in kind, only served versions."""
     scaling: Scaling | None = None
-    """How it is scaled, if it differs from Kubernetes' own kinds."""
+    """The way in which the kind is scaled, if it differs from Kubernetes' built-in kinds."""
     patches: tuple[str, ...] = PATCHES
-    """The media types of the patches that it accepts."""
+    """The media types of the patches that the kind accepts."""
     listed_verbs: tuple[str, ...] = ()
-    """Its verbs in discovery's order; empty for its verbs in alphabetical order."""
+    """The kind's verbs in discovery's order; if empty, discovery lists the verbs in alphabetical order."""
     list_kind: str = ""
-    """The kind of its lists, if it is not the name followed by `List`."""
+    """The kind of lists, if it is not the kind's name followed by `List`."""
     is_served: bool = True
-    """Whether it has a path. A version of a custom kind may be stored and not served."""
+    """Whether the kind has a path. A version of a custom kind may be stored but not served."""
     is_stored: bool = True
-    """Whether the log holds objects of `storage` in this version; false for reviews and other kinds that are never
-    stored.
-    """
+    """Whether the log stores objects of `storage` in this version; False for kinds that are never stored."""
     is_prepared: bool = True
-    """Whether its objects can be read and written at once. If not, `prepare` must run first, which takes long."""
+    """Whether objects of the kind can be read and written at once.
+
+    If not, `prepare` must run first, which takes long.
+    """
     document: Document | None = None
-    """Its part of the OpenAPI document; None for built-in kinds, which the published document contains."""
+    """The kind's part of the OpenAPI document; None for built-in kinds, which the published document contains."""
 
     def prepare(self) -> None:
-        """Compile what reading and writing objects needs. Any thread may call this, more than once."""
+        """Compile everything that reading and writing objects needs. Any thread may call this, also repeatedly."""
 
     @property
     def api_version(self) -> str:
-        """Its apiVersion: group and version, as its objects name it."""
+        """The apiVersion (group and version) in the form in which objects contain it."""
         return self.gvk.api_version
 
     @cached_property
     def schema(self) -> Schema:
-        """Its schema, compiled on first use."""
+        """The schema of the kind, compiled on first use."""
         return self.definitions.schema(self.definition)
 
     @cached_property
     def shape(self) -> Root:
-        """Its schema in the form that field management uses, made on first use."""
+        """The schema in the form that field management uses, created on first use."""
         return shape_of(self.schema)
 
     @property
     def strategic(self) -> Schema | None:
-        """The schema of strategic merge patches; None if it accepts none."""
+        """The schema of strategic merge patches; None if the kind does not accept these patches."""
         return self.schema
 
     @cached_property
     def codec(self) -> ObjectCodec:
-        """Its codec, compiled on first use."""
+        """The codec of the kind, compiled on first use."""
         return self.definitions.codec(self.gvk.kind, self.gvk.api_version, self.definition)
 
     def printer_of(self, shown: GroupVersionKind) -> Printer:
-        """Return the columns of a table that shows objects as `shown`: this kind, or one of its subresources."""
+        """Return the columns of a table of objects of the kind `shown`, which is this kind or a subresource's kind."""
         if shown == self.gvk:
             return self.printer
         return next((part.printer for part in self.subresources.values() if part.kind == shown), CREATED_AT)
 
     @property
     def is_custom(self) -> bool:
-        """Return whether a CustomResourceDefinition defines it."""
+        """Return whether a CustomResourceDefinition defines the kind."""
         return self.document is not None
 
     @property
     def name(self) -> str:
-        """Its kind, such as `Service`."""
+        """The name of the kind, such as `Service`."""
         return self.gvk.kind
 
     @property
     def list_name(self) -> str:
-        """The kind of its lists, such as `ServiceList`."""
+        """The name of the kind of lists, such as `ServiceList`."""
         return self.list_kind or f"{self.gvk.kind}List"
 
     def __repr__(self) -> str:

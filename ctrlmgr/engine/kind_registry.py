@@ -1,4 +1,4 @@
-"""The registry of all kinds, by each of their names."""
+"""The registry of all kinds, with lookups by each name of a kind."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ctrlmgr.schema.definitions import Definitions
 
 
 class Group(NamedTuple):
-    """A group of kinds, as discovery lists it; the core group's name is empty."""
+    """An API group, as discovery lists it; the core group's name is empty."""
 
     name: str
     versions: tuple[str, ...]
-    """Its versions, the preferred one first."""
+    """The versions of the group, the preferred version first."""
 
 
 class _Table(NamedTuple):
-    """The kinds at one moment, by each of their names; never changed once it is in use."""
+    """The kinds at one moment, by each of their names; not changed any more once it is in use."""
 
     groups: dict[str, Group]
     by_path: dict[tuple[str, str, str], Kind]
@@ -36,7 +36,7 @@ class _Table(NamedTuple):
         return _Table(*(names.copy() for names in self))  # type: ignore[arg-type]  # each is a dict of its own type
 
     def add(self, kind: Kind, builtin: Mapping[str, Group]) -> None:
-        """Add a kind under each of its names that is not taken; `builtin` are the built-in groups."""
+        """Add a kind under each of its names that no other kind has; `builtin` are the built-in groups."""
         if kind.is_served:
             self.by_path.setdefault((kind.resource.group, kind.gvk.version, kind.resource.plural), kind)
             self._add_version(*kind.gvk[:2], builtin)
@@ -52,20 +52,20 @@ class _Table(NamedTuple):
 
 
 class Kinds:
-    """The registry of kinds: the built-in ones, and the custom ones that definitions create, change and delete.
+    """The registry of kinds: built-in kinds, and custom kinds, which definitions create, change and delete.
 
-    Only one thread changes it, and any thread may read it: a reader sees the kinds of one moment.
+    Only one thread may change the registry, and any thread may read it. A reader gets the kinds of one moment.
     """
 
     def __init__(self, definitions: Definitions, kinds: Iterable[Kind] = (), groups: Sequence[Group] = ()) -> None:
-        """Register built-in kinds; `groups` are in discovery's order, the core group first."""
+        """Create a registry with built-in kinds; `groups` are in discovery's order, the core group first."""
         self.definitions = definitions
         self.epoch = 0
-        """A number that grows with each change. Values derived from the kinds are valid while it stays the same."""
+        """A number that increases with each change. Values derived from the kinds are valid while it stays the same."""
         self._builtin = list(kinds)
         self._groups = {group.name: group for group in groups}
         self.refresh: Callable[[Iterable[Object]], None] = _no_custom_kinds
-        """Replaces the custom kinds by those of the given definitions."""
+        """Replaces the custom kinds of the given definitions."""
         self._aggregated: Mapping[str, AggregatedGroup] = {}
         self._custom: dict[str, Sequence[Kind]] = {}
         self._table = self._tabled()
@@ -76,9 +76,10 @@ class Kinds:
         self._changed()
 
     def customize(self, changes: Mapping[str, Sequence[Kind]]) -> None:
-        """Replace the custom kinds of some definitions, by the definition's name. An empty sequence removes them.
+        """Replace the custom kinds of some definitions, by the definition's name; an empty sequence removes its kinds.
 
-        A custom kind never replaces a built-in one of the same name. Adding kinds costs time for the new ones only.
+        A custom kind never replaces a built-in kind with the same name. The time for adding kinds depends only on the
+        number of new kinds.
         """
         only_adds = changes.keys().isdisjoint(self._custom)
         for name, kinds in changes.items():
@@ -112,7 +113,7 @@ class Kinds:
 
     @property
     def groups(self) -> Sequence[Group]:
-        """The groups in discovery's order: the core group first, groups that are not built in last."""
+        """The groups in discovery's order: the core group is first, and groups that are not built in are last."""
         groups, known = self._table.groups, self._aggregated
         others = in_order((groups.keys() | known.keys()) - self._groups.keys(), known)
         return [*(groups[name] for name in self._groups), *(self._group(name) for name in others)]
@@ -124,7 +125,7 @@ class Kinds:
         return Group(name, versions_in_order(frozenset(found.versions if found is not None else ()), known))
 
     def announce(self, services: Iterable[Object]) -> None:
-        """Replace the registered groups by those of these APIServices."""
+        """Replace the registered groups by the groups of these APIServices."""
         found = aggregated_groups(services)
         if found != self._aggregated:
             self._aggregated = found
@@ -140,15 +141,15 @@ class Kinds:
         return group in self._groups
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """Return the kind that is served at a path, or None."""
+        """Return the kind that is served as a version of a resource, or None."""
         return self._table.by_path.get((group, version, plural))
 
     def by_gvk(self, gvk: GroupVersionKind) -> Kind | None:
-        """Return the kind of a full name, or None; kinds that are only bodies of subresources are not found."""
+        """Return the kind with a full name, or None; kinds that are only bodies of subresources are not found."""
         return self._table.by_gvk.get(gvk)
 
     def stored(self, resource: Resource) -> Kind | None:
-        """Return the kind in which the log holds objects of `resource`; None if it is never stored."""
+        """Return the kind as which the log stores objects of `resource`; None if they are never stored."""
         return self._table.stored.get(resource)
 
     def printer_of(self, gvk: GroupVersionKind) -> Printer:
@@ -174,4 +175,4 @@ class Kinds:
 
 
 def _no_custom_kinds(definitions: Iterable[Object]) -> None:
-    """Do nothing: this registry has no custom kinds."""
+    """Do nothing, because this registry has no custom kinds."""

@@ -1,22 +1,22 @@
 """The protocol between the engine and its drivers: operations are generators that yield commands.
 
-The engine decides; it neither waits nor does I/O. A driver runs an `Operation` by sending it the results of its
-commands, until it returns its result or raises an `ApiError`. There are two drivers: the server's, on an event loop,
-and `engine.blocking_driver`, on the calling thread. Both must do the following for each command:
+The engine decides; it neither waits nor does I/O. A driver runs an `Operation` by sending the results of commands to
+it, until the operation returns its result or raises an `ApiError`. There are two drivers: the server's, on an event
+loop, and `engine.blocking_driver`, on the calling thread. Both must do the following for each command:
 
 - `Append`: append the proposals durably to the log, and send the events. If the log refuses or fails, first update the
   cacher to the log's head. Then throw the log's error, so that the operation decides again on the current state.
-- `Appends`: append each of these, at the same time. Send a list with the events, or the error, of each.
-- `Read`: call `call` where blocking is allowed. Send its result, or throw its error.
+- `Appends`: make all these appends at the same time. Send a list with the events, or the error, of each append. -
+  `Read`: call `call` where blocking is allowed. Send its result, or throw its error.
 - `Compute`: call `call` on any thread. Send its result, or throw its error; throw `RequestTimeout` if it took too long.
 - `Refresh`: update the cacher to the newest revision that the log had, from any writer, when the command was yielded.
   Send None.
-- `Await`: update the cacher to `revision`; give up after `timeout` seconds. Send None either way.
-- `CallOut`: call other processes, and send their replies; other requests continue meanwhile.
+- `Await`: update the cacher to `revision`; give up after `timeout` seconds. Send None in both cases. - `CallOut`: call
+  other processes, and send their replies; other requests continue meanwhile.
 - `Consult`: await the coroutine of `call` on the server's event loop. Send its result, or throw its error.
 
-Between commands an operation runs on the thread that owns the cacher. After any command the cacher may have a newer
-state.
+Between commands, an operation runs on the thread that owns the cacher. After any command, the state of the cacher may
+be newer.
 """
 
 from __future__ import annotations
@@ -41,17 +41,15 @@ class Append(NamedTuple):
     proposals: Sequence[Proposal]
     author: Author
     late: Sequence[DeferredProposals] = ()
-    """Proposals that are computed at the moment of the append and appended with it; the driver sends no events for
-    them.
-    """
+    """Proposals that are computed at the moment of the append and appended too; their events are not sent."""
     cause: Cause | None = None
-    """The cause of the write, if the driver knows no other."""
+    """The cause of the write, if the driver has no other cause."""
 
 
 class Appends(NamedTuple):
-    """Append each of these separately, all at the same time, so that the log can commit them together.
+    """Make several appends separately, all at the same time, so that the log can commit them together.
 
-    None of them has deferred proposals.
+    The appends must not have deferred proposals.
     """
 
     appends: Sequence[Append]
@@ -81,7 +79,7 @@ class Await(NamedTuple):
 
 
 class Consult(NamedTuple):
-    """Wait for another process' decision; `call` returns the coroutine that asks for it."""
+    """Wait for another process's decision; `call` returns the coroutine that requests the decision."""
 
     call: Callable[[], Coroutine[Any, Any, Any]]
 
@@ -97,7 +95,7 @@ Operation: TypeAlias = Generator[Command, Any, T]
 class Target(NamedTuple):
     """The target of a request.
 
-    `namespace` is empty for cluster-scoped kinds. `name` is empty if only the body has it.
+    `namespace` is empty for cluster-scoped kinds. `name` is empty if only the body contains it.
     """
 
     kind: Kind
@@ -113,18 +111,18 @@ class Answer(NamedTuple):
     object: Object | None = None
     status: Unstructured | None = None
     warnings: tuple[str, ...] = ()
-    """The texts of the response's `Warning` headers; errors have theirs in `ApiError.warnings`."""
+    """The texts of the response's `Warning` headers; those of an error are in `ApiError.warnings`."""
     annotations: Mapping[str, str] = {}
-    """Annotations of the audit event; errors have theirs in `ApiError.annotations`."""
+    """Annotations of the audit event; those of an error are in `ApiError.annotations`."""
     changed_by: tuple[str, ...] = ()
     """Descriptions of the plugins and webhooks that changed the object."""
 
 
 class Listing(NamedTuple):
-    """A list, or a page of one, at `revision`."""
+    """A list, or a page of a list, at `revision`."""
 
     revision: Revision
     objects: Sequence[Object]
     continue_token: str = ""
     remaining: int | None = None
-    """The number of objects after this page; None if it is unknown or zero."""
+    """The number of objects that follow this page; None if it is unknown or zero."""

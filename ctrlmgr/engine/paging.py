@@ -1,7 +1,7 @@
-"""Continue tokens: the start of a list's next page, and its revision.
+"""Encodes and decodes continue tokens: the start of a list's next page, and the revision of the list.
 
-Guarantees: tokens have Kubernetes' format (apiserver `pkg/storage/continue.go`). A token made here returns the objects
-after its page, at the first page's revision.
+Guarantees: tokens have Kubernetes' format (apiserver `pkg/storage/continue.go`). With a token, a client gets the
+objects after the previous page, at the revision of the first page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEWEST = -1
 
 
 class Place(NamedTuple):
-    """The start of a page: `start`, a path within the list's namespace, at `revision`.
+    """The start of a page: the page begins at the path `start` within the list's namespace, at `revision`.
 
     `revision` may be `NEWEST`.
     """
@@ -42,7 +42,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode_continue(place: Place) -> str:
-    """Return the token for a place."""
+    """Return the continue token for the start of a page."""
     return urlsafe_b64encode(_encode(_Token(_VERSION, place.revision, place.start))).rstrip(b"=").decode()
 
 
@@ -59,7 +59,7 @@ def decode_continue(token: str) -> Place:
     if not fields.start:
         raise _invalid(f"encoded start key empty (version {_VERSION})")
     path = "/" + fields.start.removeprefix("/")
-    if posixpath.normpath(path) != path or path.startswith("//"):  # outside the list's namespace
+    if posixpath.normpath(path) != path or path.startswith("//"):  # the path is outside the list's namespace
         raise _invalid(fields.start)
     return Place(fields.rv, path[1:])
 

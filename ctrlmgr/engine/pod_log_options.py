@@ -1,4 +1,4 @@
-"""PodLogOptions: reads them from a query and validates them, with Kubernetes' error messages.
+"""Reads PodLogOptions from a query and validates them, with Kubernetes' error messages.
 
 Rules: `pkg/apis/core/validation` (`ValidatePodLogOptions`), `pkg/registry/core/pod/rest/log.go`.
 """
@@ -15,10 +15,10 @@ from ctrlmgr.errors import BadRequest
 
 
 class LogOptions(NamedTuple):
-    """The container, the lines and the form of a log request."""
+    """The options of a log request: the container, the lines, and the form of the output."""
 
     container: str = ""
-    """Empty for the pod's only container."""
+    """The name of the container; empty for the only container of the pod."""
     follow: bool = False
     """Whether to keep sending the lines that the container writes from now on."""
     previous: bool = False
@@ -27,14 +27,14 @@ class LogOptions(NamedTuple):
     tail_lines: int | None = None
     since_seconds: int | None = None
     since_time: int | None = None
-    """Microseconds since 1970; earlier lines are left out."""
+    """The time, in microseconds since 1970, before which lines are left out."""
     limit_bytes: int | None = None
     skips_verification: bool = False
-    """Whether the kubelet's certificate is not verified (`insecureSkipTLSVerifyBackend`)."""
+    """Whether verification of the kubelet's certificate is skipped (`insecureSkipTLSVerifyBackend`)."""
 
 
 def parse_log(query: Query, pod: str) -> LogOptions:
-    """Read and validate the log options in a query, for a pod of this name; raises `BadRequest` or `Invalid`."""
+    """Read and validate the log options in a query, for the pod with this name; raises `BadRequest` or `Invalid`."""
     since = read_text(query, "sinceTime")
     try:
         since_time = parse_time(since) if since else None

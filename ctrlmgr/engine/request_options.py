@@ -1,6 +1,6 @@
-"""The options of requests: reads them from a query or a body and validates them, with Kubernetes' error messages.
+"""Reads the options of requests from a query or a body and validates them, with Kubernetes' error messages.
 
-A query maps each parameter to its decoded values, in their order; most options use the first. Rules come from
+A query maps each parameter to its decoded values, in order; most options use only the first value. Rules come from
 apimachinery's `pkg/apis/meta/v1/validation`, `pkg/apis/meta/internalversion/validation` and the conversions of
 `pkg/runtime/conversion.go`.
 """
@@ -37,7 +37,7 @@ DELETE_OPTIONS: Final = GroupVersionKind(_META, "v1", "DeleteOptions")
 
 
 class Requester(NamedTuple):
-    """The user of a request, and the user's program."""
+    """The user of a request, and the user agent of the program."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Requester(NamedTuple):
 
     @property
     def author(self) -> Author:
-        """The author that the log records."""
+        """The author that the log stores for writes of this requester."""
         return Author(self.user, self.user_agent)
 
     @property
@@ -64,12 +64,10 @@ class Body(NamedTuple):
     media_type: str
     data: bytes
     heard: Callable[[Unstructured, Callable[[], bytes]], None] | None = None
-    """A callback for the audit log; it gets the decoded object and a function that encodes it with its defaults."""
+    """A callback for the audit log; it gets the decoded object, and a function that encodes it with defaults."""
 
     def value(self) -> Any:
-        """Return the document as it was sent, including fields that decoding drops.
-
-        None if it is neither JSON nor YAML.
+        """Return the document as it was sent, including fields that decoding drops; None unless it is JSON or YAML.
 
         Raises `ValueError` if the document cannot be decoded.
         """
@@ -79,7 +77,7 @@ class Body(NamedTuple):
 
 
 class GetOptions(NamedTuple):
-    """How fresh an object must be: "" for the newest, "0" for any, "N" for not older than N."""
+    """The required resourceVersion: "" for the newest state, "0" for any state, "N" for a state not older than N."""
 
     resource_version: str = ""
 
@@ -105,14 +103,14 @@ class WriteOptions(NamedTuple):
     dry_run: bool = False
     field_manager: str = ""
     field_validation: str = "Warn"
-    """"Ignore", "Warn" or "Strict"."""
+    """The handling of unknown fields: "Ignore", "Warn" or "Strict"."""
     force: bool = False
     given_validation: str = ""
     """`field_validation` as the client sent it; webhooks receive this value."""
 
 
 class DeleteOptions(NamedTuple):
-    """The meta/v1 DeleteOptions, not validated yet: see `check_delete`."""
+    """The meta/v1 DeleteOptions, not validated yet; `check_delete` validates them."""
 
     dry_run: Sequence[str] = ()
     grace_period_seconds: int | None = None

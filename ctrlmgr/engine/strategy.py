@@ -1,7 +1,8 @@
-"""The strategy of a kind: the hooks that the engine calls during a write, for rules beyond the schema.
+"""The strategy of a kind: the hooks that the engine calls during a write, for rules that a schema cannot express.
 
-Guarantees: a strategy decides; it never writes, waits or reads a clock. Its inputs are in its `Context`. Proposals to
-append beside the object go into `Context.companions`, so that the log contains both or neither.
+Guarantees: a strategy only decides; it never writes, waits or reads a clock. The inputs of a strategy are in its
+`Context`. A strategy adds further proposals to `Context.companions`; the log appends the object and these proposals
+together or not at all.
 
 The order of calls is that of apiserver's `registry/generic/registry/store.go` and `registry/rest`:
 
@@ -13,9 +14,9 @@ The order of calls is that of apiserver's `registry/generic/registry/store.go` a
 Admission (`engine.admission_attributes`) changes a write before `begin_create` or `begin_update`, and validates it
 after `canonicalize`; `conceal` is last.
 
-All hooks take `Unstructured` objects. They may change `new` and `obj`, but not `old`. The engine, not the strategy,
-defaults and validates the metadata that all kinds share (`validation.metadata`, with the strategy's `name_check`,
-`any_finalizer` and `revalidates`). Its errors precede those of the strategy.
+All hooks take `Unstructured` objects. A hook may change `new` and `obj`, but not `old`. The engine, not the strategy,
+defaults and validates the metadata that all kinds share (`validation.object_meta`, with the strategy's `name_check`,
+`any_finalizer` and `revalidates`). The engine's errors precede those of the strategy.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ class View(Protocol):
 
 
 class State(View, Protocol):
-    """A view with a revision: a write that is decided on it is decided again if the log has newer changes."""
+    """A view with a revision. If the log has newer changes, a write that was decided on the view is decided again."""
 
     @property
     def revision(self) -> Revision:
-        """The view contains all changes up to this revision; it may contain later changes of single objects."""
+        """The revision up to which the view contains all changes; it may contain later changes of single objects."""
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return a revision that differs from an earlier result if any of these resources has changed in between.
+        """Return a revision that changes whenever an object of one of `resources` changes.
 
-        An implementation that cannot tell cheaply returns `revision`, which changes more often.
+        If an implementation cannot determine it cheaply, it returns `revision`, which changes more often.
         """
 
 
@@ -62,11 +63,11 @@ class WrittenKind(Protocol):
 
     @property
     def resource(self) -> Resource:
-        """Its resource, in the version of the request."""
+        """The resource of the kind, in the version of the request."""
 
     @property
     def storage(self) -> Resource:
-        """The resource it is stored as; error messages name its group."""
+        """The resource as which the kind is stored; error messages contain its group."""
 
     @property
     def api_version(self) -> str:
@@ -74,7 +75,7 @@ class WrittenKind(Protocol):
 
     @property
     def namespaced(self) -> bool:
-        """Return whether its objects are in namespaces."""
+        """Return whether objects of the kind are in namespaces."""
 
     @property
     def strategy(self) -> Strategy:
@@ -83,23 +84,24 @@ class WrittenKind(Protocol):
 
 @dataclass
 class Context:
-    """One write, as its strategy sees it."""
+    """One write, in the form that the strategy receives."""
 
     kind: WrittenKind
-    """The kind of the written object. For a subresource, the kind that the subresource belongs to."""
+    """The kind of the written object. For a subresource, the kind to which the subresource belongs."""
     view: View
-    """The state that the write is decided on. If the object or its companions change concurrently, the write starts
-    over.
+    """The state on which the write is decided.
+
+    If the object or its companions change concurrently, the write starts over.
     """
     now: str
-    """The current time for timestamps, RFC 3339 with seconds."""
+    """The current time for timestamps, in the format of RFC 3339 with seconds."""
     random: Random
     user: str = ""
     subresource: str = ""
-    """`status`, `finalize`, `binding` …; empty for the object itself."""
+    """The subresource, such as `status`, `finalize` or `binding`; empty for the object itself."""
     dry_run: bool = False
     companions: list[Proposal] = field(default_factory=list)
-    """Proposals that must be appended together with the object: allocations, and their release."""
+    """Proposals that must be appended together with the object, such as allocations and their release."""
     warnings: list[str] = field(default_factory=list)
     """The texts of the response's `Warning` headers, without code and agent."""
     old: Unstructured | None = None
@@ -110,15 +112,18 @@ class Context:
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Further attributes of the user."""
     sent: Callable[[], Any] | None = None
-    """Decodes the body again if it is an object: only the body distinguishes an empty list from an absent one."""
+    """Decodes the body again if it is an object.
+
+    Only the body distinguishes an empty list from an absent list.
+    """
 
     def sent_at(self, *path: str | int) -> Any:
-        """Return the body's value at a path of fields and indexes; None if it has none there or is not an object."""
+        """Return the body's value at a path of fields and indexes; None if it is missing or the body is no object."""
         return None if self.sent is None else at(self.sent(), *path)
 
 
 class Strategy:
-    """The rules of a kind beyond its schema. The base class has no further rules, as most kinds."""
+    """The rules of a kind that its schema does not contain. The base class has no such rules, like most kinds."""
 
     allow_create_on_update = False
     """Whether a PUT of an object that does not exist creates it."""
@@ -127,58 +132,67 @@ class Strategy:
     has_generation = False
     """Whether metadata.generation counts changes of the desired state (everything except metadata and status)."""
     has_status = False
-    """Whether writes to the object ignore `status`, and writes to `/status` ignore all else; `engine.kinds` sets it for
-    every kind with a status subresource.
+    """Whether writes to the object ignore `status`, and writes to `/status` ignore all other fields.
+
+    The registry of kinds sets this for every kind with a status subresource.
     """
     status_keeps: tuple[str, ...] = ()
-    """The metadata fields that a write to `/status` does not change: `reset_fields.METADATA`, or some of these."""
+    """The metadata fields that a write to `/status` does not change: `reset_fields.METADATA`, or some of its fields."""
     returns_deleted = False
     """Whether an immediate DELETE returns the object instead of a `Status`."""
     own_preconditions = False
-    """Whether Kubernetes checks the preconditions of its deletions in the kind's own storage, with another message."""
+    """Whether Kubernetes checks the preconditions of deletions in the kind's own storage, with another message."""
     revalidates: int = 1
-    """How many times an update of the object repeats the validation of a creation, including metadata. It decides how
-    often an error of metadata is listed (`validation.metadata.update_errors`).
+    """The number of times that an update of the object repeats the validation of a creation, including metadata.
+
+    It determines how often an error of metadata is listed (`validation.object_meta.update_errors`).
     """
     checks_metadata = True
-    """Whether the kind validates metadata itself. If not, only the generic layer does, and only for objects without
-    other errors (Kubernetes' `Validate` of the kind does not call `ValidateObjectMeta`).
+    """Whether the kind validates metadata itself.
+
+    If not, only the generic layer validates metadata, and only for objects without other errors. This is so if
+    Kubernetes' `Validate` of the kind does not call `ValidateObjectMeta`.
     """
     compares_metadata = True
-    """Whether the kind validates changes of metadata itself, besides the generic layer (Kubernetes' `ValidateUpdate` of
-    the kind calls `ValidateObjectMetaUpdate`).
+    """Whether the kind itself also validates changes of metadata, in addition to the generic layer.
+
+    This is so if Kubernetes' `ValidateUpdate` of the kind calls `ValidateObjectMetaUpdate`.
     """
     name_check: NameCheck = staticmethod(subdomain_name)
-    """Validates the names of its objects; see `validation.names`."""
+    """Validates the names of objects; see `validation.name_formats`."""
     any_finalizer = False
-    """Whether metadata.finalizers may contain names without a domain that Kubernetes does not know."""
+    """Whether metadata.finalizers may contain names without a domain that Kubernetes does not define."""
     status_on_create = False
     """Whether a creation may set the status, although `has_status` is true."""
     default_propagation = "Background"
-    """The default handling of dependents on deletion: `Background` or `Orphan`. Empty if the kind has no dependents,
-    whatever the deletion's options are (Events).
+    """The default handling of dependents on deletion: `Background` or `Orphan`.
+
+    Empty if objects of the kind have no dependents, so that options of the deletion have no effect (Events).
     """
     default_propagation_warnings: tuple[str, ...] = ()
     """The warnings for a deletion that does not set the propagation policy."""
     fields: tuple[str, ...] = ()
-    """The selectable fields besides metadata.name and metadata.namespace; `selectable` returns their values."""
+    """The selectable fields in addition to metadata.name and metadata.namespace; `selectable` returns their values."""
 
     def validation_cost(self, body: bytes) -> int:
-        """Return the relative validation cost of one byte of this object, as sent or as stored; 1 is usual."""
+        """Return the relative validation cost of one byte of this object, as sent or as stored; usually 1."""
         return 1
 
     def default(self, obj: Unstructured) -> None:
         """Set defaults for missing fields, in place (Kubernetes' SetDefaults functions); idempotent."""
 
     def default_status(self, obj: Unstructured) -> None:
-        """Set the defaults for a patch of the status, whose spec is the stored one; it may do more."""
+        """Set the defaults for a patch of the status, whose spec is the stored one; may set further defaults."""
         self.default(obj)
 
     def begin_create(self, ctx: Context, obj: Unstructured) -> None:
         """Allocate resources such as addresses; raises an `ApiError` if that fails."""
 
     def prepare_for_create(self, ctx: Context, obj: Unstructured) -> None:
-        """Drop or set fields that a creation may not choose. The engine drops `status` if `has_status`."""
+        """Drop or set fields that a client may not choose at creation.
+
+        The engine drops `status` if `has_status` is set.
+        """
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Return the errors of `obj` itself, on creation and (with `validate_update`) on every update."""
@@ -194,7 +208,7 @@ class Strategy:
         """
 
     def validate_update(self, ctx: Context, new: Unstructured, old: Unstructured) -> list[FieldError]:
-        """Return the errors of changing `old` into `new`; also called for subresources, see `ctx`."""
+        """Return the errors of a change from `old` to `new`; also called for subresources (`ctx.subresource`)."""
         return []
 
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
@@ -202,26 +216,26 @@ class Strategy:
         return []
 
     def canonicalize(self, obj: Unstructured) -> None:
-        """Convert a valid object into its final form, in place; only here is a generated name known."""
+        """Convert a valid object into its final form, in place; only at this step, a generated name is known."""
 
     def conceal(self, obj: Unstructured) -> None:
-        """Remove the fields that Kubernetes stores and never returns; admission has seen them."""
+        """Remove the fields that Kubernetes stores but never returns to clients; called after admission."""
 
     def grace_period(self, obj: Object, asked: int | None) -> int | None:
         """Return the grace period of a deleted object in seconds, None if its kind has no graceful deletion.
 
-        `asked` is DeleteOptions.gracePeriodSeconds. 0 removes the object at once, if no finalizer holds it.
+        `asked` is DeleteOptions.gracePeriodSeconds. 0 removes the object at once, if it has no finalizer.
         """
         return None
 
     def begin_termination(self, ctx: Context, obj: Unstructured) -> None:
-        """Change an object that a DELETE leaves in place, once; its metadata already says that it is terminating."""
+        """Change an object that a DELETE does not remove yet, once, after its metadata was set to terminating."""
 
     def begin_delete(self, ctx: Context, obj: Object) -> None:
-        """Release the object's allocations, as companions of its deletion."""
+        """Release the object's allocations, by proposals in `companions`."""
 
     def finalizers(self, obj: Object) -> Sequence[str]:
-        """Return the finalizers outside metadata.finalizers that hold a terminating object.
+        """Return the finalizers outside metadata.finalizers that prevent the removal of a terminating object.
 
         For a Namespace these are spec.finalizers.
         """
@@ -234,5 +248,5 @@ class Strategy:
         return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
     def selectable(self, obj: Object) -> Mapping[str, str]:
-        """Return the values of `fields` for `obj`; an absent field is the empty string."""
+        """Return the values of `fields` in `obj`; the value of an absent field is the empty string."""
         return {}

@@ -45,13 +45,13 @@ from ctrlmgr.errors import ApiError, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog.event import EventType, Proposal
 
 BINDINGS = Resource("", "bindings")
-"""A creation of this resource is a creation of `pods/NAME/binding`."""
+"""The resource whose creation is a creation of `pods/NAME/binding`."""
 
 
 class WriteEngine:
-    """The verbs that controllers use: writes, decided on any `State`, and plain reads of it.
+    """The verbs that controllers use: writes that are decided on any `State`, and plain reads of this state.
 
-    Threads may share it if they may share its state.
+    Threads may share an engine if they may share its state.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class WriteEngine:
         admission: Admission = NO_ADMISSION,
         subresources: Mapping[str, Handler] = SUBRESOURCES,
     ) -> None:
-        """Decide writes to `kinds` on `state`; `random` is the source of names and uids.
+        """Create an engine that decides writes to `kinds` on `state`; `random` is the source of names and uids.
 
-        `admission` decides on every write. `subresources` are the handlers of subresources that have their own, by
-        name.
+        `admission` decides on every write. `subresources` contains the handlers of subresources with a handler of their
+        own, by name.
         """
         self.kinds = kinds
         self.state = state
@@ -86,11 +86,11 @@ class WriteEngine:
 
     @property
     def now(self) -> str:
-        """The current time, RFC 3339 with seconds."""
+        """The current time in the format of RFC 3339, with seconds."""
         return format_time_seconds(self._clock.now())
 
     def plan(self, kind: Kind) -> Plan:
-        """Return a kind's plan, made on first use."""
+        """Return the plan of a kind, which is created on first use."""
         if self._epoch != self.kinds.epoch:
             self._epoch = self.kinds.epoch
             self._plans = {each: plan for each, plan in self._plans.items() if self.kinds.by_gvk(each.gvk) is each}
@@ -113,7 +113,7 @@ class WriteEngine:
         )
 
     def handler(self, target: Target) -> Handler | None:
-        """Return the handler of a subresource, None for the usual verbs.
+        """Return the handler of a subresource, None if the usual verbs handle it.
 
         Raises `NotFound` if the kind does not have it.
         """
@@ -149,14 +149,14 @@ class WriteEngine:
             if handler is None:
                 raise MethodNotAllowed(details=StatusDetails())
             return handler.create(self, target, body, options, requester)
-        if "get" not in target.kind.verbs:  # a review, for example, is not stored
+        if "get" not in target.kind.verbs:  # for example, a review is not stored
             raise MethodNotAllowed(details=StatusDetails())
         return create(self.request(target, options, requester), body)
 
     def create_all(
         self, bodies: Sequence[tuple[Target, Body]], options: WriteOptions, requester: Requester
     ) -> Operation[None]:
-        """Create all of these in one append; raises `AlreadyExists`, and creates none, if one of them exists."""
+        """Create several objects in one append; raises `AlreadyExists`, and creates none, if one of them exists."""
         proposals: list[Proposal] = []
         for target, body in bodies:
             request = self.request(target, options, requester)
@@ -177,8 +177,8 @@ class WriteEngine:
     ) -> Operation[Answer]:
         """Run admission for an object that is not stored: a review, a token, a connection.
 
-        `body` is the sent object, of `kind`; it is changed in place. The answer contains only warnings and annotations.
-        `complete` sets missing fields, after mutating and before validating admission.
+        `body` is the object of `kind` that the client sent; it is changed in place. The answer contains only warnings
+        and annotations. `complete` sets missing fields, after mutating and before validating admission.
         """
         request = self.request(target, options, requester)
         ctx = request.context()
@@ -202,7 +202,10 @@ class WriteEngine:
         return update(self.request(target, options, requester), body)
 
     def patch(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
-        """Patch the object; `body.media_type` is the patch's type. An apply creates a missing object."""
+        """Patch the object; `body.media_type` is the type of the patch.
+
+        An apply creates the object if it is missing.
+        """
         if target.subresource and (handler := self.handler(target)) is not None:
             return handler.patch(self, target, body, options, requester)
         request = self.request(target, options, requester)
@@ -212,7 +215,7 @@ class WriteEngine:
     def delete(
         self, target: Target, body: Body | None, options: DeleteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Delete the object, now or later; options in the body replace `options`, which are the query's."""
+        """Delete the object, now or later; options in the body replace `options`, which come from the query."""
         options = self.options_of(body, options)
         request = self.request(target, WriteOptions(dry_run=bool(options.dry_run)), requester)
         return (yield from delete(request, options))
@@ -220,7 +223,7 @@ class WriteEngine:
     def recreate(
         self, target: Target, body: Body, gone: DeleteOptions, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Delete the object and create the one in the body in its place, in one append; see `verbs.recreate`.
+        """Delete the object, and create the object in the body in its place, in one append; see `verbs.recreate`.
 
         `gone` are the deletion's options, including its preconditions.
         """
@@ -235,7 +238,7 @@ class WriteEngine:
     def create_canonical(
         self, target: Target, obj: Object, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Create an object that is in its final form and has its name; see `verbs.canonical`."""
+        """Create an object that is in its final form and already has its name; see `verbs.canonical_writes`."""
         request = self.request(target, options, requester)
         marks = self._marks_of(request.manager)
         return decide_and_append(request, lambda: create_canonical(request, obj, marks), limit=RETRIES)
@@ -243,15 +246,18 @@ class WriteEngine:
     def update_canonical(
         self, target: Target, obj: Object, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Replace the object that was read at `obj.revision` by one in its final form; see `verbs.canonical`."""
+        """Replace the object that the caller read at `obj.revision` by `obj`, which is in its final form.
+
+        See `verbs.canonical_writes`.
+        """
         request = self.request(target, options, requester)
         marks = self._marks_of(request.manager)
         return decide_and_append(request, lambda: update_canonical(request, obj, marks), limit=RETRIES)
 
     def expire(self, objects: Sequence[Object], requester: Requester) -> Operation[None]:
-        """Delete all of these in one append, ignoring their finalizers, because their lifetime is over.
+        """Delete several expired objects in one append, ignoring their finalizers.
 
-        Raises `NotFound` or `Conflict`, and deletes none, if one of them has changed since it was read.
+        Raises `NotFound` or `Conflict`, and deletes no object, if one of the objects has changed since it was read.
         """
         yield Append([Proposal(EventType.DELETED, obj, obj.revision) for obj in objects], requester.author)
 
@@ -262,7 +268,7 @@ class WriteEngine:
         return marks
 
     def options_of(self, body: Body | None, options: DeleteOptions) -> DeleteOptions:
-        """Return a deletion's options: those of its body, or `options` without one; raises their errors."""
+        """Return the options of a deletion: those in the body, or `options` without a body; raises their errors."""
         if body is not None and body.data:
             codec = self.kinds.codec_for(DELETE_OPTIONS)
             fields = codec.decode(body.data, body.media_type).fields

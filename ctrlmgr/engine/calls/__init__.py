@@ -1,5 +1,5 @@
-"""Calls to other processes: requests and replies, the addresses of webhooks, and the meaning of failures.
+"""Calls to other processes: requests and replies, the addresses of webhooks, and the interpretation of failures.
 
-Code that needs an answer from another process yields a `CallOut`; a driver of the engine makes the calls
+Code that needs an answer from another process yields a `CallOut`. A driver of the engine then makes the calls
 (`engine.operations`).
 """

@@ -1,7 +1,7 @@
 """Calls as data: an HTTP request to another process, and its reply.
 
-Guarantees: a `CallOut` returns one `Reply` for each call, in the order of the calls. A call that gets no answer also
-has a reply and raises no error.
+Guarantees: a `CallOut` returns one `Reply` for each call, in the order of the calls. If a call gets no answer, its
+reply contains the reason, and no error is raised.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ class Credentials(NamedTuple):
 
     headers: Mapping[str, str]
     certificate: bytes = b""
-    """A certificate and its key, in PEM; empty for none."""
+    """A client certificate and its key, in PEM; empty if the call presents no certificate."""
 
 
 ANONYMOUS: Final = Credentials({})
 
 
 class Tries(NamedTuple):
-    """The retries of a call that got no answer, or whose answer asks for a retry (apiserver `util/webhook`)."""
+    """The retries of a call that got no answer, or an answer that requests a retry (apiserver `util/webhook`)."""
 
     most: int
     pause: float
-    """Seconds before the second try."""
+    """The seconds between the first and the second try."""
     factor: float
     """The factor by which each further pause grows."""
 
@@ -60,28 +60,29 @@ class Call(NamedTuple):
     tries: Tries = ONCE
     method: str = "POST"
     is_plain: bool = False
-    """Whether the first answer counts, even if it is a redirect or asks for a retry."""
+    """Whether the first answer is final, even if it is a redirect or requests a retry."""
 
 
 class Reply(NamedTuple):
-    """An answer, or the reason why there is none."""
+    """The answer to a call, or the reason why the call has no answer."""
 
     code: int = 0
     media_type: str = ""
     body: bytes = b""
     problem: str = ""
-    """Why there is no answer, in Go's words (`context deadline exceeded`); empty if there is an answer."""
+    """The reason why there is no answer, in Go's words (`context deadline exceeded`); empty if there is an answer."""
     seconds: float = 0.0
     retry_after: int | None = None
-    """The seconds after which to retry, from the answer's `Retry-After` header; None if it has no whole number of
-    seconds.
+    """The seconds after which to retry, from the answer's `Retry-After` header.
+
+    None if the header is not a whole number of seconds.
     """
 
 
 class CallOut(NamedTuple):
     """A command to make calls, all at the same time.
 
-    The driver sends one `Reply` for each, in their order, and never raises.
+    The driver sends one `Reply` for each call, in the order of the calls, and never raises an error.
     """
 
     calls: Sequence[Call]
@@ -92,7 +93,7 @@ Calling: TypeAlias = Generator[CallOut, list[Reply], T]
 
 
 class CallInputs(NamedTuple):
-    """The inputs of a call: the view that Services are resolved in, and the source of uids and random choices."""
+    """The inputs of a call: the state with which Services are resolved, and the source of uids and random choices."""
 
     view: State
     random: Random

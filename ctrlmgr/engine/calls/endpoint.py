@@ -1,8 +1,8 @@
 """Resolves the address of a webhook or an extension server: a URL, or an endpoint of a Service.
 
-Guarantees: a Service is resolved again for each call, from its EndpointSlices, to one of its ready endpoints. The
-cluster needs no proxy and no name server. The certificate must name `NAME.NAMESPACE.svc`. Endpoints on simulated nodes
-are never called, because no process listens there.
+Guarantees: a Service is resolved again for each call, from its EndpointSlices, to one of its ready endpoints. Therefore
+the cluster needs no proxy and no name server. The certificate must name `NAME.NAMESPACE.svc`. Endpoints on simulated
+nodes are never called, because no process listens at their addresses.
 
 Rules come from apiserver's `pkg/util/webhook/client.go` and `pkg/util/proxy/proxy.go` (`ResolveEndpoint`).
 """
@@ -25,15 +25,18 @@ _ENDPOINT_TYPES = ("ClusterIP", "NodePort", "LoadBalancer")
 
 
 class Endpoint(NamedTuple):
-    """The address that a review is sent to."""
+    """The address to which a review is sent."""
 
     url: str
     """The URL without its query."""
     ca_bundle: bytes
     address: tuple[str, int] | None = None
-    """The address to connect to, if it is not the URL's."""
+    """The address to connect to, if it is not the host of the URL."""
     problem: str = ""
-    """Why the endpoint was not found; empty if it was. The other fields then describe what was looked for."""
+    """The reason why the endpoint was not found; empty if it was found.
+
+    If it was not found, the other fields describe the requested endpoint.
+    """
     is_simulated: bool = False
     """Whether all ready endpoints of the Service are pods on simulated nodes, so that no process can be called."""
 
@@ -55,17 +58,17 @@ def endpoint_of(client: Mapping[str, Any], view: View, random: Random) -> Endpoi
 
 
 class Unresolved(Exception):
-    """A Service has no address to call; the text says why."""
+    """Raised if a Service has no address to call; the message contains the reason."""
 
 
 def _plain(url: str) -> str:
-    """Return the URL that is called: with a path and without a query."""
+    """Return the URL that is called, which has a path and no query."""
     parts = urlsplit(url)
     return parts._replace(path=parts.path or "/", query="", fragment="").geturl()
 
 
 def resolve_endpoint(view: View, namespace: str, name: str, port: int, random: Random) -> tuple[str, int] | None:
-    """Return the address and port of a ready endpoint of a Service; None if all are on simulated nodes.
+    """Return the address and port of a ready endpoint of a Service; None if all endpoints are on simulated nodes.
 
     Raises `Unresolved`.
     """

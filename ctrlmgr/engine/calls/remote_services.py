@@ -1,6 +1,6 @@
-"""The servers that APIServices name for versions of groups.
+"""Finds the servers that APIServices name for versions of API groups.
 
-Guarantees: an APIService without a Service is served by this server and is not a remote one.
+Guarantees: an APIService without a Service is served by this server, so it names no remote server.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctrlmgr.api.object import Object
 
 
 class RemoteService(NamedTuple):
-    """The server of one version of a group."""
+    """The server for one version of an API group."""
 
     name: str
     """The name of the APIService."""
@@ -29,11 +29,11 @@ class RemoteService(NamedTuple):
     """The name of the Service."""
     port: int
     ca_bundle: bytes
-    """PEM certificates of the authorities that may have signed the server's certificate; empty for the system's."""
+    """PEM certificates of the authorities for the server's certificate; empty for those that the system trusts."""
     is_checked: bool
     """Whether the server's certificate is verified."""
     is_available: bool
-    """Whether the condition Available is true."""
+    """Whether the APIService's condition Available is true."""
 
     @property
     def server_name(self) -> str:
@@ -47,7 +47,7 @@ class RemoteService(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of the version."""
+        """The URL path of the version."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
 
@@ -86,7 +86,7 @@ _PORT = 443
 
 
 def remote_service(service: Object) -> RemoteService | None:
-    """Return the server that an APIService names, None if it names none."""
+    """Return the server that an APIService names, None if it names no server."""
     found = _decode(service.body)
     spec, reference = found.spec, found.spec.service
     if reference is None:

@@ -1,1 +1,1 @@
-"""Feature gates: their states, the fields they guard, and dropping the fields of disabled gates."""
+"""Feature gates: the states of the gates, the fields that they guard, and the removal of disabled fields."""

@@ -1,7 +1,7 @@
-"""Reads `--feature-gates`: which gates have another state than their default.
+"""Reads `--feature-gates`, which sets gates to other states than their defaults.
 
-Guarantees: a gate that no code of ctrlmgr reads cannot be given another state than its default, so a gate that is
-accepted has its effect.
+Guarantees: if no code of ctrlmgr reads a gate, setting it to another state than its default is refused. Therefore every
+accepted setting has an effect.
 
 Rules: component-base `featuregate/feature_gate.go` (`Set`, `unsafeSetFromMap`).
 """
@@ -19,7 +19,7 @@ from ctrlmgr.errors import SettingsError
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-"""The texts that Go's `strconv.ParseBool` reads."""
+"""The strings that Go's `strconv.ParseBool` accepts."""
 
 _ALL_OF_A_STAGE: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
 
@@ -29,10 +29,11 @@ _ENABLED: Final = Gauge(
 
 
 def chosen_gates(texts: Iterable[str]) -> Mapping[str, bool]:
-    """Return the states of the gates that `texts` (`NAME=BOOL`) switch, for `gates.switch`.
+    """Return the states of the gates that `texts` (`NAME=BOOL`) set, for `gates.switch`.
 
-    `AllAlpha` and `AllBeta` switch the gates of their stage that are not named and that `gates` knows. Raises
-    `SettingsError` for an unknown gate, another value than a locked gate's, and a state that ctrlmgr does not support.
+    `AllAlpha` and `AllBeta` set all gates of their stage that `texts` does not name and that `gates` contains. Raises
+    `SettingsError` for an unknown gate, for a value that differs from a locked gate's, and for a state that ctrlmgr
+    does not support.
     """
     named = dict(map(_read, texts))
     of_stages = {
@@ -46,7 +47,7 @@ def chosen_gates(texts: Iterable[str]) -> Mapping[str, bool]:
 
 
 def report_gates(switched: Mapping[str, bool]) -> None:
-    """Set the metric `kubernetes_feature_enabled` for every known gate; `switched` are the states of switched ones."""
+    """Set the metric `kubernetes_feature_enabled` for every known gate; `switched` are the states that were set."""
     for name, known in KNOWN_GATES.items():
         _ENABLED.labels(name, known.stage).set(switched.get(name, known.default))
 

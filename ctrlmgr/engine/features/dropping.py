@@ -1,7 +1,7 @@
 """Drops the fields of disabled feature gates from a written object.
 
-Guarantees: a field is kept if the stored object already uses the feature. Parts that the stored object shares are not
-changed.
+Guarantees: a field is kept if the stored object already uses the feature. Parts that the new object shares with the
+stored object are not changed.
 
 Rules come from Kubernetes' `pkg/api/pod/util.go`, `DropDisabledPodFields`, and the corresponding functions of other
 kinds.
@@ -57,7 +57,7 @@ def _owners(fields: Any, steps: Steps) -> Iterator[dict[str, Any]]:
     step, *rest = steps
     if step == EACH:
         values = fields.values() if isinstance(fields, dict) else fields
-        if len(rest) == 1:  # most often, and without a generator for each
+        if len(rest) == 1:  # the most frequent case, handled without a generator for each struct
             yield from (each for each in values if each and rest[0] in each)
             return
         for each in values:

@@ -46,13 +46,13 @@ READ: Final = (
     "UserNamespacesHostNetworkSupport",
     "VolumeLimitScaling",
 )
-"""The gates that code of ctrlmgr reads, and that can be switched."""
+"""The gates that code of ctrlmgr reads and that can therefore be switched."""
 
 DEFAULTS: Final[Mapping[str, bool]] = {gate: KNOWN_GATES[gate].default for gate in READ}
-"""Each gate's default."""
+"""The default state of each gate."""
 
 ENABLED: Final[dict[str, bool]] = dict(DEFAULTS)
-"""Each gate's state in this process."""
+"""The state of each gate in this process."""
 
 
 def is_on(gate: str) -> bool:
@@ -61,7 +61,9 @@ def is_on(gate: str) -> bool:
 
 
 def switch(states: Mapping[str, bool]) -> None:
-    """Set the gates in `states` and reset all others to their defaults. Call this before the process handles requests.
+    """Set the gates in `states`, and reset all other gates to their defaults.
+
+    Call this before the process handles requests.
 
     Raises KeyError for a gate that is not in the table.
     """

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 Steps = tuple[str, ...]
-"""The path to a field: names, and `EACH` for every element of a list or value of a map."""
+"""The path to a field: a sequence of names, and of `EACH` for every element of a list or value of a map."""
 
 EACH: Final = "[]"
 
@@ -21,13 +21,13 @@ class Guard(NamedTuple):
     gate: str
     fields: tuple[Steps, ...]
     used: tuple[Steps, ...]
-    """The stored object uses the feature if it has one of these fields. If this is empty, it never does."""
+    """The fields that show that the stored object uses the feature; if empty, it never counts as using the feature."""
     only_with: Steps = ()
-    """Fields are dropped only if the object has this field."""
+    """A field that the object must have; without it, no fields are dropped."""
     kept: str = ""
-    """A value that needs no gate."""
+    """A value of the field that is allowed without the gate."""
     prunes: bool = False
-    """Whether to drop the struct too, if it is empty without the field."""
+    """Whether to drop the struct that contains the field too, if it becomes empty."""
 
 
 def _steps(path: str) -> Steps:
@@ -42,7 +42,7 @@ def _guard(
     kept: str = "",
     prunes: bool = False,
 ) -> Guard:
-    """Return the guard of some paths; `used` defaults to the same paths."""
+    """Return the guard of the fields at some paths; `used` defaults to the same paths."""
     shows = paths if used is None else used
     return Guard(gate, tuple(map(_steps, paths)), tuple(map(_steps, shows)), only_with, kept, prunes)
 
@@ -175,4 +175,4 @@ PLACES: Final[Mapping[tuple[str, str], tuple[tuple[Steps, str], ...]]] = {
     ("resource.k8s.io", "DeviceClass"): ((("spec",), "DeviceClassSpec"),),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ((("status",), "CustomResourceDefinitionStatus"),),
 }
-"""The places of structs with guarded fields in a kind, by its group and name."""
+"""The paths of structs with guarded fields, by the group and name of the kind."""

@@ -1,4 +1,4 @@
-"""The feature gates of Kubernetes 1.36: stage, default, and whether they are locked.
+"""Lists the feature gates of Kubernetes 1.36, each with its stage, its default, and whether it is locked.
 
 Source: Kubernetes 1.36.2, `pkg/features/kube_features.go` and the `features` packages of apiserver,
 apiextensions-apiserver, component-base and controller-manager.
@@ -26,7 +26,7 @@ class KnownGate(NamedTuple):
     stage: Stage
     default: bool
     is_locked: bool = False
-    """Whether Kubernetes refuses another value than the default."""
+    """Whether the gate is locked, so that Kubernetes refuses any value except the default."""
 
 
 KNOWN_GATES: Final[Mapping[str, KnownGate]] = {

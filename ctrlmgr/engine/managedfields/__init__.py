@@ -1,11 +1,12 @@
 """Field management and server-side apply: which manager set which field (apimachinery `util/managedfields`).
 
 Guarantees:
-- metadata.managedFields is what Kubernetes would have written, including the order of its keys.
-- Arguments are never changed, and results share structure with them. A caller that changes a result in place must copy
-  it first. Only the object and its metadata are new dicts.
-- Fields that the server sets have no owner: `update` sees the request's object, before strategies and allocation.
-- A write that changes nothing leaves managedFields as they are stored.
+- The value of metadata.managedFields is the one that Kubernetes would have written, including the order of keys.
+- Arguments are never changed, and results share structure with the arguments. A caller that changes a result in place
+  must copy it first. Only the object and its metadata are new dicts.
+- Fields that the server sets have no owner, because `update` gets the request's object, before strategies and
+  allocation.
+- A write that changes no field leaves the stored managedFields unchanged.
 
 How the engine calls a kind's `FieldManager`, in the order of apiserver's handlers and registry store:
 

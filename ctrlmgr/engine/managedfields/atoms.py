@@ -1,4 +1,4 @@
-"""Finds the parts of a value that a merge replaces as a whole: atomic lists, maps and structs.
+"""Finds the atomic parts of a value, which a merge replaces as a whole: atomic lists, maps and structs.
 
 Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd.go` (`validatePatch`).
 """

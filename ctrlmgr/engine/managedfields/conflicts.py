@@ -1,4 +1,4 @@
-"""Apply conflicts: fields that an apply would change and that another manager owns, and the error that refuses it.
+"""Apply conflicts: fields that an apply would change and another manager owns, and the error for a refused apply.
 
 Source: structured-merge-diff `merge/conflict.go`, apimachinery `managedfields/internal/conflict.go`.
 """
@@ -22,10 +22,10 @@ class Conflict(NamedTuple):
 
 
 class Conflicts(Exception):
-    """An apply without `force` would change fields of other managers; the list is never empty."""
+    """Raised if an apply without `force` would change fields of other managers; it has at least one conflict."""
 
     def __init__(self, conflicts: Sequence[Conflict]) -> None:
-        """Hold the conflicts, in the order in which they are shown."""
+        """Create the error with these conflicts, in the order in which the message lists them."""
         super().__init__(f"{len(conflicts)} conflicts")
         self.conflicts = conflicts
 
@@ -36,7 +36,7 @@ class Conflicts(Exception):
         return cls([Conflict(manager, path) for manager in managers for path in field_set.paths(sets[manager])])
 
     def refusal(self) -> ApplyConflict:
-        """Return the 409 that lists the conflicts."""
+        """Return the 409 error that lists the conflicts."""
         causes = tuple(
             StatusCause("FieldManagerConflict", f"conflict with {manager}", field_set.text(path))
             for manager, path in self.conflicts

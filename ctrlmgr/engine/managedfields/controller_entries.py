@@ -1,7 +1,7 @@
 """Sets metadata.managedFields of objects that controllers write in their final form.
 
-Guarantees: the entries equal those of the same write through the API, by the manager `manager`. Objects without an API
-kind get none. Atomic lists are compared as bytes and never decoded, so the cost does not depend on their length.
+Guarantees: the entries equal those of the same write through the API with the field manager `manager`. Objects without
+an API kind get no entries. Atomic lists are compared as bytes and never decoded, which makes long lists cheap.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
 
 CONTROLLER_MANAGER = "kube-controller-manager"
-"""The manager of the controllers' writes. In Kubernetes, all controllers are part of the program of this name."""
+"""The field manager of the controllers' writes.
+
+In Kubernetes, all controllers are part of the program with this name.
+"""
 
 _decode: Callable[[bytes | msgspec.Raw], dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -38,12 +41,12 @@ class _Marked:
         )
 
     def entries(self, live: _Raw | None, new: _Raw, manager: str, now: str) -> Any:
-        """Return the managedFields of `new`; None for none."""
+        """Return the managedFields of `new`; None if it has none."""
         before = None if live is None else self._fields(live)
         return self._manager.update(before, self._fields(new), manager, now)["metadata"].get("managedFields")
 
     def _fields(self, raw: _Raw) -> dict[str, Any]:
-        """Decode an object, but represent each atomic list by one item, the list's bytes."""
+        """Decode an object, with each atomic list represented by a single item, the bytes of the list."""
         return {
             name: [bytes(value)] if name in self._whole and bytes(value) != b"null" else msgspec.json.decode(value)
             for name, value in raw.items()
@@ -51,16 +54,19 @@ class _Marked:
 
 
 class FieldMarks:
-    """Sets the managedFields of one manager's writes; threads may share it."""
+    """Sets the managedFields of one manager's writes; threads may share an instance."""
 
     def __init__(self, kinds: Kinds, manager: str = CONTROLLER_MANAGER) -> None:
-        """Write entries for objects of `kinds`, as the manager `manager`."""
+        """Create an instance that writes entries of `manager` for objects of `kinds`."""
         self._kinds = kinds
         self._manager = manager
         self._marked: dict[Resource, _Marked | None] = {}
 
     def marked(self, live: Object | None, new: Object, now: str) -> Object:
-        """Return `new` with its managedFields. It replaces `live` (None: it is created) at `now`, RFC 3339."""
+        """Return `new` with its managedFields.
+
+        `new` replaces `live` (None if it is created) at the time `now` (RFC 3339).
+        """
         resource = new.resource
         if resource not in self._marked:
             kind = self._kinds.stored(resource)
@@ -73,6 +79,6 @@ class FieldMarks:
         entries = marked.entries(None if live is None else _decode(live.body), raw, self._manager, now)
         written: dict[str, Any] = {name: value for name, value in metadata.items() if name != "managedFields"}
         if entries:
-            written["managedFields"] = entries  # the last field of metadata, as Go writes it
+            written["managedFields"] = entries  # managedFields is the last field of metadata in Go's order
         raw["metadata"] = msgspec.Raw(_encode(written))
         return Object(resource, _encode(raw), new.revision, new.metadata)

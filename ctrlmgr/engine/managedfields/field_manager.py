@@ -1,8 +1,9 @@
 """The field manager of a kind: maintains metadata.managedFields, and merges applied objects.
 
-Every create, update and patch calls `update`, so it avoids repeated work. It computes field sets in their stored form,
-skips parts of an object that compare equal, and stores untouched entries unchanged. `merge` holds the additional steps
-of an apply. Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of managers it makes.
+Every create, update and patch calls `update`, so this method avoids repeated work. It computes field sets in their
+stored form, skips parts of an object that compare equal, and stores untouched entries unchanged. `merge` contains the
+additional steps of an apply. Source: apimachinery `managedfields/internal/fieldmanager.go` and the chain of managers
+that it creates.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ class FieldManager:
         translate: Translate | None = None,
         schema_changes: bool = False,
     ) -> None:
-        """Manage objects with the kind's schema, or the shape made from it, and its apiVersion, such as `apps/v1`.
+        """Create the field manager for a schema, or the shape created from it, and an apiVersion such as `apps/v1`.
 
-        `kind` is the kind's name; it defaults to the name of the schema's definition, and a shape has none. `versions`
-        are the other apiVersions whose entries are kept; entries of unknown versions are dropped, as in Kubernetes.
-        `resets` gives the fields that a write to a subresource cannot change; it defaults to `reset_fields`.
-        `translate` is needed if the kind has several versions. `schema_changes` says that stored objects may have an
-        earlier schema.
+        `kind` is the kind's name; the default is the name of the schema's definition, but a shape has no name.
+        `versions` are the other apiVersions whose entries are kept; entries of unknown versions are dropped, as in
+        Kubernetes. `resets` contains the fields that a write to a subresource cannot change; the default is
+        `reset_fields`. `translate` is needed if the kind has several versions. `schema_changes` is whether stored
+        objects may have an earlier schema.
         """
         group, _, version = api_version.rpartition("/")
         self._shape = schema if isinstance(schema, Root) else shape_of(schema)
@@ -66,7 +67,8 @@ class FieldManager:
         """Return `new` with its metadata.managedFields.
 
         `live` is the stored object, or None if it does not exist; both objects are defaulted. `manager` is the writing
-        manager, `now` is RFC 3339. This never raises: an object that does not fit its schema gets no managedFields.
+        manager, and `now` is the time (RFC 3339). This never raises an error; an object that does not fit its schema
+        gets no managedFields.
         """
         entries = _entries(live)
         try:
@@ -79,11 +81,11 @@ class FieldManager:
             else:
                 entries = []
         except (ConversionFailed, SchemaMismatch, ShapeError):
-            entries = []  # the owners of fields are unknown now (UpdateNoErrors)
+            entries = []  # the owners of fields are unknown from now on (UpdateNoErrors)
         return _with_entries(new, entries)
 
     def _decode(self, live: list[Unstructured], new: Unstructured, subresource: str) -> Managed:
-        """Return the managers before the update: from the request if it sets them, otherwise from the stored object."""
+        """Return the managers before the update: those in the request if it has any, otherwise the stored ones."""
         requested = new.get("metadata", {}).get("managedFields")
         if not subresource and requested is not None and requested != live:
             if managers.is_reset(requested):
@@ -102,7 +104,7 @@ class FieldManager:
             return {}
 
     def _update(self, live: Unstructured, new: Unstructured, managed: Managed, who: Manager, now: str) -> Managed:
-        """Return the managers after an update; returns `managed` itself if the update changed none of it."""
+        """Return the managers after an update; return `managed` itself if the update changed no entry."""
         managed = self._reconciled(live, managed)
         difference = self._shape.compare(live, new)
         added, modified, removed = self._filtered(difference, who.subresource)
@@ -145,7 +147,7 @@ class FieldManager:
     def _elsewhere(
         self, live: Unstructured, new: Unstructured, here: Difference, managed: Managed, subresource: str
     ) -> Mapping[str, TouchedFields] | None:
-        """Return the fields that a write changes and removes, by version; None if they are the same in all versions."""
+        """Return the fields that a write changes and removes, by version; None if they are equal in all versions."""
         if self._translation is None or not live:
             return None
         found = self._translation.differences(live, new, here, managed.values())
@@ -183,13 +185,14 @@ class FieldManager:
         force: bool,
         subresource: str = "",
     ) -> Unstructured:
-        """Return `live` merged with the applied object, with its metadata.managedFields.
+        """Return `live` merged with the applied object, with the new metadata.managedFields.
 
-        `applied` is the decoded body, neither pruned nor defaulted. The codec must read the result next, and defaulting
-        follows. Fields that `manager` applied before and does not apply now are removed, if no other manager owns them.
+        `applied` is the decoded body, neither pruned nor defaulted. The codec must read the result next; then the
+        result must be defaulted. A field that `manager` applied earlier and does not apply now is removed, if no other
+        manager owns the field.
 
-        Raises `ApplyConflict` for fields of other managers (unless `force` takes them over). Raises `BadRequest` for a
-        body of another kind or with managedFields. Raises `UnknownError` if the body or the stored object does not fit
+        Raises `ApplyConflict` for fields of other managers, unless `force` is set. Raises `BadRequest` for a body that
+        has another kind or contains managedFields. Raises `UnknownError` if the body or the stored object does not fit
         the schema.
         """
         self._check_kind(applied)
@@ -288,10 +291,10 @@ class FieldManager:
         return (live if merged == live else merged), result
 
     def _pruned(self, merged: Unstructured, last: FieldSet, owned: list[FieldSet]) -> Unstructured:
-        """Return the merged object without unowned fields of the last apply that this apply does not have.
+        """Return the merged object without fields of the last apply that this apply omits and no manager owns.
 
-        First, all fields of the last apply are removed, with everything below them. Then the fields that a manager owns
-        are added back, and then those that the applier never had (smd's prune, addBackOwnedItems,
+        First, all fields of the last apply are removed, with everything below these fields. Then fields that a manager
+        owns are added back, and finally fields that the applier never owned (smd's prune, addBackOwnedItems,
         addBackDanglingItems).
         """
         shape = self._shape
@@ -309,7 +312,7 @@ class FieldManager:
 
 
 def _reconciled(entry: Entry, shape: Root | None) -> Entry:
-    """Return an entry without the fields that are below atomic fields."""
+    """Return an entry without those fields that are below atomic fields."""
     fields = entry.fields if shape is None else shape.reconciled(entry.fields)
     return entry if fields == entry.fields else entry._replace(fields=fields, raw=None)
 

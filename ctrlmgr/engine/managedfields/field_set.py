@@ -1,13 +1,13 @@
-r"""Sets of field paths, as a trie in the form of FieldsV1 on the wire, and their algebra.
+r"""Sets of field paths, as a trie in the form of FieldsV1, and the operations on these sets.
 
     {"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:name": {}}}}}
 
 A node is in the set if it is empty or contains `.`; an empty node has no descendants in the set. At the root, an empty
-dict is the empty set: no set contains "the whole object". Paths are independent: if a path is in the set, paths below
-it need not be.
+dict is the empty set, because no set contains "the whole object". Paths are independent: if a path is in the set, the
+paths below it are not necessarily in the set.
 
-Guarantees: no function changes its arguments, results share unchanged parts, and an unchanged result is the argument
-itself. Source: structured-merge-diff `fieldpath/set.go` and `serialize.go`.
+Guarantees: no function changes its arguments. Results share unchanged parts with the arguments, and an unchanged result
+is the argument itself. Source: structured-merge-diff `fieldpath/set.go` and `serialize.go`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Path: TypeAlias = tuple[str, ...]
 SELF = "."
 """The mark of a node that is in the set and also has nodes below it."""
 EVERY = "*"
-"""In a pattern: any element."""
+"""In a pattern, stands for any element."""
 
 
 def is_member(node: FieldSet) -> bool:
@@ -38,7 +38,7 @@ def as_member(node: FieldSet) -> FieldSet:
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return the union of two sets; it is sorted if both are."""
+    """Return the union of two sets; the result is sorted if both sets are sorted."""
     if not other or one is other:
         return one
     return _joined(one, other) if one else other
@@ -79,7 +79,7 @@ def _intersection_below(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return the paths in `one` that are not in `other`; paths below a path of `other` are kept."""
+    """Return the paths in `one` that are not in `other`; keep paths below a path of `other`."""
     result: FieldSet = {}
     changed = False
     for element, node in one.items():
@@ -119,7 +119,7 @@ def _outside(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def matching(fields: FieldSet, pattern: FieldSet) -> FieldSet:
-    """Return the paths that begin with a path of `pattern`, or lead to one (smd's FilterIncludeMatches)."""
+    """Return the paths that begin with a path of `pattern`, or are a beginning of one (smd's FilterIncludeMatches)."""
     result: FieldSet = {}
     for element, node in fields.items():
         below = pattern.get(EVERY, pattern.get(element))
@@ -161,7 +161,7 @@ def paths(fields: FieldSet, above: Path = ()) -> Iterator[Path]:
 
 
 def of_paths(*paths: Sequence[str]) -> FieldSet:
-    """Return the set of some paths, given as elements; the `f:` of fields may be left out."""
+    """Return the set of some paths, which are given as elements; the `f:` of fields may be left out."""
     result: FieldSet = {}
     for path in paths:
         node: FieldSet = {}
@@ -172,12 +172,12 @@ def of_paths(*paths: Sequence[str]) -> FieldSet:
 
 
 def text(path: Sequence[str]) -> str:
-    """Return a path in the form of messages: `.spec.ports[port=80,protocol="TCP"].name`."""
+    """Return a path in the form that messages contain: `.spec.ports[port=80,protocol="TCP"].name`."""
     return "".join(map(path_element.text, path))
 
 
 def in_order(fields: FieldSet) -> FieldSet:
-    """Return the set with its elements in Kubernetes' order of writing."""
+    """Return the set with its elements in the order in which Kubernetes writes them."""
     result: FieldSet = {}
     for element in sort_elements(fields):
         node = fields[element]
@@ -188,7 +188,8 @@ def in_order(fields: FieldSet) -> FieldSet:
 def sort_elements(fields: Iterable[str]) -> list[str]:
     """Return elements in Kubernetes' order; `SELF` is first."""
     elements = sorted(fields)
-    if len(elements) > 1 and elements[-1] > "g":  # elements other than fields, for which the order of strings is wrong
+    # elements that are not fields, for which the order of strings is wrong
+    if len(elements) > 1 and elements[-1] > "g":
         start = 1 if elements[0] == SELF else 0
         below = elements[start:]
         if len(below) > 1 and not path_element.are_in_order(below):
@@ -199,8 +200,8 @@ def sort_elements(fields: Iterable[str]) -> list[str]:
 def decode(fields: Any) -> FieldSet:
     """Return the set for a client's FieldsV1.
 
-    Elements get their canonical form, and unknown kinds of elements are dropped. Raises ValueError if `fields` is not
-    valid FieldsV1.
+    Elements are converted to their canonical form, and unknown kinds of elements are dropped. Raises ValueError if
+    `fields` is not valid FieldsV1.
     """
     return _decode(fields)[0]
 

@@ -1,8 +1,8 @@
-"""The annotation in which client-side `kubectl apply` stores the object that it applied last.
+"""Handles the annotation in which client-side `kubectl apply` stores the object that it applied last.
 
-Guarantees: a user that moves from client-side to server-side apply gets no conflicts over fields that the annotation
-lists. Server-side apply keeps the annotation up to date, so the user can move back. This holds for the manager
-`kubectl` only. Source: apimachinery `managedfields/internal/lastappliedmanager.go`, `lastappliedupdater.go`,
+Guarantees: if a user changes from client-side to server-side apply, fields that the annotation lists cause no
+conflicts. Server-side apply keeps the annotation up to date, so the user can change back. Both apply only to the
+manager `kubectl`. Source: apimachinery `managedfields/internal/lastappliedmanager.go`, `lastappliedupdater.go`,
 `lastapplied.go`.
 """
 
@@ -26,7 +26,7 @@ _MAX_ANNOTATIONS: Final = 256 * 1024
 
 
 def remaining(conflicts: Conflicts, live: Unstructured, shape: Shape, api_version: str) -> Conflicts | None:
-    """Return the conflicts over fields that the client did not apply before; None if there are none."""
+    """Return the conflicts about fields that the client did not apply before; None if no such conflict is left."""
     theirs = _last_applied_set(live, shape, api_version)
     if theirs is None:
         return conflicts
@@ -56,7 +56,7 @@ def _last_applied_set(live: Unstructured, shape: Shape, api_version: str) -> Fie
 
 
 def refreshed(fields: Unstructured, applied: Unstructured) -> Unstructured:
-    """Return the object; if it has the annotation, the annotation then contains `applied`."""
+    """Return the object; if it has the annotation, set the annotation's value to `applied`."""
     annotations = _annotations(fields)
     if not annotations.get(LAST_APPLIED):
         return fields

@@ -1,7 +1,7 @@
-"""The entries of metadata.managedFields, decoded: which manager owns which fields, and the rules for all entries.
+"""Decodes and encodes the entries of metadata.managedFields: the managers and the fields that each of them owns.
 
 Guarantees: an untouched entry is written as the same dict that was read, and entries are in Kubernetes' order. At most
-`MAX_UPDATERS` entries are from updates; the oldest are merged. Source: apimachinery
+`MAX_UPDATERS` entries are from updates; if there are more, the oldest entries are merged. Source: apimachinery
 `managedfields/internal/managedfields.go`, `capmanagers.go`.
 """
 
@@ -27,12 +27,12 @@ FIELDS_V1: Final = "FieldsV1"
 
 
 class Manager(NamedTuple):
-    """The identity of an entry: an applier has one entry for all versions, an updater has one for each version."""
+    """The identity of an entry: an applier has one entry for all versions, an updater has one entry per version."""
 
     name: str
     operation: str
     api_version: str = ""
-    """Empty for appliers."""
+    """The apiVersion of the entry; empty for appliers."""
     subresource: str = ""
 
     @property
@@ -55,11 +55,11 @@ class Entry(NamedTuple):
     fields: FieldSet
     api_version: str
     time: str | None = None
-    """The time of its last change, RFC 3339."""
+    """The time of the entry's last change (RFC 3339)."""
     raw: Unstructured | None = None
     """The entry as it was read; None once it has changed."""
     is_sorted: bool = False
-    """Whether the fields are in the order in which they are written."""
+    """Whether the fields are already in the order in which they must be written."""
 
 
 Managed: TypeAlias = "dict[Manager, Entry]"
@@ -71,7 +71,7 @@ def is_reset(entries: Any) -> bool:
 
 
 def decode(entries: Sequence[Any] | None, *, trusted: bool = False) -> Managed:
-    """Return the entries of metadata.managedFields by manager; `trusted` entries were encoded by this package.
+    """Return the entries of metadata.managedFields by manager; `trusted` is whether this package encoded the entries.
 
     Raises ValueError with Kubernetes' message if an entry is malformed.
     """
@@ -149,7 +149,7 @@ def seconds(time: str | None) -> str:
 
 
 def cap_updaters(managed: Managed) -> Managed:
-    """Return the entries; if there are too many updates, the oldest are merged by apiVersion."""
+    """Return the entries; if too many are from updates, merge the oldest by apiVersion."""
     if len(managed) <= MAX_UPDATERS:
         return managed
     updaters = [manager for manager in managed if manager.operation == UPDATE]
@@ -179,7 +179,7 @@ def cap_updaters(managed: Managed) -> Managed:
 
 
 def _union(sets: Sequence[FieldSet]) -> FieldSet:
-    """Return the union of some sets. It merges pairs first, to avoid copying the first set repeatedly."""
+    """Return the union of some sets; merge pairs of sets first, to avoid copying the first set repeatedly."""
     while len(sets) > 1:
         pairs = zip(sets[::2], sets[1::2], strict=False)
         sets = [*(field_set.union(*pair) for pair in pairs), *(sets[-1:] if len(sets) % 2 else ())]

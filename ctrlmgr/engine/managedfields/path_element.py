@@ -1,13 +1,13 @@
-"""Path elements: the spelling in FieldsV1 of one step from an object or list to a part of it.
+"""Path elements: the encoding in FieldsV1 of one step from an object or list to a part of it.
 
     f:name                           a field of an object, a key of a map
     k:{"port":80,"protocol":"TCP"}   the item of a list that has these keys
     v:"example.com/a"                the item of a set
     i:0                              an item by its index
 
-Guarantees: each step has one spelling, that of structured-merge-diff (keys sorted, JSON as Go writes it). Therefore
-elements can be compared as strings. `canonical` converts other spellings into this form; it treats numbers as float64,
-as Go does. Source: structured-merge-diff `fieldpath/element.go` and `serialize-pe.go`.
+Guarantees: each step has only one encoding, that of structured-merge-diff (keys sorted, JSON as Go writes it).
+Therefore elements can be compared as strings. `canonical` converts other encodings into this form; it treats numbers as
+float64, as Go does. Source: structured-merge-diff `fieldpath/element.go` and `serialize-pe.go`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from ctrlmgr.caches.memoized import memoized
 from ctrlmgr.engine.patch.go_value import plain
 from ctrlmgr.golang.go_text import escape_html, quote
 
-_PLAIN = "[#-%'-;=?-\\[\\]-~]*"  # characters that Go's JSON does not escape, and that sort after the closing quote
+# characters that Go's JSON encoder does not escape, and that sort after the closing quote
+_PLAIN = "[#-%'-;=?-\\[\\]-~]*"
 is_plain = re.compile(_PLAIN).fullmatch
 _is_simple = re.compile(rf'(?:k:\{{"[A-Za-z]+":|v:)"{_PLAIN}"\}}?').fullmatch
 
 _find_unsafe = re.compile(r"[^ !#-%'-;=?-\[\]-~]").search
-"""Finds a character that Go's JSON may escape."""
+"""Finds a character that Go's JSON encoder may escape."""
 
 
 _LONGEST = 255
-"""The longest element that is memoized, in characters."""
+"""The maximum length of a memoized element, in characters."""
 
 
 def go_json(value: Any) -> str:
@@ -56,12 +57,12 @@ def key(pairs: Iterable[tuple[str, Any]]) -> str:
 
 
 def item(value: Any) -> str:
-    """Return the element of a set's item."""
+    """Return the element of an item of a set."""
     return f"v:{go_json(value)}"
 
 
 def canonical(element: str) -> str | None:
-    """Return Kubernetes' spelling of an element; None for unknown kinds, which are ignored.
+    """Return Kubernetes' encoding of an element; None for unknown kinds of elements, which are ignored.
 
     Raises ValueError if the text is not a valid element.
     """
@@ -97,14 +98,14 @@ def _decode(text: str) -> Any:
 
 
 def _as_float(value: Any) -> Any:
-    """Convert integers to floats, as Go does here; integers beyond 2**53 are rounded."""
+    """Convert integers to floats, as Go does for list keys; integers beyond 2**53 are rounded."""
     return float(value) if type(value) is int else value
 
 
 def are_in_order(elements: Sequence[str]) -> bool:
     """Return whether the order of strings is also Kubernetes' order of these elements.
 
-    It is if all are simple values, or simple keys of the same name.
+    This is so if all are simple values, or simple keys of the same name.
     """
     end = elements[0].find('"', 4) if elements[0][0] == "k" else 2
     start = elements[0][:end]
@@ -113,7 +114,10 @@ def are_in_order(elements: Sequence[str]) -> bool:
 
 @memoized(entries=4096, longest=_LONGEST)
 def order(element: str) -> Any:
-    """Return the sort key of an element: fields, keys, values, indices; within each kind by content."""
+    """Return the sort key of an element.
+
+    Fields are first, then keys, values and indices; elements of one kind are sorted by content.
+    """
     kind, text = element[0], element[2:]
     if kind == "f":
         return (0, text)
@@ -126,7 +130,7 @@ def order(element: str) -> Any:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Return the sort key of a value: numbers, strings, booleans, lists, objects, null."""
+    """Return the sort key of a value; the order is numbers, strings, booleans, lists, objects, null."""
     if isinstance(value, bool):
         return (2, value)
     if isinstance(value, int | float):
@@ -141,7 +145,7 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 def text(element: str) -> str:
-    """Return an element in the form of messages: `.name`, `[port=80,protocol="TCP"]`, `[="a"]`, `[0]`."""
+    """Return an element in the form that messages contain: `.name`, `[port=80,protocol="TCP"]`, `[="a"]`, `[0]`."""
     kind, content = element[0], element[2:]
     if kind == "f":
         return f".{content}"

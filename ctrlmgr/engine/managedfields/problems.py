@@ -1,4 +1,4 @@
-"""The error text that lists how an object violates its schema."""
+"""Formats the error message that lists the violations of an object's schema."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ _LONGEST_TOLD: Final = 64 * 1024
 
 
 def told(problems: Iterable[str]) -> str:
-    """Return the problems as one text, cut to its maximum length; empty for none (smd's `ValidationErrors.Error`)."""
+    """Return the problems as one message, truncated to its maximum length; empty without problems.
+
+    Source: smd's `ValidationErrors.Error`.
+    """
     found = _first(problems)
     return found[0] if len(found) == 1 else "errors:\n  " + "\n  ".join(found) if found else ""
 
 
 def _first(problems: Iterable[str]) -> list[str]:
-    """Return the first problems, up to the limits, and `and more` if others follow."""
+    """Return the first problems, up to the limits, and `and more` if there are further problems."""
     found: list[str] = []
     room = _LONGEST_TOLD
     for each in problems:

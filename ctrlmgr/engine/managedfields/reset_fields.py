@@ -1,7 +1,7 @@
-"""The fields that a request cannot change and that its manager therefore does not own.
+"""The fields that a request cannot change, so that its manager does not own these fields.
 
 A write to an object does not change its status, and a write to `/status` does not change the spec. Kinds declare
-further such fields (`Kind.resets`). Source: the `GetResetFields` of kubernetes `pkg/registry/*/*/strategy.go`;
+further fields of this sort (`Kind.resets`). Source: the `GetResetFields` of kubernetes `pkg/registry/*/*/strategy.go`;
 apiserver `pkg/endpoints/installer.go`.
 """
 
@@ -19,16 +19,16 @@ from ctrlmgr.engine.managedfields.field_set import (
 )
 
 Filter: TypeAlias = Callable[[FieldSet], FieldSet]
-"""Removes the fields that the manager cannot own from a set."""
+"""A filter that removes the fields which the manager cannot own from a set."""
 
 
 def all_but(*paths: tuple[str, ...]) -> Filter:
-    """Return a filter that removes these paths and everything below them."""
+    """Return a filter that removes these paths and all paths below these."""
     return partial(difference_with_children, other=of_paths(*paths))
 
 
 def only(*paths: tuple[str, ...]) -> Filter:
-    """Return a filter that keeps only these paths and everything below them."""
+    """Return a filter that keeps only these paths and all paths below these."""
     return partial(matching, pattern=of_paths(*paths))
 
 
@@ -43,7 +43,7 @@ USUAL: Mapping[str, Filter] = {"": all_but(STATUS), "status": all_but(_SPEC)}
 
 
 def keeping(metadata: Sequence[str]) -> Mapping[str, Filter]:
-    """Return the default filters, except that a write to `/status` does not change these metadata fields either."""
+    """Return the default filters; in addition, a write to `/status` cannot change these metadata fields."""
     if not metadata:
         return USUAL
     kept = [("metadata",)] if tuple(metadata) == METADATA else [("metadata", field) for field in metadata]

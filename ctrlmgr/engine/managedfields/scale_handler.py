@@ -1,8 +1,8 @@
-"""The managedFields of `/scale`: it shows the managers of the replicas only, and a write to it changes only these.
+"""The managedFields of `/scale`, which contain only the managers of the replicas; a write changes only these.
 
-Guarantees: other managers keep the fields that a write to `/scale` did not take from them. A manager that takes over
+Guarantees: other managers keep all fields except those that a write to `/scale` took over. A manager that takes over
 the replicas gets an entry for the subresource `scale`, without a time, as in Kubernetes. One difference is intended: an
-update entry with replicas and other fields stays one entry. Kubernetes splits it into two entries with the same
+update entry with replicas and other fields stays one entry, which Kubernetes splits into two entries with the same
 identity. Source: apimachinery `managedfields/scalehandler.go`.
 """
 
@@ -25,8 +25,8 @@ _REPLICAS = ("f:spec", "f:replicas")
 def to_scale(entries: Sequence[Unstructured], replicas: Mapping[str, Sequence[str]]) -> list[Unstructured]:
     """Return the managedFields of an object's Scale.
 
-    `replicas` gives the path of the replicas in each apiVersion of the object, such as `("spec", "replicas")`. Entries
-    of other versions are left out. Raises ValueError for malformed entries.
+    `replicas` contains the path of the replicas in each apiVersion of the object, such as `("spec", "replicas")`.
+    Entries of other versions are left out. Raises ValueError for malformed entries.
     """
     shown: Managed = {}
     for manager, entry in managers.decode(entries, trusted=True).items():
@@ -43,7 +43,7 @@ def from_scale(
     api_version: str,
     replicas: Mapping[str, Sequence[str]],
 ) -> list[Unstructured]:
-    """Return an object's managedFields after a write to its Scale; `entries` are those before the write.
+    """Return an object's managedFields after a write to its Scale; `entries` are the managedFields before the write.
 
     `scale_entries` are the Scale's entries after the write, and `api_version` is the object's. Raises ValueError for
     malformed entries.

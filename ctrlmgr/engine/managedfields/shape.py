@@ -1,12 +1,12 @@
-"""The schema as field management sees it: a `Shape` for each node says how values are owned, merged and removed.
+"""The schema in the form that field management uses: each node has a `Shape`, which owns, merges and removes values.
 
-Guarantees: a shape is created once and shared. Its methods do not change their arguments, and results share structure
-with them. Values are decoded JSON. A field that Go always writes (a struct, a number without `omitempty`) counts as
-present even if it is missing, because live objects in Kubernetes are Go structs.
+Guarantees: a shape is created once and shared. The methods of a shape do not change their arguments, and results share
+structure with the arguments. Values are decoded JSON. A field that Go always writes (a struct, a number without
+`omitempty`) counts as present even if it is missing, because live objects in Kubernetes are Go structs.
 
-This file contains the protocol and the leaves: scalars, and atomic objects and lists. Objects and maps are in
-`shape_map`, lists in `shape_list`, and `shape_of` creates the shape of a schema. Source: structured-merge-diff
-`typed/*.go`.
+This module contains the protocol and the shapes of leaves: scalars, and atomic objects and lists. `shape_map` contains
+those of objects and maps, `shape_list` those of lists, and `shape_of` creates the shape of a schema. Source:
+structured-merge-diff `typed/*.go`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ctrlmgr.engine.patch.go_value import plain
 Difference: TypeAlias = "tuple[FieldSet | None, FieldSet | None, FieldSet | None]"
 """The fields added, modified and removed at a node and below it.
 
-Each is a node of a `FieldSet`, or None for nothing.
+Each attribute is a node of a `FieldSet`, or None if it has no fields.
 """
 
 SAME: Final[Difference] = (None, None, None)
@@ -40,15 +40,15 @@ def collect(element: str, difference: Difference, added: FieldSet, modified: Fie
 
 
 class ShapeError(ValueError):
-    """The items of a value's list have no valid keys."""
+    """Raised if the items of a list have no valid keys."""
 
 
 class Shape(ABC):
-    """A node of a schema, for field management."""
+    """A node of a schema, in the form that field management uses."""
 
     @abstractmethod
     def whole(self, value: Any) -> FieldSet:
-        """Return the node of a value that only one of two objects has: the value and everything in it, sorted."""
+        """Return the field set node for a value that only one of two objects has: the value and its content, sorted."""
 
     @abstractmethod
     def compare(self, old: Any, new: Any) -> Difference:
@@ -56,7 +56,7 @@ class Shape(ABC):
 
     @abstractmethod
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the node that the applier of a value owns, None for nothing; raises ShapeError."""
+        """Return the field set node that the applier of a value owns, None if it owns nothing; raises ShapeError."""
 
     @abstractmethod
     def merge(self, old: Any, new: Any) -> Any:
@@ -64,7 +64,7 @@ class Shape(ABC):
 
     @abstractmethod
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return a value without the paths of a set and everything below them; None if nothing is left."""
+        """Return a value without the paths of a set and all paths below these; None if nothing is left."""
 
     @abstractmethod
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -99,11 +99,11 @@ class Leaf(Shape):
         return new
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the value; None if it is an object or a list, because the set contains paths in it."""
+        """Return the value; None if it is an object or a list, because then the set contains paths in it."""
         return None if isinstance(value, dict | list) else value
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Return the value's own node: paths below it are no longer distinguished."""
+        """Return the value's own node, because paths below it are not distinguished any more."""
         return {}
 
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -112,15 +112,15 @@ class Leaf(Shape):
 
 
 class Scalar(Leaf):
-    """A string, a number, a boolean, or any of these."""
+    """The shape of a string, a number, a boolean, or any of these."""
 
     def __init__(self, kind: str) -> None:
-        """Accept values of one kind: `string`, `numeric`, `boolean` or `untyped`."""
+        """Create a shape that accepts values of one kind: `string`, `numeric`, `boolean` or `untyped`."""
         self._kind = kind
         self._types = _SCALARS[kind]
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
-        """Return the set unchanged: scalars have no children."""
+        """Return the set unchanged, because scalars have no children."""
         return fields
 
     def check(self, value: Any, path: str) -> Iterator[str]:
@@ -131,26 +131,26 @@ class Scalar(Leaf):
 
 
 class Atomic(Leaf):
-    """An atomic object or map; its fields are validated nevertheless."""
+    """The shape of an atomic object or map, whose fields are validated nevertheless."""
 
     def __init__(self, inner: Shape) -> None:
-        """Validate values with `inner`, the shape of a value that is not atomic."""
+        """Create a shape that validates values with `inner`, the shape of a value that is not atomic."""
         self._inner = inner
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield the errors of its fields."""
+        """Yield the errors of the object's fields."""
         return self._inner.check(value, path)
 
 
 class AtomicList(Leaf):
-    """An atomic list."""
+    """The shape of an atomic list."""
 
     def __init__(self, items: Shape) -> None:
         """Use `items` as the shape of the items."""
         self._items = items
 
     def check(self, value: Any, path: str) -> Iterator[str]:
-        """Yield the errors of its items."""
+        """Yield the errors of the list's items."""
         if value is None:
             return
         if not isinstance(value, list):

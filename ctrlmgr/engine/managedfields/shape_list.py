@@ -15,7 +15,7 @@ from ctrlmgr.schema.schema import MISSING
 
 
 class ItemList(Shape):
-    """A list whose items are identified by their content, not by their position."""
+    """The shape of a list whose items are identified by their content, not by their position."""
 
     def __init__(self, items: Shape) -> None:
         """Use `items` as the shape of the items."""
@@ -23,7 +23,7 @@ class ItemList(Shape):
 
     @abstractmethod
     def element(self, item: Any) -> str:
-        """Return the path element of an item; raises ShapeError if it has none."""
+        """Return the path element of an item; raises ShapeError if the item has none."""
 
     def _index(self, items: Any) -> dict[str, list[Any]]:
         """Return the items by element. Duplicates are possible only in lists that were not merged."""
@@ -33,7 +33,7 @@ class ItemList(Shape):
         return index
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the list and its items."""
+        """Return the field set node of the list and its items."""
         if not value:
             return {}
         if len(value) == 1:
@@ -45,7 +45,7 @@ class ItemList(Shape):
         return self.items.whole(items[0]) if len(items) == 1 else {}
 
     def compare(self, old: Any, new: Any) -> Difference:
-        """Compare the items with the same element, in any order."""
+        """Compare items with the same element; the order of items does not matter."""
         if not old and not new:
             return SAME if old == new else MODIFIED
         added: FieldSet = {}
@@ -67,19 +67,19 @@ class ItemList(Shape):
         return (self._node(new) if new else None, None, self._node(old) if old else None)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the items, each of them a member, with the owned fields in them."""
+        """Return the node of the owned items, each with its own path and the owned fields in it."""
         index = self._index(value)
         owned = {each: self.items.owned(items[0]) if len(items) == 1 else None for each, items in index.items()}
         return {element: as_member(node or {}) for element, node in owned.items()} or None
 
     def merge(self, old: Any, new: Any) -> Any:
-        """Merge the items. The order respects both lists if possible, otherwise that of `new`."""
+        """Merge the items; the order respects both lists if possible, otherwise it is the order in `new`."""
         if not old or not new:
             return old or new
         return _Merge(self, old, new).run()
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the items that are not in the set, without the fields that are."""
+        """Return the items that are not in the set, without those of their fields that are in the set."""
         if not isinstance(value, list):
             return None
         result = []
@@ -92,7 +92,7 @@ class ItemList(Shape):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add the declared fields on the way to fields of items."""
+        """Add the declared fields above fields of items."""
         return {each: self.items.named(node) if each[0] == "k" and node else node for each, node in fields.items()}
 
     def reconciled(self, fields: FieldSet) -> FieldSet:
@@ -121,10 +121,10 @@ class ItemList(Shape):
 
 
 class KeyedList(ItemList):
-    """A list of objects with keys: `x-kubernetes-list-type: map`."""
+    """The shape of a list of objects with keys: `x-kubernetes-list-type: map`."""
 
     def __init__(self, items: Shape, keys: Mapping[str, Any]) -> None:
-        """Use `items` as the shape of the items; `keys` are the keys with their defaults (MISSING for none)."""
+        """Use `items` as the shape of the items; `keys` are the keys with their defaults (MISSING without default)."""
         super().__init__(items)
         self._names = tuple(keys)
         self._only = (self._names[0], f'k:{{{path_element.go_json(self._names[0])}:"') if len(keys) == 1 else None
@@ -155,10 +155,10 @@ class KeyedList(ItemList):
 
 
 class SetList(ItemList):
-    """A list of unique scalars: `x-kubernetes-list-type: set`."""
+    """The shape of a list of unique scalars: `x-kubernetes-list-type: set`."""
 
     def element(self, item: Any) -> str:
-        """Return `v:...` with the item itself."""
+        """Return the element `v:...`, which contains the item itself."""
         if isinstance(item, dict):
             raise ShapeError("associative list without keys has an element that's a map type")
         if isinstance(item, list):
@@ -182,7 +182,7 @@ class _Merge:
         self._result: list[Any] = []
 
     def run(self) -> list[Any]:
-        """Emit old items that are not in `new` at once, and the others when they are next in `new`."""
+        """Emit old items that are not in `new` at once, and the other items when they are next in `new`."""
         old, new = 0, 0
         while old < len(self._old) or new < len(self._new):
             if old < len(self._old):
@@ -193,7 +193,7 @@ class _Merge:
                     continue
                 if element != (self._new[new][0] if new < len(self._new) else None):
                     if self._shared and self._shared[0] != element:
-                        # It is emitted at its position in `new`, later or already.
+                        # The item is emitted at its position in `new`, or has already been emitted.
                         old += 1
                         continue
                     old += element in self._merged

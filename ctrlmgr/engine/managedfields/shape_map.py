@@ -22,19 +22,19 @@ class Field(NamedTuple):
     element: str
     shape: Shape
     zero: Any
-    """Its value when it is missing; MISSING if Go omits the empty field."""
+    """The value of the field if it is missing; MISSING if Go omits the empty field."""
     is_leaf: bool
-    """Whether its shape is a leaf, so that callers can skip its methods."""
+    """Whether the field's shape is a leaf, so that callers need not call its methods."""
 
 
 _present: Final[BoundedCache[tuple[Shape, tuple[str, ...]], Sequence[tuple[str, Field]]]] = BoundedCache(
     "managed-fields-present", entries=8192, size=4 * 1024 * 1024, largest=4096
 )
-"""The fields of a struct, by the names that an object has. Most objects of a kind use one of a few sets of names."""
+"""Caches the fields of a struct, by an object's set of names, because most objects of a kind have one of a few sets."""
 
 
 class _Object(Shape):
-    """The common part of structs and maps; they differ in the shape of a name."""
+    """The common part of structs and maps, which differ in the way a name's shape is determined."""
 
     def _shape(self, name: str) -> Shape | None:
         raise NotImplementedError
@@ -44,7 +44,7 @@ class _Object(Shape):
         return self._shape(name)
 
     def merge(self, old: Any, new: Any) -> Any:
-        """Return the fields of both sides; fields that both have are merged."""
+        """Return the fields of both sides; fields that both sides have are merged."""
         if not old or not new:
             return old or new
         result = dict(old)
@@ -54,7 +54,7 @@ class _Object(Shape):
         return result
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the fields that are not in the set, without the paths in them that are."""
+        """Return the fields that are not in the set, without those paths in the fields that are in the set."""
         if not isinstance(value, dict):
             return None
         result = {}
@@ -91,9 +91,9 @@ class _Object(Shape):
 
 
 class Struct(_Object):
-    """An object with declared fields.
+    """The shape of an object with declared fields.
 
-    The fields are created on first use, because structs may contain themselves.
+    The shapes of fields are created on first use, because structs may contain themselves.
     """
 
     def __init__(
@@ -101,9 +101,8 @@ class Struct(_Object):
     ) -> None:
         """Create a struct.
 
-        `fields` returns its fields by name, `rest` is the shape of undeclared fields (None: not allowed).
-
-        With `stays_empty`, the struct remains, empty, after its last field is removed, as a Go struct does.
+        `fields` returns the fields by name; `rest` is the shape of undeclared fields (None: not allowed). With
+        `stays_empty`, the struct remains as an empty object after its last field is removed, as in Go.
         """
         self._make = fields
         self._rest = rest
@@ -111,12 +110,12 @@ class Struct(_Object):
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
-        """Its fields, by name."""
+        """The fields of the struct, by name."""
         return self._make()
 
     @property
     def compared(self) -> Mapping[str, Field]:
-        """The fields that are compared: all, except in a `Root`."""
+        """The fields that are compared: all fields, except in a `Root`."""
         return self.fields
 
     @cached_property
@@ -149,12 +148,12 @@ class Struct(_Object):
         return not value and not self._always
 
     def remove(self, value: Any, fields: FieldSet) -> Any:
-        """Return the fields that are not in the set, without the paths in them that are."""
+        """Return the fields that are not in the set, without those paths in the fields that are in the set."""
         rest = super().remove(value, fields)
         return {} if rest is None and value and self._stays_empty else rest
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the object and its fields, including those that Go always writes."""
+        """Return the node of the object and its fields, including fields that Go always writes."""
         if self._is_empty(value):
             return {}
         if self._always and not (value and self._always.keys() <= value.keys()):
@@ -188,7 +187,7 @@ class Struct(_Object):
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the owned fields; empty fields are owned themselves."""
+        """Return the node of the owned fields; an empty field is owned itself."""
         result = {}
         for name, each in (value or {}).items():
             field = self.fields.get(name)
@@ -204,7 +203,7 @@ class Struct(_Object):
         return result or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add the declared fields on the way to other paths."""
+        """Add the declared fields above other paths of the set."""
         result = {}
         for element, node in fields.items():
             field = self.fields.get(element[2:]) if node else None
@@ -216,10 +215,10 @@ class Struct(_Object):
 
 
 class Map(_Object):
-    """An object with arbitrary keys; each key is owned separately."""
+    """The shape of an object with arbitrary keys, each of which is owned separately."""
 
     def __init__(self, values: Shape | None = None) -> None:
-        """Use `values` as the shape of the values; `Untyped` sets itself later."""
+        """Use `values` as the shape of the values; `Untyped` sets itself as this shape later."""
         self.values = values
 
     def _shape(self, name: str) -> Shape:
@@ -227,7 +226,7 @@ class Map(_Object):
         return self.values
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the map and its values."""
+        """Return the node of the map and its values."""
         if not value:
             return {}
         values = self._shape("")
@@ -254,21 +253,24 @@ class Map(_Object):
         return (added or None, modified or None, removed or None)
 
     def owned(self, value: Any) -> FieldSet | None:
-        """Return the keys, each of them a member, with the owned fields in their values."""
+        """Return the node of the keys, each with its own path and the owned fields in its value."""
         values = self._shape("")
         return {f"f:{name}": as_member(values.owned(each) or {}) for name, each in (value or {}).items()} or None
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add the declared fields on the way to paths in the values; keys are not declared."""
+        """Add the declared fields above paths in the values; keys are not declared fields."""
         values = self._shape("")
         return {element: values.named(node) if node else node for element, node in fields.items()}
 
 
 class Untyped(Shape):
-    """A value without a schema: objects are maps of such values, other values are atomic (smd's deduced type)."""
+    """The shape of a value without a schema (smd's deduced type).
+
+    Objects are maps of such values; all other values are atomic.
+    """
 
     def __init__(self) -> None:
-        """Create the shape. Values of an untyped map are untyped, too."""
+        """Create the shape. The values of an untyped map are untyped, too."""
         self._map = Map(self)
         self._leaf = Leaf()
 
@@ -276,14 +278,15 @@ class Untyped(Shape):
         return self._map if any(isinstance(value, dict) for value in values) else self._leaf
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the value, with its contents if it is an object."""
+        """Return the node of the value, with its contents if it is an object."""
         return self._of(value).whole(value)
 
     def compare(self, old: Any, new: Any) -> Difference:
         """Compare objects by key, and other values as a whole."""
         if isinstance(old, dict) == isinstance(new, dict):
             return self._of(new).compare(old, new)
-        # Only one of them is an object: the value is modified, and the object's contents are added or removed.
+        # If only one of the values is an object, the value counts as modified, and the object's contents as added or
+        # removed.
         after = self._map.compare({}, new)[0] if isinstance(new, dict) else None
         before = self._map.compare(old, {})[2] if isinstance(old, dict) else None
         return (after, {}, before)
@@ -301,7 +304,7 @@ class Untyped(Shape):
         return self._of(value).remove(value, fields)
 
     def named(self, fields: FieldSet) -> FieldSet:
-        """Add the declared fields on the way to paths; an untyped object has none."""
+        """Return the set unchanged, because an untyped object has no declared fields."""
         return self._map.named(fields)
 
     def check(self, value: Any, path: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Creates the `Shape` of a kind from its schema, once for each kind; nested shapes are created on first use.
 
-`x-kubernetes-list-type`, or else the patch strategy, decides which lists are merged and which are atomic. Objects and
-maps are merged unless they are `x-kubernetes-map-type: atomic`. Source: kube-openapi `pkg/schemaconv`; apimachinery
-`managedfields/internal/stripmeta.go` for the fields without owners.
+`x-kubernetes-list-type` or, without it, the patch strategy determines which lists are merged and which are atomic.
+Objects and maps are merged unless they are `x-kubernetes-map-type: atomic`. Source: kube-openapi `pkg/schemaconv`;
+apimachinery `managedfields/internal/stripmeta.go` for the fields without owners.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _UNOWNED_METADATA = frozenset(
         "resourceVersion",
     }
 )
-"""The fields that no manager owns: those that the server sets, and those that identify the object."""
+"""The fields that no manager owns: fields that the server sets, and fields that identify the object."""
 
 UNOWNED: FieldSet = of_paths(*((name,) for name in _UNOWNED), *(("metadata", name) for name in _UNOWNED_METADATA))
-"""The same fields as a set."""
+"""The fields that no manager owns, as a field set."""
 
 _OPAQUE = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _SCALARS = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
@@ -51,14 +51,15 @@ _KEY_DEFAULTS: Mapping[tuple[str, str], str] = {
 
 
 class Root(Struct):
-    """An object or its metadata: a struct in which some fields are merged but not compared."""
+    """The shape of an object or its metadata: a struct in which some fields are merged but not compared."""
 
     def __init__(
         self, fields: Callable[[], Mapping[str, Field]], unowned: frozenset[str], rest: Shape | None = None
     ) -> None:
         """Create a root.
 
-        `fields` returns its fields, `unowned` names those without owners, `rest` is the shape of undeclared ones.
+        `fields` returns its fields, `unowned` contains the names of fields without owners, and `rest` is the shape of
+        undeclared fields.
         """
         super().__init__(fields, rest)
         self._unowned = unowned
@@ -80,9 +81,9 @@ def embedded_metadata(schema: Schema) -> Root:
 
 
 def custom_root(fields: Callable[[], Mapping[str, Field]], metadata: Schema, rest: Shape | None) -> Root:
-    """Return the shape of a kind with these fields, metadata, kind and apiVersion.
+    """Return the shape of a kind with these fields and with metadata, kind and apiVersion.
 
-    `rest` is the shape of other fields.
+    `rest` is the shape of all other fields.
     """
     shapes = _Shapes()
 
@@ -94,7 +95,7 @@ def custom_root(fields: Callable[[], Mapping[str, Field]], metadata: Schema, res
 
 
 class _Shapes:
-    """The shapes of one kind, one for each definition in it."""
+    """Creates the shapes of one kind, one shape for each definition in its schema."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, str], Shape] = {}
@@ -155,7 +156,7 @@ class _Shapes:
 def _default(items: Schema, key: str) -> Any:
     """Return the value of a key that an item omits: its default, or Go's zero value if Go always writes the field.
 
-    kube-openapi's generator makes that zero value a default (`mustEnforceDefault`). MISSING if there is none.
+    kube-openapi's generator makes that zero value a default (`mustEnforceDefault`). MISSING if there is no such value.
     """
     field = items.properties.get(key)
     if field is None or field.default is not MISSING:

@@ -12,12 +12,11 @@ from ctrlmgr.api.unstructured import Unstructured
 
 
 def keep_timestamps(live: Unstructured, new: Unstructured) -> Unstructured:
-    """Return `new`.
+    """Return `new`; if only its managedFields timestamps differ from `live`, return it with the timestamps of `live`.
 
-    If only its timestamps differ from `live`, return it with those of `live`, so that nothing is written.
-
-    Both objects are in their stored form, after defaults and strategies, because only then it is certain that the merge
-    changed nothing. New managers of existing fields are kept. metadata.resourceVersion is ignored.
+    In that case, nothing is written. Both objects must be in their stored form, after defaults and strategies, because
+    only then it is certain that the merge changed nothing. New managers of existing fields are kept.
+    metadata.resourceVersion is ignored.
     """
     before, after = _entries(live), _entries(new)
     if not after or before == after or len(before) != len(after):

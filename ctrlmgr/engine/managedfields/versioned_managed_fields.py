@@ -1,8 +1,8 @@
 """Managed fields of kinds whose versions have different fields: each entry is compared in its own version.
 
-Guarantees: for a manager of another version, a write changes the fields that differ in that version. A field that an
-applier gives up is removed only if no manager owns it, in any version. Conversion uses `Kind.translate` and may need a
-webhook (`engine.conversion`), so all functions here may run again.
+Guarantees: for a manager that wrote in another version, the fields that differ in that version count as changed. A
+field that an applier no longer applies is removed only if no manager owns it in any version. Conversion uses
+`Kind.translate` and may need a webhook (`engine.conversion`), so all functions of this module may run again.
 
 Source: structured-merge-diff `merge/update.go` (`update`, `prune`, `addBackOwnedItems`, `addBackDanglingItems`).
 """
@@ -26,7 +26,7 @@ Translate: TypeAlias = Callable[[Unstructured, str], tuple[Root, Unstructured]]
 
 
 class SchemaMismatch(ValueError):
-    """A converted object does not fit the schema of its new version."""
+    """Raised if a converted object does not fit the schema of its new version."""
 
 
 class TouchedFields(NamedTuple):
@@ -38,29 +38,29 @@ class TouchedFields(NamedTuple):
 
     @property
     def all(self) -> FieldSet:
-        """All touched fields."""
+        """All fields that the write touches."""
         return field_set.union(self.changed, self.removed)
 
 
 class Translation:
-    """The other versions of a kind, as one version sees them."""
+    """Translates between one version of a kind and its other versions."""
 
     def __init__(self, translate: Translate, shape: Root, api_version: str, known: Collection[str]) -> None:
-        """Translate between versions; `shape` is of `api_version`, and `known` are all apiVersions of the kind."""
+        """Create a translator; `shape` is the shape of `api_version`, and `known` are all apiVersions of the kind."""
         self._translate = translate
         self._shape = shape
         self._api_version = api_version
         self._known = known
 
     def shapes(self, live: Unstructured, entries: Iterable[Entry]) -> dict[str, Root]:
-        """Return the shape of each entry's version; raises `SchemaMismatch` if the stored object does not fit one."""
+        """Return the shape of each entry's version; raises `SchemaMismatch` if the stored object does not fit it."""
         versions = {entry.api_version for entry in entries}.intersection(self._known)
         return {version: self._seen(live, version)[0] for version in versions}
 
     def differences(
         self, live: Unstructured, new: Unstructured, here: Difference, entries: Iterable[Entry]
     ) -> dict[str, Difference]:
-        """Return the differences of two objects in the version of each entry; `here` is that of this version.
+        """Return the differences of two objects in the version of each entry; `here` is the difference in this version.
 
         Raises `SchemaMismatch`.
         """
@@ -108,7 +108,7 @@ class Translation:
         return rest
 
     def _by_version(self, first: str, now: FieldSet, others: Iterable[Entry]) -> Iterable[tuple[str, FieldSet]]:
-        """Return the owned fields of each version, the pruned version first."""
+        """Return the owned fields of each version, first those of the version in which pruning is done."""
         fields = {first: {}, self._api_version: now} if first != self._api_version else {first: now}
         for entry in others:
             if entry.api_version in self._known:

@@ -1,13 +1,13 @@
 """Applies JSON patches, merge patches and strategic merge patches to objects (server-side apply is in `managedfields`).
 
-Guarantees, for all of them:
-- **Arguments are not changed.** Results share structure with the object and with the patch. A caller that changes a
-  result in place must copy it first.
-- **Kubernetes' results.** A patch has the same result as in Kubernetes, including peculiarities of Go's libraries. A
+Guarantees for all kinds of patches:
+- **Arguments are not changed.** Results share structure with the object and with the patch, so a caller must copy a
+  result before it changes the result in place.
+- **Kubernetes' results.** A patch has the same result as in Kubernetes, including the peculiarities of Go libraries. A
   patch that Kubernetes refuses is refused with the same code, reason and message.
 
-A patch works on the versioned object as decoded JSON. The result is not validated against the schema: the codec reads
-it next, and prunes, types and orders it like any other body.
+A patch is applied to the versioned object as decoded JSON. The result is not validated against the schema, because the
+codec reads it next, and prunes, types and orders it like any other body.
 """
 
 from ctrlmgr.engine.patch.json_patch import check_json_patch, json_patch

@@ -1,7 +1,8 @@
-"""The elements of merged lists: their identity, and their order after a strategic merge patch.
+"""Determines the identity of elements in merged lists, and their order after a strategic merge patch.
 
 The order is that of apimachinery `strategicpatch.normalizeElementOrder`: elements that the patch names are in the
-patch's order, and all others in their previous order. The two are interleaved by their positions in the original list.
+patch's order, and all other elements in their previous order. Both groups are interleaved by their positions in the
+original list.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ def wrong_type(expected: Any, actual: Any) -> UnknownError:
 
 
 def identity(value: Any) -> Hashable:
-    """Return a key that is equal for two elements, or two merge keys, if and only if they are equal in Go."""
+    """Return a key that is equal for two elements (or merge keys) if and only if they are equal in Go."""
     return (type(value), plain(value) if isinstance(value, dict | list) else value)
 
 
 def element_type(*lists: Items, required: bool = False) -> type | None:
-    """Return the one type of the elements of all lists, None if the lists are empty.
+    """Return the type that the elements of all lists have, None if the lists are empty.
 
-    Raises `UnknownError` if types differ, or if the lists are empty and a type is `required`. Raises `Invalid` for
-    lists of lists.
+    Raises `UnknownError` if the types of elements differ, or if the lists are empty and a type is `required`. Raises
+    `Invalid` for lists of lists.
     """
     types = dict.fromkeys(type(each) for items in lists for each in items)
     if not types and required:
@@ -64,7 +65,7 @@ def places(items: Items, merge_key: str) -> dict[Hashable, int]:
 
 
 def check_order(patch: Items, order: Items, merge_key: str) -> None:
-    """Raise `UnknownError` unless all elements that a patch names are in its `$setElementOrder`, in that order."""
+    """Raise `UnknownError` unless the patch's `$setElementOrder` contains all elements of the patch, in that order."""
     if not patch or not order:
         return
     if merge_key and (odd := next((each for each in patch if not isinstance(each, dict)), None)) is not None:

@@ -1,6 +1,6 @@
 """Formats decoded JSON as Go prints it, for messages that equal Kubernetes' byte for byte.
 
-Go's decoder makes integers int64, and all other numbers float64 (`sigs.k8s.io/json`, preserving integers).
+Go's decoder decodes integers as int64, and all other numbers as float64 (`sigs.k8s.io/json`, preserving integers).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def plain(value: Any) -> str:
 
 def _float(value: float) -> str:
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)  # JSON has no infinities
+    assert isinstance(exponent, int)  # JSON numbers include no infinity
     power = len(digits) + exponent - 1
     if -4 <= power < 6 or not value:
         return format(Decimal(repr(value)).normalize(), "f")

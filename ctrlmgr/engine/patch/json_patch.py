@@ -3,9 +3,9 @@
 Guarantees: the given object is not changed. Each changed container is copied at most once for each patch, so 10,000
 operations do not copy a list 10,000 times.
 
-The Go library departs from the RFC in these points, and so does this module. Negative indices count from the end.
+The Go library differs from the RFC in these points, and so does this module. Negative indices count from the end.
 `replace` may set a missing field. `replace` of the whole document by a scalar does nothing. `copy` of a missing field
-yields null. Text before the first slash of a path is ignored. Source: apiserver `pkg/endpoints/handlers/patch.go`.
+inserts null. Text before the first slash of a path is ignored. Source: apiserver `pkg/endpoints/handlers/patch.go`.
 """
 
 from __future__ import annotations
@@ -34,27 +34,30 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class _DoesNotApply(Exception):
-    """An operation failed. The text is the library's; only errors of webhooks and policies show it."""
+    """Raised if an operation failed.
+
+    The message is that of the Go library; only errors of webhooks and policies contain it.
+    """
 
 
 class _TestFailed(_DoesNotApply):
-    """A `test` operation found a different value."""
+    """Raised if a `test` operation found a different value."""
 
     def __init__(self, path: str) -> None:
-        """Name the tested path."""
+        """Create the error for the tested path."""
         super().__init__(f"testing value {path} failed: test failed")
 
 
 class _Missing(_DoesNotApply):
-    """A path or a field is missing."""
+    """Raised if a path or a field is missing."""
 
     def __init__(self, what: str) -> None:
-        """Name the missing part."""
+        """Create the error for the missing part."""
         super().__init__(f"{what}: missing value")
 
 
 def problem_of(error: ApiError) -> str:
-    """Return why a patch was refused, in evanphx/json-patch's words."""
+    """Return the reason why a patch was refused, in the words of evanphx/json-patch."""
     reason = error.__cause__
     return str(reason if isinstance(reason, _DoesNotApply) else error)
 
@@ -65,10 +68,11 @@ def is_failed_test(error: ApiError) -> bool:
 
 
 def check_json_patch(operations: Any) -> tuple[str, ...]:
-    """Check a patch's form as field validation does, and return the problems of unknown fields.
+    """Check the form of a patch as field validation does, and return a problem for each unknown field.
 
-    This is for `fieldValidation` Warn and Strict; Ignore skips it. Raises `BadRequest` if a field has the wrong type.
-    Problems such as `json patch unknown field "[0].foo"` are returned, for a warning or an error.
+    This function serves `fieldValidation` Warn and Strict; with Ignore, it is not called. Raises `BadRequest` if a
+    field has the wrong type. Problems such as `json patch unknown field "[0].foo"` are returned, for a warning or an
+    error.
     """
     _check_types(operations, "error decoding patch: ", "[]handlers.jsonPatchOp", "handlers.jsonPatchOp")
     problems = []
@@ -94,8 +98,8 @@ def json_patch(document: Unstructured, operations: Any) -> Unstructured:
     """Return `document` changed by a decoded JSON patch.
 
     Raises `BadRequest` if the patch is not a list of objects, and `RequestEntityTooLarge` for more than
-    `MAX_OPERATIONS` operations. Raises `Invalid` if an operation fails, including a `test`; the message does not say
-    which.
+    `MAX_OPERATIONS` operations. Raises `Invalid` if an operation fails, including a `test`; the message does not
+    contain the failed operation.
     """
     _check_types(operations, "", "jsonpatch.Patch", "jsonpatch.Operation")
     if operations and len(operations) > MAX_OPERATIONS:
@@ -113,7 +117,10 @@ def json_patch(document: Unstructured, operations: Any) -> Unstructured:
 
 
 class _Patching:
-    """A document during a patch. Copied containers are tracked by identity, so that each is copied once."""
+    """A document during a patch.
+
+    Copied containers are tracked by identity, so that each container is copied only once.
+    """
 
     def __init__(self, document: Any) -> None:
         self.root = document
@@ -144,7 +151,7 @@ class _Patching:
         path = _pointer(operation, "path", "replace operation failed to decode path")
         value = operation.get("value")
         if path == "":
-            if isinstance(value, dict | list):  # otherwise it does nothing
+            if isinstance(value, dict | list):  # otherwise the operation does nothing
                 self.root = value
             return
         container, key = self._writable(path, f"replace operation does not apply: doc is missing path: {path}")
@@ -180,7 +187,7 @@ class _Patching:
             words = f"the accumulated size increase of copy is {self._bytes}, exceeding the limit {MAX_COPIED}"
             raise _DoesNotApply(f"Unable to complete the copy, {words}")
         with _within("error while adding value during copy"):
-            # Decoded again, so that later operations do not change the source.
+            # The copy is decoded again, so that later operations do not change the source.
             _put(*place, msgspec.json.decode(encoded))
 
     def _test(self, operation: Unstructured) -> None:
@@ -194,7 +201,7 @@ class _Patching:
             raise _TestFailed(path)
 
     def _readable(self, path: str, missing: str) -> tuple[Any, str]:
-        """Return the container that a path leads to, and the key in it; `missing` is the error if there is none."""
+        """Return the container to which a path leads, and the key in it; `missing` is the error message."""
         *parents, key = _tokens(path, missing)
         container = self.root
         for token in parents:
@@ -202,7 +209,7 @@ class _Patching:
         return container, key
 
     def _writable(self, path: str, missing: str) -> tuple[Any, str]:
-        """Return the same as `_readable`, with a container that may be changed."""
+        """Return the result of `_readable`, but with a container that may be changed."""
         *parents, key = _tokens(path, missing)
         container = self.root = self._own(self.root)
         for token in parents:
@@ -219,7 +226,7 @@ class _Patching:
         return copied
 
 
-# Stored outside the object, to avoid a reference cycle that keeps the document in memory.
+# The function is stored outside the object, to avoid a reference cycle that would keep the document in memory.
 _OPERATIONS: Mapping[Any, Callable[[_Patching, Unstructured], None]] = {
     "add": _Patching._add,
     "remove": _Patching._remove,
@@ -240,7 +247,10 @@ def _within(words: str) -> Iterator[None]:
 
 
 def _pointer(operation: Unstructured, name: str, words: str, *, tells: bool = True) -> str:
-    """Return a path of an operation. `words` begin the error if it is missing, and `tells` adds the reason."""
+    """Return a path of an operation.
+
+    If the path is missing, the error begins with `words`; with `tells`, it also contains the reason.
+    """
     path = operation.get(name)
     if isinstance(path, str):
         return path
@@ -253,7 +263,7 @@ def _pointer(operation: Unstructured, name: str, words: str, *, tells: bool = Tr
 
 
 def _tokens(path: str, missing: str) -> list[str]:
-    """Return the steps of a path, unescaped."""
+    """Return the unescaped steps of a path."""
     _, *tokens = path.split("/")
     if not tokens:
         raise _Missing(missing)
@@ -309,7 +319,10 @@ def _remove(container: Any, key: str) -> None:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Return whether two decoded values are the same JSON: unlike with `==`, true is not 1, and 1.0 is not 1."""
+    """Return whether two decoded values are the same JSON.
+
+    In contrast to `==`, true does not equal 1, and 1.0 does not equal 1.
+    """
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):

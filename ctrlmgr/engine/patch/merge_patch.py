@@ -48,12 +48,13 @@ def _merged(document: Unstructured, patch: Unstructured, cleaned: Callable[[Any]
 def _replaced(current: Any, value: Any, cleaned: Callable[[Any], Any]) -> Any:
     if not isinstance(current, dict):
         return cleaned(value)
-    # A list that replaces an object keeps the nulls in it: Go's library removes them only in the opposite case.
+    # If a list replaces an object, nulls in the list are kept, because Go's library removes nulls only in the opposite
+    # case.
     return _merged(current, value, cleaned) if isinstance(value, dict) else value
 
 
 def without_nulls(value: Any) -> Any:
-    """Return `value` without fields that are null, also within lists. Items of lists are kept, including nulls."""
+    """Return `value` without fields that are null, also within lists. The items of lists are kept, including nulls."""
     if isinstance(value, dict):
         return {name: without_nulls(each) for name, each in value.items() if each is not None}
     if isinstance(value, list):

@@ -1,11 +1,11 @@
-"""Applies strategic merge patches: the schema says which lists are merged, and by which key.
+"""Applies strategic merge patches: the schema determines which lists are merged, and by which key.
 
-Guarantees: neither the object nor the patch is changed. Lists with patch strategy `merge` are merged by their merge
-key, or as sets if they have none; all other lists are replaced. The directives `$patch` (merge, replace, delete),
-`$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>` work as in Kubernetes.
+Guarantees: neither the object nor the patch is changed. Lists with the patch strategy `merge` are merged by their merge
+key, or as sets if they have no merge key; all other lists are replaced. The directives `$patch` (merge, replace,
+delete), `$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>` work as in Kubernetes.
 
 Malformed directives raise `BadRequest`. Errors that Kubernetes returns without a status (a missing merge key, a wrong
-type, an unknown directive or field) raise `UnknownError` with its message. Source: apimachinery
+type, an unknown directive or field) raise `UnknownError` with Kubernetes' message. Source: apimachinery
 `pkg/util/strategicpatch/patch.go`; `element_order` merges and orders lists.
 """
 
@@ -40,7 +40,7 @@ _BAD_ELEMENT_ORDER = "invalid patch format of setElementOrder list"
 
 
 def strategic_merge_patch(document: Unstructured, patch: Any, schema: Schema) -> Unstructured:
-    """Return `document`, whose structure is `schema`, changed by a decoded strategic merge patch.
+    """Apply a decoded strategic merge patch to `document`, whose structure is `schema`, and return the result.
 
     Raises `BadRequest` if the patch is not an object or has malformed directives. Raises `Invalid` for lists of lists,
     and `UnknownError` for errors that Kubernetes answers with a plain 500.
@@ -80,7 +80,7 @@ def _unknown_directive(directive: Any, patch: Unstructured) -> UnknownError:
 
 
 def _retain_keys(result: Unstructured, rest: Unstructured) -> None:
-    """Remove fields that `$retainKeys` does not list; the patch may set only the listed ones."""
+    """Remove fields that `$retainKeys` does not list; the patch may set only listed fields."""
     retained = rest.pop(RETAIN_KEYS)
     if not isinstance(retained, list):
         raise BadRequest(_BAD_RETAIN_KEYS)
@@ -141,7 +141,7 @@ def _list_name(key: str, prefix: str, malformed: str) -> str:
 
 
 def _merge_items(original: Items, patch: Items, field: Schema) -> Items:
-    """Merge two lists: elements that the patch names are in the patch's order, the others keep their positions."""
+    """Merge two lists: elements that the patch names are in the patch's order, other elements keep their positions."""
     if not original and not patch:
         return original
     merge_key = field.patch_merge_key
@@ -157,7 +157,7 @@ def _merge_items(original: Items, patch: Items, field: Schema) -> Items:
 
 
 def _apply_special_elements(original: Items, patch: Items, merge_key: str) -> tuple[Items, Items]:
-    """Apply the elements that only contain `$patch` directives, and return both lists without them."""
+    """Apply the elements that only contain `$patch` directives, and return both lists without these elements."""
     ordinary, replaced, deleted = [], False, set()
     for element in patch:
         directive = element.get(DIRECTIVE)
@@ -202,7 +202,7 @@ def _merge_elements(original: Items, patch: Items, merge_key: str, items: Schema
 
 
 def _merge_in_order(result: Unstructured, rest: Unstructured, key: str, schema: Schema) -> None:
-    """Merge a list whose order the patch gives, and remove the list and its order from `rest`."""
+    """Merge a list whose order the patch specifies, and remove the list and its order from `rest`."""
     order = rest.pop(key)
     if not isinstance(order, list):
         raise wrong_type([], order)
@@ -265,5 +265,5 @@ def _list_field(schema: Schema, name: str) -> Schema:
 
 
 def _items(field: Schema) -> Schema:
-    assert field.items is not None  # `_list_field` has checked it
+    assert field.items is not None  # `_list_field` has checked the field
     return field.items

@@ -1,7 +1,7 @@
-"""Field selectors: `metadata.name=web,status.phase!=Running`, parsed as apimachinery's `fields.ParseSelector` does.
+"""Parses field selectors such as `metadata.name=web,status.phase!=Running`, as apimachinery's `fields.ParseSelector`.
 
 Guarantees: a selector matches exactly the objects that it matches in Kubernetes. `Strategy.fields` lists a kind's
-selectable fields besides name and namespace. Other fields are refused with Kubernetes' message for that kind
+selectable fields in addition to name and namespace. Other fields are refused with Kubernetes' message for that kind
 (`Strategy.field_refusal`). In values, a backslash escapes the comma, the equals sign and itself. The time of a match
 depends on the fields of the kind, not on the number of terms.
 """
@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[^\\,=]*")
 
 
 class Term(NamedTuple):
-    """One condition: the field equals the value, or with `negated` differs from it."""
+    """One condition: the field equals the value or, with `negated`, differs from the value."""
 
     field: str
     value: str
@@ -41,9 +41,9 @@ class FieldSelector:
         """Compile `terms`."""
         self.terms = terms
         self.name = _required(terms, _NAME)
-        """The name of all objects that match, None if they may have several names."""
+        """The name that all matching objects have, None if several names are possible."""
         self.namespace = _required(terms, _NAMESPACE)
-        """The namespace of all objects that match, None if they may be in several."""
+        """The namespace that all matching objects have, None if several namespaces are possible."""
         rules = _gathered(terms)
         self._metadata = tuple(rule for rule in rules if rule.field in (_NAME, _NAMESPACE))
         self._others = tuple(rule for rule in rules if rule.field not in (_NAME, _NAMESPACE))
@@ -61,7 +61,7 @@ class FieldSelector:
         return not self.terms
 
     def check(self, fields: Container[str], refusal: Callable[[str], str]) -> None:
-        """Raise `BadRequest` if the selector names a field that is not selectable.
+        """Raise `BadRequest` if the selector contains a field that is not selectable.
 
         `fields` are the kind's own fields; `refusal` returns the message for any other field.
         """
@@ -82,14 +82,14 @@ class FieldSelector:
 
 
 class _Rule(NamedTuple):
-    """All terms about one field."""
+    """All terms for one field, combined."""
 
     field: str
     wanted: frozenset[str]
     denied: frozenset[str]
 
     def allows(self, value: str) -> bool:
-        """Return whether the field may have a value: two different wanted values exclude each other."""
+        """Return whether the field may have this value, given all terms; False if the terms require other values."""
         return value not in self.denied and (not self.wanted or self.wanted == {value})
 
 
@@ -115,7 +115,7 @@ def _term(text: str, part: str) -> Term:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the parts between unescaped commas; backslashes are kept."""
+    """Yield the parts of a selector between unescaped commas, with their backslashes."""
     start, escaped = 0, False
     for at, character in enumerate(text):
         if escaped:

@@ -9,9 +9,10 @@ from ctrlmgr.errors import BadRequest
 
 LONGEST: Final = 32 * 1024
 MOST_REQUIREMENTS: Final = 1000
-"""The maximum length of a selector in characters, and of its requirements. The server parses a selector twice for each
-request, and before it knows the user. Kubernetes has no limit, but selectors of clients have about a hundred
-characters.
+"""The maximum length of a selector in characters, and the maximum number of requirements.
+
+The server parses a selector twice for each request, before it has authenticated the user. Kubernetes has no limit, but
+typical selectors have about a hundred characters.
 """
 
 _SYMBOLS = ("==", "!=", "=", "!", "(", ")", ",", ">", "<")
@@ -31,21 +32,24 @@ END = Token("end", "")
 
 
 class Tokens:
-    """A selector's tokens, with a position."""
+    """The tokens of a selector, with the current position."""
 
     __slots__ = ("_at", "_tokens")
 
     def __init__(self, tokens: list[Token]) -> None:
-        """Start at the first of `tokens`, whose last is `END`."""
+        """Start at the first of `tokens`; the last token must be `END`."""
         self._tokens = tokens
         self._at = 0
 
     def peek(self) -> Token:
-        """Return the next token; `in` and `notin` are identifiers here."""
+        """Return the next token without advancing; `in` and `notin` count as identifiers."""
         return _as_value(self._tokens[self._at])
 
     def take(self, *, keywords: bool = False) -> Token:
-        """Return the next token and advance, except at the end. With `keywords`, `in` and `notin` are operators."""
+        """Return the next token and advance, except at the end.
+
+        With `keywords`, `in` and `notin` count as operators.
+        """
         token = self._tokens[self._at]
         self._at = min(self._at + 1, len(self._tokens) - 1)
         return token if keywords else _as_value(token)
@@ -62,7 +66,10 @@ def check_length(text: str) -> None:
 
 
 def tokenize(text: str) -> Tokens:
-    """Split a selector into tokens. A byte 0 ends it, but one directly after a word is skipped, as in Kubernetes."""
+    """Split a selector into tokens.
+
+    As in Kubernetes, a NUL character ends the selector, but a NUL directly after a word is skipped.
+    """
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -80,7 +87,7 @@ def tokenize(text: str) -> Tokens:
 
 
 def _cut_symbols(run: str, tokens: list[Token]) -> None:
-    """Split a run of symbol characters, the longest known symbol first."""
+    """Split a run of symbol characters; the longest known symbol has precedence."""
     at = 0
     while at < len(run):
         symbol = next(symbol for symbol in _SYMBOLS if run.startswith(symbol, at))

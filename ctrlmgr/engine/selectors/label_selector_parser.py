@@ -1,8 +1,8 @@
-"""Label selectors: the whole grammar of apimachinery's `labels.Parse`, with its error messages.
+"""Parses label selectors with the whole grammar of apimachinery's `labels.Parse`, and with its error messages.
 
 Guarantees: a selector matches exactly the objects that it matches in Kubernetes, and invalid selectors are refused with
-its messages. The time of a match depends on the labels of the object, not on the number of requirements. A selector has
-at most `MOST_REQUIREMENTS`.
+Kubernetes' messages. The time of a match depends on the labels of the object, not on the number of requirements. A
+selector has at most `MOST_REQUIREMENTS`.
 
     selector    = [ requirement *( "," requirement ) ]
     requirement = [ "!" ] KEY | KEY ( "=" | "==" | "!=" | ">" | "<" ) VALUE | KEY ( "in" | "notin" ) "(" values ")"
@@ -28,7 +28,7 @@ _BINARY_WORDS = "in, notin, =, ==, !=, gt, lt"
 
 
 class Requirement(NamedTuple):
-    """One term: `operator` is `in`, `notin`, `=`, `==`, `!=`, `>`, `<`, `exists` or `!`."""
+    """One requirement of a selector; `operator` is `in`, `notin`, `=`, `==`, `!=`, `>`, `<`, `exists` or `!`."""
 
     key: str
     operator: str
@@ -41,13 +41,13 @@ class LabelSelector:
     __slots__ = ("matches", "requirements")
 
     def __init__(self, requirements: Sequence[Requirement] = ()) -> None:
-        """Compile `requirements`, which must be valid."""
+        """Create a selector from `requirements`, which must be valid, and compile it."""
         self.requirements = tuple(sorted(requirements))
         self.matches: Match = _conjunction(self.requirements)
         """Returns whether labels meet every requirement."""
 
     @staticmethod
-    @memoized(entries=1024, longest=1000)  # informers send the same few selectors again and again
+    @memoized(entries=1024, longest=1000)  # memoized, because informers send the same few selectors repeatedly
     def parse(text: str) -> LabelSelector:
         """Parse a selector; raises `BadRequest` with Kubernetes' message."""
         check_length(text)
@@ -93,7 +93,7 @@ def _equality(key: str, value: str) -> Match:
 
 
 class _Rule:
-    """All requirements about one key."""
+    """All requirements for one key, combined."""
 
     __slots__ = ("above", "allowed", "below", "denied", "is_absent", "is_required")
 
@@ -121,7 +121,7 @@ class _Rule:
             self.below = bound if self.below is None else min(bound, self.below)
 
     def allows(self, value: str) -> bool:
-        """Return whether a label of this key may have a value."""
+        """Return whether a label with this key may have a value."""
         if self.is_absent or value in self.denied or (self.allowed is not None and value not in self.allowed):
             return False
         return (self.above is None and self.below is None) or self._is_between(_integer(value))
@@ -212,7 +212,7 @@ def _value(tokens: Tokens) -> str:
 
 
 def _set(tokens: Tokens) -> tuple[str, ...]:
-    """Parse a parenthesized list; an empty item is the empty value."""
+    """Parse a parenthesized list of values; an empty item stands for the empty value."""
     token = tokens.take()
     if token.kind != "(":
         raise _unparsable(f"found '{token.text}' expected: '('")

@@ -25,6 +25,6 @@ def field_requirements(selector: FieldSelector) -> tuple[Requirement, ...]:
 
 
 def label_requirements(selector: LabelSelector) -> tuple[Requirement, ...]:
-    """Return the terms of a label selector that authorizers support; numeric comparisons are left out."""
+    """Return those terms of a label selector that authorizers support; numeric comparisons are left out."""
     known = (each for each in selector.requirements if each.operator in _OPERATORS)
     return tuple(Requirement(each.key, _OPERATORS[each.operator], tuple(each.values)) for each in known)

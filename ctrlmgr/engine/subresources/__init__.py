@@ -1,7 +1,8 @@
-"""Subresources whose bodies have another kind than their object: `scale`, `binding`, `eviction`.
+"""Subresources whose bodies do not have the kind of the object: `scale`, `binding`, `eviction`.
 
-The others (`status`, `finalize`, `approval`, `resize`, `ephemeralcontainers`) are partial writes of their object. They
-use the engine's usual verbs, and `Context.subresource` tells the strategy.
+Writes to other subresources (`status`, `finalize`, `approval`, `resize`, `ephemeralcontainers`) are partial writes of
+the object. These subresources use the engine's usual verbs; the strategy reads the subresource from
+`Context.subresource`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class BindingHandler(Handler):
     def create(
         self, engine: Requests, target: Target, body: Body, options: WriteOptions, requester: Requester
     ) -> Operation[Answer]:
-        """Assign a pod to a node: the pod of the URL or, for `bindings`, the one that the body names."""
+        """Assign a pod to a node: the pod in the URL or, for `bindings`, the pod that the body names."""
         pods = engine.kinds.stored(PODS) or target.kind
         request = engine.request(Target(pods, target.namespace, target.name, "binding"), options, requester)
         binding = given = decode(engine, _BINDING, body, request)

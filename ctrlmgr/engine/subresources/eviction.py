@@ -1,9 +1,10 @@
 """`pods/NAME/eviction`: deletes a pod if its PodDisruptionBudget allows that.
 
 Guarantees:
-- The pod's condition, its deletion and the decrement of the budget are one append.
-- A refusal states the number of healthy pods, which the disruption controller counts. If the controller has not yet
-  processed a recent eviction, the refusal waits for it. It gives up after half a second without any change.
+- The pod's condition, its deletion and the decrement of the budget are in one append.
+- The error of a refused eviction contains the number of healthy pods, which the disruption controller counts. If the
+  controller has not yet processed a recent eviction, the request waits for the controller, for up to half a second
+  without any change.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _PAUSE = 0.02
 """The pause in seconds before a refused eviction is decided again, if nothing changes before."""
 
 _IDLE = 25
-"""The maximum number of such pauses."""
+"""The maximum number of these pauses."""
 
 _LOOKS = 500
-"""The maximum number of decisions, even if the state keeps changing."""
+"""The maximum number of decisions about one eviction, even if the state keeps changing."""
 
 
 class EvictionHandler(Handler):
@@ -65,7 +66,7 @@ def _evict(request: Request, given: dict[str, Any]) -> Operation[Decision]:
 
 
 def _decided(request: Request, eviction: dict[str, Any]) -> Operation[Evicted]:
-    """Decide an eviction, after the disruption controller has processed earlier ones."""
+    """Decide an eviction, after the disruption controller has processed earlier evictions."""
     idle = looks = 0
     while True:
         current = request.current()

@@ -1,4 +1,4 @@
-"""The handler of a subresource with its own kind of bodies; verbs that it does not override are not allowed."""
+"""The base class for handlers of subresources with their own kind of bodies; verbs are refused unless overridden."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctrlmgr.errors import MethodNotAllowed, StatusDetails
 
 
 class Handler:
-    """A subresource that has another kind than its object."""
+    """A subresource whose kind differs from that of the object."""
 
     def get(self, engine: Requests, target: Target, options: GetOptions) -> Operation[Object]:
         """Return the subresource."""
@@ -43,7 +43,7 @@ class Handler:
 def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request) -> Unstructured:
     """Decode a body of another kind than the object's.
 
-    Unknown fields are ignored, reported as warnings or refused, as `fieldValidation` says.
+    Unknown fields are ignored, reported as warnings or refused, according to `fieldValidation`.
     """
     codec = engine.kinds.codec_for(gvk)
     fields, problems = codec.decode(body.data, body.media_type)
@@ -59,10 +59,10 @@ def decode(engine: Requests, gvk: GroupVersionKind, body: Body, request: Request
 def admit_body(
     request: Request, body: Unstructured, gvk: GroupVersionKind, asked: Kind | None = None
 ) -> Operation[Unstructured]:
-    """Run admission for a created body of another kind than the object's, such as a Binding.
+    """Run admission for a created body whose kind differs from the object's, such as a Binding.
 
-    `asked` is the kind of the URL if it is not the object's (`bindings`). Returns the body after admission. `body`
-    itself is not changed, because the write may be attempted again.
+    `asked` is the kind in the URL if it is not that of the object (`bindings`). Returns the body after admission.
+    `body` itself is not changed, because the write may be attempted again.
     """
     ctx = request.context()
     body = deepcopy(body)
@@ -72,7 +72,7 @@ def admit_body(
         attributes.kind, attributes.resource, attributes.subresource = asked, asked.resource, ""
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
-    request.warnings += ctx.warnings  # the change of the object is an attempt with its own warnings
+    request.warnings += ctx.warnings  # the change of the object is an attempt of its own, with its own warnings
     return attributes.fields
 
 

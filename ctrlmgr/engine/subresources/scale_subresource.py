@@ -1,9 +1,9 @@
 """`/scale`: reads and sets the number of replicas of a workload, independent of its kind.
 
-Guarantees: a Scale shows the uid and resourceVersion of its object. Writing a Scale is a write of the object by all of
-its rules, and changes only the replicas and their managers.
+Guarantees: a Scale has the uid and resourceVersion of its object. A write to a Scale is a write to the object, to which
+all rules of the object's kind apply; it changes only the replicas and their managers.
 
-Source: `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`), the same for each scalable kind, and
+Source: `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`), which is the same for each scalable kind, and
 `pkg/apis/autoscaling/validation`.
 """
 
@@ -43,10 +43,10 @@ _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _REPLICAS = ("spec", "replicas")
 _UNKNOWN_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/apiserver/customresource_handler.go:781"'
 _UNSET = -(2**31)
-"""The replicas of an object that does not set them."""
+"""The number of replicas of an object that does not set it."""
 
 NewScale = Callable[[Unstructured], Unstructured]
-"""Returns the new Scale for the current one."""
+"""Returns the new Scale, given the current Scale."""
 
 
 class ScaleHandler(Handler):
@@ -94,7 +94,7 @@ class ScaleHandler(Handler):
 
 
 def _decoded(engine: Requests, body: Body, request: Request) -> Unstructured:
-    """Decode a Scale; for a custom kind, all errors have Kubernetes' one generic message."""
+    """Decode a Scale; for a custom kind, all errors have the same generic message, as in Kubernetes."""
     try:
         return decode(engine, _SCALE, body, request)
     except BadRequest as error:
@@ -122,7 +122,7 @@ def _write(engine: Requests, request: Request, new_scale: NewScale, *, uid: str 
 
 
 def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale, facet: _Facet) -> Unstructured:
-    """Return the object with the replicas of its new Scale, which `facet` keeps. The object's dicts are changed."""
+    """Return the object with the replicas of its new Scale, which `facet` stores. The object is changed in place."""
     scaling, version = _scaling(request.plan.kind), request.plan.kind.gvk.api_version
     metadata = obj["metadata"]
     entries, paths = metadata.get("managedFields") or [], scaling.paths
@@ -147,9 +147,10 @@ def _rescaled(request: Request, obj: Unstructured, new_scale: NewScale, facet: _
 
 
 class _Facet:
-    """The Scale that admission sees when it is written.
+    """The Scale that admission receives when a client writes it.
 
-    Admission may change the Scale as it was sent: a PUT without uid and version is shown without them.
+    Admission gets the Scale in the form in which the client sent it, and may change it. For example, the Scale in a PUT
+    without uid and version has neither.
     """
 
     kind = _SCALE
@@ -161,11 +162,11 @@ class _Facet:
         self._is_custom = request.plan.kind.scaling is not None
 
     def keep(self, wanted: Unstructured, live: Unstructured) -> None:
-        """Keep the Scale that was sent, or made by a patch, and the current one."""
+        """Create a facet with the Scale that was sent (or that a patch produced) and the current Scale."""
         self._wanted, self._live = wanted, live
 
     def proposed(self) -> tuple[Unstructured, Unstructured]:
-        """Return the Scale that was sent, and the current one."""
+        """Return the Scale that was sent, and the current Scale."""
         return deepcopy(self._wanted), self._live
 
     def shown(self, obj: Unstructured) -> Unstructured:
@@ -173,7 +174,7 @@ class _Facet:
         return _scale(obj, self._scaling)
 
     def take(self, obj: Unstructured, shown: Unstructured) -> None:
-        """Set the object's replicas to those of the Scale, after validation."""
+        """Validate the Scale, and set the object's replicas to those of the Scale."""
         if not self._is_custom:
             _validate(shown)
         self._scaling.write(obj, _replicas(shown))
@@ -200,7 +201,7 @@ def _shown(kind: Kind) -> str:
 
 
 def _scale(obj: Unstructured, scaling: Scaling) -> Unstructured:
-    """Return the Scale of an object, with `_UNSET` replicas if the object does not set them."""
+    """Return the Scale of an object, with `_UNSET` replicas if the object does not set the replicas."""
     metadata = {field: obj["metadata"][field] for field in _SHOWN if field in obj["metadata"]}
     wanted, found, selector = scaling.read(obj)
     status: dict[str, Any] = {"replicas": found}
@@ -215,13 +216,13 @@ def _scaling(kind: Kind) -> Scaling:
 
 
 class _Workload:
-    """The scaling of Kubernetes' own kinds."""
+    """The scaling of Kubernetes' built-in kinds."""
 
     def __init__(self, api_version: str) -> None:
         self.paths: Mapping[str, Sequence[str]] = {api_version: _REPLICAS}
 
     def read(self, obj: Unstructured) -> Replicas:
-        """Return the replicas and the selector from its spec and status."""
+        """Return the replicas and the selector from the object's spec and status."""
         found = int((obj.get("status") or {}).get("replicas") or 0)
         return Replicas(_replicas(obj), found, _selector((obj.get("spec") or {}).get("selector") or {}))
 
@@ -231,7 +232,7 @@ class _Workload:
 
 
 def _validate(scale: Unstructured) -> None:
-    """Validate a Scale as Kubernetes does for its own kinds; custom objects are validated as a whole."""
+    """Validate a Scale as Kubernetes does for built-in kinds; custom objects are validated as a whole."""
     metadata = metadata_of(scale)
     errors = errors_of(lambda: validate_metadata(metadata, namespaced=True, name_check=subdomain_name))
     if _replicas(scale) < 0:

@@ -14,12 +14,12 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 
 
 class Ages(NamedTuple):
-    """Ages relative to one time."""
+    """Formats ages relative to a fixed time."""
 
     now: datetime
 
     def since(self, timestamp: str | None) -> str:
-        """Return the age of a timestamp (RFC 3339), `<unknown>` if there is none."""
+        """Return the age of a timestamp (RFC 3339), `<unknown>` without a timestamp."""
         if not timestamp:
             return UNKNOWN
         return human_duration(self.now - datetime.fromisoformat(timestamp))
@@ -31,7 +31,7 @@ def ages_at(now: int) -> Ages:
 
 
 def human_duration(duration: timedelta) -> str:
-    """Format a duration with at most two units; short durations are more exact."""
+    """Format a duration with at most two units; short durations are formatted more exactly."""
     seconds = int(duration.total_seconds())
     if seconds < -1:
         return "<invalid>"

@@ -20,7 +20,7 @@ def aged(*cells: Callable[[Fields], Any]) -> Row:
 
 
 def text(*path: str | int, nothing: Any = "") -> Callable[[Fields], Any]:
-    """Return a cell that shows the value at a path, or `nothing`."""
+    """Return a function for a cell that shows the value at a path, or `nothing` if it is missing."""
 
     def cell(fields: Fields) -> Any:
         value = at(fields, *path)

@@ -1,6 +1,7 @@
 """A kind's table columns and the functions that compute their cells, as data.
 
-Guarantees: an object is decoded once for each row. A missing field prints as in Kubernetes, and never makes a row fail.
+Guarantees: an object is decoded once for each row. A missing field is printed as in Kubernetes, and never causes an
+error.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ class Column(msgspec.Struct, frozen=True):
 
     name: str
     type: str = "string"
-    """`string`, `integer`, `number`, `boolean` or `date`."""
+    """The type of the column's values: `string`, `integer`, `number`, `boolean` or `date`."""
     format: str = ""
-    """`name` for the column of the object's name."""
+    """The format of the values: `name` for the column with the object's name."""
     description: str = ""
     priority: int = 0
-    """0 is always shown; greater values only in wide output."""
+    """The priority of the column: 0 is always shown, greater values only in wide output."""
 
 
 class TableDefinition(Protocol):
@@ -52,11 +53,11 @@ class TableDefinition(Protocol):
         """The columns, in order."""
 
     def cells(self, obj: Object, now: int) -> Sequence[Any]:
-        """Return the cells of `obj` at a time (microseconds since 1970): JSON values, mostly text."""
+        """Return the cells of `obj` at a time (microseconds since 1970), which are JSON values, mostly strings."""
 
     @property
     def conditions(self) -> Callable[[Object], Sequence[RowCondition]] | None:
-        """Returns a row's conditions; None if rows have none."""
+        """Returns the conditions of a row; None if rows have no conditions."""
 
 
 class Printer(NamedTuple):
@@ -78,7 +79,7 @@ _NAME = Column("Name", "string", "name")
 
 
 def printer(text: str, row: Row) -> Printer:
-    """Return the printer of a kind whose first column is the name; see `columns` for the others."""
+    """Return the printer of a kind whose first column is the name; `columns` describes the further columns."""
     return Printer([_NAME, *columns(text)], row)
 
 
@@ -93,7 +94,7 @@ def _column(text: str) -> Column:
 
 
 CREATED_AT = printer("Created At:date", lambda fields, ages: [at(fields, "metadata", "creationTimestamp")])
-"""The columns of a kind that defines none (`rest.NewDefaultTableConvertor`)."""
+"""The columns of a kind that defines no columns (`rest.NewDefaultTableConvertor`)."""
 
 
 def age(fields: Fields, ages: Ages) -> str:
@@ -120,12 +121,12 @@ def selector_text(selector: Any) -> str:
 
 
 def joined(values: Iterable[Any] | None, nothing: str = NONE) -> str:
-    """Return texts joined with commas, or `nothing`."""
+    """Return strings joined with commas, or `nothing` if there is no string."""
     return ",".join(str(value) for value in values or ()) or nothing
 
 
 def shown(values: Sequence[str], limit: int = 3, nothing: str = NONE) -> str:
-    """Return the first `limit` texts joined with commas, and the number of further ones."""
+    """Return the first `limit` strings joined with commas, and the number of further strings."""
     if len(values) <= limit:
         return joined(values, nothing)
     return f"{','.join(values[:limit])} + {len(values) - limit} more..."

@@ -1,1 +1,1 @@
-"""Validation rules that several kinds share, with Kubernetes' messages. They do no I/O and have no state."""
+"""Validation rules that several kinds share, with Kubernetes' messages. The functions do no I/O and have no state."""

@@ -3,7 +3,7 @@
 A request must be signed with the requester's key.
 
 Rules come from Kubernetes' `pkg/apis/certificates/helpers.go` (ParseCSR) and `validation/validation.go`, and from Go's
-`encoding/pem` and `crypto/x509`. Error messages are Go's, unless these name Go's internals.
+`encoding/pem` and `crypto/x509`. Error messages are those of Go, except for messages that name Go's internals.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def blocks(text: bytes) -> Iterator[Block]:
 
 
 def _next_line(text: bytes, prefix: bytes, at: int) -> int:
-    """Return the index of the next line with a prefix, -1 if there is none; `at` must be the beginning of a line."""
+    """Return the index of the next line with a prefix, -1 if no line has it; `at` must be the beginning of a line."""
     if text.startswith(prefix, at):
         return at
     found = text.find(b"\n" + prefix, at)
@@ -80,7 +80,7 @@ def _after_headers(text: bytes, at: int) -> int:
 
 
 def problem(request: bytes) -> str:
-    """Return the error of a request in `spec.request`, empty if it is valid."""
+    """Return the error in a request (`spec.request`), empty if the request is valid."""
     block = next(blocks(request), None)
     if block is None or block.type != _REQUEST:
         return "PEM block type must be CERTIFICATE REQUEST"
@@ -88,7 +88,7 @@ def problem(request: bytes) -> str:
 
 
 def certificate_problem(certificates: bytes) -> str:
-    """Return the error of the certificates in `status.certificate`, empty if they are valid."""
+    """Return the error in the certificates of `status.certificate`, empty if the certificates are valid."""
     count = 0
     for block in blocks(certificates):
         if block.type != _CERTIFICATE:
@@ -102,7 +102,7 @@ def certificate_problem(certificates: bytes) -> str:
 
 
 def authorities_problem(certificates: bytes) -> str:
-    """Return why certificates contain no valid authority; empty if they contain one, or if there are no certificates.
+    """Return the reason why certificates contain no valid authority; empty if they do, or without certificates.
 
     Source: Go's `x509.CertPool.AppendCertsFromPEM` and client-go `transport/transport.go`, `createErrorParsingCAData`.
     """
@@ -118,7 +118,7 @@ def authorities_problem(certificates: bytes) -> str:
 
 
 def _certificate_problem(der: bytes) -> str:
-    from cryptography.x509 import load_der_x509_certificate  # a late import, as below
+    from cryptography.x509 import load_der_x509_certificate  # imported late, for the reason given below
 
     if not der:
         return "found CERTIFICATE PEM block containing 0 certificates"

@@ -1,11 +1,12 @@
 """Parses and validates IP addresses and CIDRs as Kubernetes does, with its messages.
 
 Guarantees:
-- `parse_ip` and `parse_cidr` accept the same texts as `netutils.ParseIPSloppy` and `ParseCIDRSloppy`. This includes
+- `parse_ip` and `parse_cidr` accept the same strings as `netutils.ParseIPSloppy` and `ParseCIDRSloppy`. This includes
   leading zeros and IPv4-mapped IPv6 addresses, because old objects contain them. A mapped address is returned as an
   IPv4 address.
-- The `validate_` functions refuse both in new values (KEP-4858, on since 1.36). Those for legacy fields accept a value
-  that the field already had; the others also require the canonical form of RFC 5952.
+- The `validate_` functions refuse leading zeros and mapped addresses in new values (KEP-4858, enabled since 1.36). The
+  functions for legacy fields accept a value that the field already had. The functions for other fields also require the
+  canonical form of RFC 5952.
 
 Rules come from apimachinery's `pkg/util/validation/ip.go` and `pkg/apis/core/validation`.
 """
@@ -28,7 +29,7 @@ NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _NOT_AN_INTERFACE = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
-_LONGEST = 45  # the longest address without leading zeros; longer texts are not memoized
+_LONGEST = 45  # the length of the longest address without leading zeros; longer strings are not memoized
 _NUMBER = r"0*(\d{1,3})"
 _dotted = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII).fullmatch
 _number = re.compile(_NUMBER, re.ASCII).fullmatch
@@ -51,7 +52,7 @@ class Network(NamedTuple):
 
     @property
     def base(self) -> IPAddress:
-        """The network's address: all bits beyond its prefix are 0."""
+        """The network's address, in which all bits beyond the prefix are 0."""
         host_bits = self.address.max_prefixlen - self.length
         return type(self.address)(int(self.address) >> host_bits << host_bits)
 
@@ -59,15 +60,16 @@ class Network(NamedTuple):
         return f"{self.base}/{self.length}"
 
 
-@memoized(entries=4096, longest=_LONGEST)  # several rules parse the same address within a request
+@memoized(entries=4096, longest=_LONGEST)  # memoized, because several rules parse the same address within a request
 def parse_ip(text: str) -> IPAddress | None:
-    """Return the address of a text, None if it is invalid."""
+    """Return the address that a string represents, None if it is invalid."""
     if ":" not in text:
         return _parse_ipv4(text)
     if "%" in text:
         return None
     try:
-        address = IPv6Address(inet_pton(AF_INET6, _zeros_first.sub("", text)))  # three times as fast as of the text
+        # three times as fast as a construction from the string
+        address = IPv6Address(inet_pton(AF_INET6, _zeros_first.sub("", text)))
     except (OSError, ValueError):
         return None
     return address.ipv4_mapped or address
@@ -80,7 +82,7 @@ def _parse_ipv4(text: str) -> IPv4Address | None:
 
 
 def canonical_ip(text: str) -> str | None:
-    """Return the address of a text in canonical form (RFC 5952), None if it is invalid."""
+    """Return the address in `text` in canonical form (RFC 5952), None if it is invalid."""
     if is_canonical_ipv4(text):
         return text
     address = parse_ip(text)
@@ -105,7 +107,7 @@ def _is_mapped(text: str) -> bool:
 def _has_leading_zeros(text: str) -> bool:
     """Return whether Go's `netip` refuses an address that `parse_ip` accepts.
 
-    Leading zeros are the only reason for that.
+    Go's `netip` refuses such an address only because of leading zeros.
     """
     if ":" not in text:
         return any(len(each) > 1 and each[0] == "0" for each in text.split("."))
@@ -124,7 +126,10 @@ def _is_usual(text: str) -> bool:
 
 
 def is_usual(text: str) -> bool:
-    """Return whether an address is valid by all rules here, including those for endpoints. Fast for long lists."""
+    """Return whether an address is valid by all rules of this module, including those for endpoints.
+
+    This is fast for long lists.
+    """
     return len(text) <= _LONGEST and _is_usual(text)
 
 
@@ -180,7 +185,7 @@ def _is_link_local_multicast(address: IPAddress) -> bool:
 
 
 def ip_warnings(path: Path, value: str) -> list[str]:
-    """Return the warnings for an address in a legacy field; none if it is invalid."""
+    """Return the warnings for an address in a legacy field; empty if the address is invalid."""
     if is_canonical_ipv4(value):
         return []
     address = parse_ip(value)
@@ -196,7 +201,7 @@ def ip_warnings(path: Path, value: str) -> list[str]:
 
 
 def parse_cidr(text: str) -> Network | None:
-    """Return the network of a text, None if it is invalid."""
+    """Return the network that a string represents, None if it is invalid."""
     written, _, length = text.partition("/")
     address = parse_ip(written)
     match = _number(length)
@@ -236,10 +241,10 @@ def validate_interface_address(path: Path, value: str) -> list[FieldError]:
 
 
 def canonical_network(text: str) -> tuple[int, int, int] | None:
-    """Return version, address and prefix length of a CIDR in which no rule here finds a fault.
+    """Return version, address and prefix length of a CIDR that is valid by all rules of this module.
 
-    Return None for all others, which may be valid too. It takes a tenth of the time of `parse_cidr`: policies have
-    lists of tens of thousands.
+    Return None if this quick check is not sufficient; the CIDR may still be valid. The check takes a tenth of the time
+    of `parse_cidr`, because policies have lists of tens of thousands of CIDRs.
     """
     match = _canonical_ipv4_cidr(text)
     if match is None:
@@ -284,7 +289,7 @@ def _cidr_has_leading_zeros(value: str) -> bool:
 
 
 def cidr_warnings(path: Path, value: str) -> list[str]:
-    """Return the warnings for a CIDR in a legacy field; none if it is invalid."""
+    """Return the warnings for a CIDR in a legacy field; empty if the CIDR is invalid."""
     if canonical_network(value) is not None:
         return []
     network = parse_cidr(value)

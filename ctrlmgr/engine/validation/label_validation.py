@@ -10,7 +10,7 @@ from ctrlmgr.engine.validation import name_formats
 
 
 def validate_labels(labels: Mapping[str, str], path: Path) -> list[FieldError]:
-    """Validate keys and values; as in Kubernetes, errors carry the path of the map, not of the entry."""
+    """Validate keys and values; as in Kubernetes, errors contain the path of the map, not that of the entry."""
     errors: list[FieldError] = []
     for key, value in labels.items():
         if problems := name_formats.qualified_name(key):
@@ -30,7 +30,7 @@ def validate_label_selector(
 ) -> list[FieldError]:
     """Validate a meta/v1 LabelSelector; None selects nothing and is valid.
 
-    `invalid_values_allowed` skips the values of expressions, for objects that already had invalid ones.
+    `invalid_values_allowed` skips the validation of values in expressions, for objects that already had invalid values.
     """
     if not selector:
         return []
@@ -48,7 +48,7 @@ def validate_requirement(
     invalid_values_allowed: bool = False,
     unknown_operator_allowed: bool = False,
 ) -> list[FieldError]:
-    """Validate one term of a label selector; `unknown_operator_allowed` accepts unknown operators."""
+    """Validate one requirement of a label selector; with `unknown_operator_allowed`, unknown operators are valid."""
     errors: list[FieldError] = []
     operator = requirement.get("operator", "")
     values = requirement.get("values") or ()

@@ -1,9 +1,10 @@
 """Validates names, labels, keys and ports: one function for each format, which returns Kubernetes' error messages.
 
 Guarantees:
-- A function returns Kubernetes' messages for a value, byte for byte and in its order; none if the value is valid.
+- A function returns Kubernetes' messages for a value, byte for byte and in Kubernetes' order; if the value is valid, it
+  returns no messages.
 - Lengths are counted in bytes of UTF-8, as in Go.
-- A valid value costs one match of one regular expression; a repeated value costs one cache look-up.
+- Validating a valid value costs one match of one regular expression, and for a repeated value one cache look-up.
 
 Functions of type `NameCheck` validate the names of a kind's objects; `Strategy.name_check` is one of them.
 
@@ -22,10 +23,13 @@ from ctrlmgr.caches import BoundedCache
 from ctrlmgr.caches.memoized import SecondHitFilter
 
 Check: TypeAlias = Callable[[str], list[str]]
-"""Returns the errors of a value."""
+"""Returns the error messages for a value."""
 
 NameCheck: TypeAlias = Callable[[str, bool], list[str]]
-"""Returns the errors of an object's name. The flag says that the value is a `generateName`, which is only a prefix."""
+"""Returns the error messages for an object's name.
+
+The flag is set if the value is a `generateName`, which is only a prefix.
+"""
 
 EMPTY = "must be non-empty"
 LABEL_LENGTH = 63
@@ -50,7 +54,7 @@ _ENTRIES = 4096
 
 
 def _caching(check: Check) -> Check:
-    """Return the check with a cache of valid values. A value is cached when it is checked for the second time."""
+    """Return a check that caches valid values; a value is cached when it is checked for the second time."""
     cache: BoundedCache[str, bool] = BoundedCache(f"names.{check.__name__}", entries=_ENTRIES, largest=SUBDOMAIN_LENGTH)
     is_right, counts = cache.peek, cache.counts
     is_seen = SecondHitFilter(_ENTRIES)
@@ -70,7 +74,10 @@ def _caching(check: Check) -> Check:
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
-    """Return a function that matches a whole text. Groups do not capture, which is faster than Kubernetes' patterns."""
+    """Return a function that matches a whole string.
+
+    Its groups do not capture, which is faster than Kubernetes' patterns.
+    """
     return re.compile(pattern.replace("(", "(?:")).fullmatch
 
 
@@ -138,7 +145,7 @@ def out_of_range(low: int, high: int) -> str:
 
 
 def length(value: str) -> int:
-    """Return the length of `value` in bytes of UTF-8, as Go's `len`."""
+    """Return the length of `value` in bytes of UTF-8, as Go's `len` does."""
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
@@ -163,7 +170,7 @@ def dns1123_subdomain(value: str) -> list[str]:
 
 
 def dns1123_subdomain_with_underscore(value: str) -> list[str]:
-    """Validate a domain name whose labels may contain underscores, as those of SRV records."""
+    """Validate a domain name whose labels may contain underscores, as in SRV records."""
     problems = [too_long(SUBDOMAIN_LENGTH)] if length(value) > SUBDOMAIN_LENGTH else []
     if not _is_underscored_subdomain(value):
         problems.append(mismatch(_UNDERSCORED_WORDS, _UNDERSCORED_SUBDOMAIN, "example.com"))
@@ -189,7 +196,7 @@ def wildcard_dns1123_subdomain(value: str) -> list[str]:
 @_caching
 def qualified_name(value: str) -> list[str]:
     """Validate a label key, a finalizer or a condition type: `name` or `example.com/name`."""
-    if len(value) <= LABEL_LENGTH and _is_qualified(value):  # the usual case: neither part can be too long
+    if len(value) <= LABEL_LENGTH and _is_qualified(value):  # the usual case, in which neither part can be too long
         return []
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
@@ -295,7 +302,7 @@ def http_path(value: str) -> list[str]:
 
 
 def path_segment_name(name: str, is_prefix: bool = False) -> list[str]:
-    """Validate that a name can be a segment of a URL, which all kinds require."""
+    """Validate that a name can be a segment of a URL path, which all kinds require."""
     if not is_prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{each}'" for each in "/%" if each in name]

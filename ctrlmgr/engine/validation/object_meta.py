@@ -1,14 +1,14 @@
 """Validates object metadata, on creation and on update, for every kind.
 
-Guarantees: the errors are those of Kubernetes, in its order and number. A 422 lists a cause as often as Kubernetes'
-layers find it (its message names it once), so callers must keep all passes:
+Guarantees: the errors equal those of Kubernetes, in the same order and number. A 422 response lists a cause once for
+each of Kubernetes' layers that finds it (the message contains it once), so callers must keep all passes:
 
 - `validate_metadata` for a new object: the kind's own pass, including its `name_check`.
 - `update_errors` for a changed object: the generic layer's pass, then the kind's.
 
-Metadata is the kind's decoded form: types are right, times have Kubernetes' form, nulls may be absent. Rules come from
-apimachinery's `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation`, the finalizer rule of
-`pkg/apis/core/validation` and the order of `registry/rest/{create,update}.go`.
+The metadata to validate is in the kind's decoded form: types are correct, times have Kubernetes' form, and nulls may be
+absent. Rules come from apimachinery's `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation`, the finalizer
+rule of `pkg/apis/core/validation` and the order of `registry/rest/{create,update}.go`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SHORT = FIELD_MANAGER_LENGTH // 4
 """A name of at most this many characters cannot exceed the limits in bytes."""
 _COLLECTIONS = ("labels", "annotations", "ownerReferences", "finalizers")
 _LONGEST = 4096
-"""The maximum size of collections, in bytes of JSON, whose validity is memoized."""
+"""The maximum size of memoized collections, in bytes of JSON."""
 _encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(list[Any]).decode
 _STANDARD_FINALIZERS = frozenset(("kubernetes", ORPHAN, FOREGROUND_DELETION))
 
 _MAINTAINED = {"managedFields": None, "resourceVersion": None}
 
-# The fields that the generic layer and the kind compare on every update, each with its value in Go when absent.
+# The fields that the generic layer and the kind compare on every update, each with Go's value of an absent field.
 _IMMUTABLE_FIELDS = (
     ("name", ""),
     ("namespace", ""),
@@ -64,7 +64,7 @@ def update_errors(
 ) -> list[FieldError]:
     """Return the errors of a changed object's metadata.
 
-    `compared` says that the kind also compares metadata itself, besides the generic layer
+    `compared` is whether the kind itself also compares metadata, in addition to the generic layer
     (`Strategy.compares_metadata`). `revalidated` is the number of times that this update repeats the validation of a
     creation: `Strategy.revalidates` for the object itself, 0 for a subresource.
     """
@@ -137,12 +137,12 @@ def _validate_collections(metadata: Mapping[str, Any], path: Path) -> list[Field
 
 @memoized(entries=2048, longest=_LONGEST)
 def _are_right(said: bytes) -> bool:
-    """Return whether collections of metadata, as JSON, are valid."""
+    """Return whether collections of metadata, given as JSON, are valid."""
     return not _validate_said(dict(zip(_COLLECTIONS, _decode(said), strict=True)), METADATA)
 
 
 def _validate_said(metadata: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """Validate the collections that clients set. Most objects have few of them, so absent ones are skipped."""
+    """Validate the collections that clients set; skip absent collections, because most objects have only few."""
     errors: list[FieldError] = []
     if labels := metadata.get("labels"):
         errors += validate_labels(labels, path.child("labels"))
@@ -177,7 +177,7 @@ def validate_owner_references(owners: Sequence[Mapping[str, Any]], path: Path) -
         named = f"{owner.get('kind', '')}/{owner.get('name', '')}"
         if not controller:
             controller = named
-        elif len(errors) < MOST_ERRORS:  # each error shows all references; errors over the limit are not formatted
+        elif len(errors) < MOST_ERRORS:  # each error contains all references: format only those that are listed
             found = f'Found "true" in references for {controller} and {named}'
             errors.append(invalid(path, owners, f"Only one reference can have Controller set to true. {found}"))
     return errors
@@ -199,7 +199,7 @@ def _validate_owner_reference(owner: Mapping[str, Any], path: Path) -> list[Fiel
 
 
 def _validate_finalizers(finalizers: Sequence[str], path: Path) -> list[FieldError]:
-    """Validate the form of finalizers, and that not both of the garbage collector's are set."""
+    """Validate the form of finalizers, and that at most one finalizer of the garbage collector is set."""
     errors = [invalid(path, each, problem) for each in finalizers for problem in name_formats.qualified_name(each)]
     if ORPHAN in finalizers and FOREGROUND_DELETION in finalizers:
         detail = f"finalizer {ORPHAN} and {FOREGROUND_DELETION} cannot be both set"
@@ -234,7 +234,7 @@ def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
         return errors
     at = 0
     for character in manager:
-        if not character.isprintable() and len(errors) < MOST_ERRORS:  # each error shows the whole name
+        if not character.isprintable() and len(errors) < MOST_ERRORS:  # each error contains the whole name
             detail = f"invalid character U+{ord(character):04X} (at position {at})"
             errors.append(invalid(path, manager, detail))
         at += name_formats.length(character)
@@ -261,7 +261,10 @@ def validate_managed_fields(entries: Sequence[Mapping[str, Any]], path: Path) ->
 
 
 def _is_usual(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry is valid by a quick check: made by the server, with a short manager. Most entries are."""
+    """Return whether a quick check shows that an entry is valid: the server made it, and its manager is short.
+
+    Most entries pass this check.
+    """
     manager = entry.get("manager", "")
     return (
         entry.get("operation") in _OPERATIONS

@@ -33,7 +33,7 @@ _QUOTA = (
 )
 _STANDARD = _QUOTA | {"storage"}
 HUGE_PAGES = "hugepages-"
-"""The prefix of the names of huge pages; their size follows it."""
+"""The prefix of resource names for huge pages; the page size follows the prefix."""
 
 
 def is_huge_pages(name: str) -> bool:
@@ -42,12 +42,12 @@ def is_huge_pages(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Return whether a resource is Kubernetes' own: without a domain, or in one of Kubernetes' domains."""
+    """Return whether a resource is Kubernetes' own: its name has no domain, or one of Kubernetes' domains."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a resource is an extended one, such as `example.com/gpu`, that a quota can name."""
+    """Return whether a resource is an extended resource, such as `example.com/gpu`, that a quota can name."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not name_formats.qualified_name(f"requests.{name}")
@@ -68,7 +68,7 @@ def _is_counted(name: str) -> bool:
 
 
 def validate_resource_name(name: str, path: Path) -> list[FieldError]:
-    """Validate the name of any resource: qualified, and one of Kubernetes' if it has no domain."""
+    """Validate the name of any resource: a qualified name, and one of Kubernetes' names if it has no domain."""
     errors = [invalid(path, name, each) for each in name_formats.qualified_name(name)]
     if not errors and "/" not in name and name not in _STANDARD and not is_standard_for_quota(name):
         errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))

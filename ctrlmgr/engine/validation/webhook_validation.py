@@ -39,7 +39,10 @@ def validate_url(path: Path, url: str, *, https_only: bool = True) -> list[Field
 
 
 def validate_service(path: Path, service: Mapping[str, Any], *, name: str, namespace: str) -> list[FieldError]:
-    """Validate a reference to a Service. Callers pass name and namespace, because Kubernetes swaps them in places."""
+    """Validate a reference to a Service.
+
+    Callers pass name and namespace, because Kubernetes mixes them up in some places.
+    """
     errors: list[FieldError] = []
     if not name:
         errors.append(required(path.child("name")))

@@ -18,7 +18,7 @@ from ctrlmgr.schema.raw_extension import with_sorted_raw_extensions
 
 
 def apply(request: Request, patch: Patch) -> Operation[Answer]:
-    """Apply the body; without a subresource this creates the object if it does not exist."""
+    """Apply the body; an apply without a subresource creates the object if it does not exist."""
     applying = _Applying(request, patch)
     new = None if request.target.subresource else applying.new
     return decide_and_append(
@@ -27,7 +27,7 @@ def apply(request: Request, patch: Patch) -> Operation[Answer]:
 
 
 class _Applying:
-    """A server-side apply."""
+    """One server-side apply request."""
 
     def __init__(self, request: Request, patch: Patch) -> None:
         self._request = request

@@ -1,15 +1,15 @@
-"""Writes objects that are already in their final form: those that the built-in controllers compute.
+"""Writes objects that are already in their final form, as the built-in controllers compute them.
 
 The full path decodes a body against its schema, sets defaults, validates it and encodes it again. For an object in the
-schema's canonical form all these steps change nothing, and they cost more than the rest of the write. A client that
-promises canonical objects (`EngineClient`, `canonical`) therefore skips them. Tests verify the promise: they write the
-controllers' objects through the full path and compare.
+schema's canonical form, all these steps change nothing, and take more time than the rest of the write. Therefore these
+steps are skipped for a client that promises canonical objects (`EngineClient`, `canonical`). Tests verify the promise:
+they write the controllers' objects through the full path and compare.
 
 Guarantees, as on the full path:
-- Admission decides. If it needs the object, the write takes the full path.
+- Admission decides about the write. If admission needs the object, the write takes the full path.
 - The server sets uid, creation time and deletion time; managedFields name the owners of the fields.
 - A write is conditional on the revision that the caller read. An update that changes nothing appends nothing. A
-  terminating object is removed when nothing holds it any more.
+  terminating object is removed when it has no finalizers any more.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def create_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
 
 
 def update_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operation[Decision]:
-    """Decide the replacement of the object that was read at `obj.revision`."""
+    """Decide the replacement of the object that the caller read at `obj.revision`."""
     current = _current(request, obj)
     ctx = request.context()
     attributes = request.attributes(ctx, Verb.UPDATE, None)
@@ -65,13 +65,13 @@ def update_canonical(request: Request, obj: Object, marks: FieldMarks) -> Operat
     if wanted.body == current.body:
         return Decision(200, object=current)
     wanted = marks.marked(current, wanted, request.now)
-    if wanted.body == current.body:  # only managedFields were missing
+    if wanted.body == current.body:  # only managedFields differ, because `obj` has none
         return Decision(200, object=current)
     return Decision(200, (Proposal(EventType.MODIFIED, wanted, current.revision), *ctx.companions), 0)
 
 
 def _current(request: Request, obj: Object) -> Object:
-    """Return the stored object; raises `Conflict` if its revision is not the one that the caller read."""
+    """Return the stored object; raises `Conflict` if it does not have the revision that the caller read."""
     current = request.current()
     if current is None:
         raise not_found(request.plan.resource, obj.name)
@@ -93,7 +93,7 @@ def _removed(request: Request, ctx: Context, current: Object, shown: Object) -> 
 
 
 def keeping_server_owned(obj: Object, stored: ObjectMeta) -> Object:
-    """Return an object with the server's metadata of the stored one."""
+    """Return an object with the server's metadata copied from the stored object."""
     kept: dict[str, Any] = {
         field: getattr(stored, field)
         for field in _SERVER_OWNED

@@ -1,11 +1,11 @@
 """Changes an object: computes the proposal for a new state (`registry/rest/update.go`, `Store.Update`).
 
 Guarantees:
-- An update with a resourceVersion is refused if the object has another one.
+- An update with a resourceVersion is refused if the object has another resourceVersion.
 - Fields that the client may not change are kept: creation time, deletion time, generation, and `status` except through
   `/status`.
 - An update that changes only the times of managed fields appends nothing.
-- An update that releases a terminating object also removes it.
+- If an update removes the last finalizer of a terminating object, it also removes the object.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.golang.go_numbers import parse_uint
 
 Update = Callable[[Context, Object], Unstructured]
-"""Returns the new state: complete, in the stored version, with defaults and managed fields. Its
-metadata.resourceVersion is the version that the client started from, if any.
+"""Returns the new state: complete, in the stored version, with defaults and managed fields.
+
+Its metadata.resourceVersion is the version that the client read, if the client sent one.
 """
 
 _NOT_DESIRED = ("apiVersion", "kind", "metadata", "status")
@@ -45,12 +46,12 @@ _NOT_COUNTED = ("status", "binding", "eviction")
 
 
 class AdmissionForm(Protocol):
-    """The form in which admission sees an object during a write to a subresource with another kind of bodies."""
+    """The form of an object for admission during a write to a subresource whose bodies have another kind."""
 
     kind: GroupVersionKind
 
     def proposed(self) -> tuple[Unstructured, Unstructured]:
-        """Return the new and the current body of the subresource; admission may change the new one."""
+        """Return the new and the current body of the subresource; admission may change the new body."""
 
     def shown(self, obj: Unstructured) -> Unstructured:
         """Return a copy of an object in the form of the subresource, for validating admission."""
@@ -72,8 +73,9 @@ def decide_change(
     """Decide a change of the stored object.
 
     `uid`, if given, is the uid that the object must have. If the object does not exist, `new` returns the object to
-    create (`managed`: including its managed fields); without `new`, this raises `NotFound`. Admission sees the object,
-    or the `facet` of it, unless it has `admitted` the write in another form already.
+    create (with `managed`, including its managed fields); without `new`, this raises `NotFound`. Admission receives the
+    object, or the `facet` of the object. With `admitted`, admission is not called, because it has already accepted the
+    write in another form.
     """
     current = _found(request, uid, may_create=new is not None)
     if current is None:
@@ -133,7 +135,7 @@ def _admit(
 def _judge(
     request: Request, attributes: Attributes, fields: Unstructured, old: Unstructured, facet: AdmissionForm | None
 ) -> Operation[None]:
-    """Run validating admission on the complete object; it sees the `facet` of both states, if there is one."""
+    """Run validating admission on the complete object, or on the `facet` of both states if that is given."""
     attributes.object = fields
     if facet is not None:
         attributes.object, attributes.old = facet.shown(fields), facet.shown(old)
@@ -143,7 +145,8 @@ def _judge(
 def _seen(request: Request, current: Object) -> Operation[None]:
     """Convert the stored object into the served version and keep the result.
 
-    If a webhook begins to fail later, Kubernetes still has this conversion and fails only when it converts back.
+    If a webhook begins to fail later, Kubernetes still has this conversion, and fails only at the conversion back to
+    the stored version.
     """
     try:
         yield from request.shown(current)
@@ -172,7 +175,7 @@ def _taken(attributes: Attributes, fields: Unstructured, facet: AdmissionForm | 
 
 
 def parse_version(text: str) -> int:
-    """Return a resourceVersion as a number, 0 for none.
+    """Return a resourceVersion as a number, 0 if it is empty.
 
     Raises `UnknownError`, as Kubernetes does, if it is malformed.
     """
@@ -185,7 +188,7 @@ def parse_version(text: str) -> int:
 
 
 def _other_uid(request: Request, uid: str, found: str) -> str:
-    """Return etcd3 storage's error for another uid; keys of custom kinds include storage's prefix."""
+    """Return the error of etcd3 storage for another uid; it contains the key, with a prefix for custom kinds."""
     target, kind = request.target, request.plan.kind
     before = ("", "registry", kind.resource.group) if kind.is_custom else ("",)
     path = kind.registry_path or kind.resource.plural
@@ -211,7 +214,7 @@ def _prepare(request: Request, ctx: Context, new: Unstructured, old: Unstructure
     """Set the server's fields, and let the strategy prepare the object; the client never sets the generation."""
     strategy, metadata, before = ctx.kind.strategy, metadata_of(new), old["metadata"]
     _check_version(request, metadata, current)
-    check_namespace(request, metadata)  # again, because admission may have changed it
+    check_namespace(request, metadata)  # checked again, because admission may have changed it
     _keep(metadata, before, "generation")
     strategy.begin_update(ctx, new, old)
     if strategy.has_status:
@@ -295,7 +298,7 @@ def _store(
 
 
 def is_released(finalizers: Callable[[Object], Any], obj: Object, current: Object) -> bool:
-    """Return whether nothing holds a terminating object any more (`ShouldDeleteDuringUpdate`)."""
+    """Return whether a terminating object can be removed now (`ShouldDeleteDuringUpdate`)."""
     before = current.metadata
     return (
         before.deletion_timestamp is not None
@@ -306,7 +309,7 @@ def is_released(finalizers: Callable[[Object], Any], obj: Object, current: Objec
 
 
 def _remove(request: Request, ctx: Context, obj: Object, current: Object) -> Decision:
-    """Delete the object as it was last stored; the response contains the updated object."""
+    """Delete the object, in the state that was last stored; the response contains the updated object."""
     warnings = request.told(ctx)
     shown = obj.at(current.revision)
     if request.options.dry_run:

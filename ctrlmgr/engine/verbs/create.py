@@ -1,7 +1,7 @@
 """Creates an object: computes the proposal that adds it (apiserver `registry/rest/create.go`, `Store.create`).
 
-Guarantees: the server sets uid, creation time and deletion time, whatever the client sent. A generated name is not in
-use. Objects are created only where admission and the namespace allow it.
+Guarantees: the server sets uid, creation time and deletion time, and ignores the values that the client sent. A
+generated name is a name that no object has. An object is created only if admission and its namespace allow this.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def create(request: Request, body: Body) -> Operation[Answer]:
 def decide_create(request: Request, fields: Unstructured, *, managed: bool = False) -> Operation[Decision]:
     """Decide the creation of an object; the decoded `fields` are changed.
 
-    `managed` says that they already contain managed fields, as after an apply.
+    `managed` is whether `fields` already contains managed fields, as after an apply.
     """
     ctx = request.context()
     fields = _default(request, ctx, fields, managed=managed)
@@ -93,7 +93,7 @@ def _prepare(request: Request, ctx: Context, attributes: Attributes) -> Unstruct
     metadata["uid"] = new_uid(request.random)
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = _free_name(request, metadata["generateName"])
-    check_namespace(request, metadata)  # again, because admission may have changed it
+    check_namespace(request, metadata)  # checked again, because admission may have changed it
     strategy.begin_create(ctx, fields)
     if strategy.has_status and not strategy.status_on_create:
         fields.pop("status", None)
@@ -114,7 +114,7 @@ def _validate(ctx: Context, fields: Unstructured, sent: Body | None) -> None:
 
 
 def errors_of_new(ctx: Context, strategy: Strategy, fields: Unstructured, *, namespaced: bool) -> list[FieldError]:
-    """Return the errors of a new object: those of its kind, or if it has none, those of the generic layer."""
+    """Return the errors of a new object: those of its kind or, if there are none, those of the generic layer."""
     metadata, errors = fields["metadata"], list[FieldError]()
     if strategy.checks_metadata:
         errors += validate_metadata(
@@ -126,7 +126,7 @@ def errors_of_new(ctx: Context, strategy: Strategy, fields: Unstructured, *, nam
 
 
 def _generic_errors(metadata: Mapping[str, Any], *, namespaced: bool) -> list[FieldError]:
-    """Return the generic layer's errors of metadata (`registry/rest/create.go`, `BeforeCreate`)."""
+    """Return the generic layer's errors about metadata (`registry/rest/create.go`, `BeforeCreate`)."""
     return validate_metadata(metadata, namespaced=namespaced, name_check=path_segment_name, any_finalizer=True)
 
 
@@ -141,7 +141,7 @@ def _store(request: Request, ctx: Context, attributes: Attributes) -> Operation[
     if there is not None:
         raise already_exists(plan.resource, obj.name, terminating=there.is_terminating)
     if request.options.dry_run:
-        if given.isdecimal():  # Kubernetes does not check it in a dry run
+        if given.isdecimal():  # Kubernetes does not check the namespace in a dry run
             obj = obj.at(int(given))
         return Decision(201, object=obj, warnings=request.told(ctx))
     proposals = (Proposal(EventType.ADDED, obj, 0, attributes.within), *ctx.companions)

@@ -1,7 +1,7 @@
-"""Deletes an object: turns the decision of `engine.deletion` into proposals that mark or remove it.
+"""Deletes an object: converts the decision of `engine.deletion` to proposals that mark the object or remove it.
 
 Guarantees: one append contains the removal of an object and the release of its allocations. An object with a grace
-period of zero is marked and removed in one append. Thus watchers see both events, and no other write happens in
+period of zero is marked and removed in one append. Thus watchers receive both events, and no other write can be in
 between.
 """
 
@@ -21,7 +21,7 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 
 
 def delete(request: Request, options: DeleteOptions) -> Operation[Answer]:
-    """Delete the object, now or once nothing holds it any more."""
+    """Delete the object: remove it now, or mark it to be removed after its last finalizer and its grace period."""
     if options.propagation_policy is None and options.orphan_dependents is None:
         request.warnings += request.plan.strategy.default_propagation_warnings
 
@@ -35,11 +35,10 @@ def delete(request: Request, options: DeleteOptions) -> Operation[Answer]:
 def decide_delete(
     request: Request, options: DeleteOptions, changed: Object | None = None, *, admitted: bool = False
 ) -> Operation[Decision]:
-    """Decide the deletion of the stored object.
+    """Decide the deletion of the stored object, which is removed or remains for now.
 
-    It is removed, or it remains for now; `changed` replaces its last state.
-
-    `admitted` says that admission has already accepted the write that this deletion is a part of.
+    `changed` replaces the object's last state. `admitted` is whether admission has already accepted the write of which
+    this deletion is a part.
     """
     plan = request.plan
     current = request.current()
@@ -69,13 +68,13 @@ def decide_delete(
 
 
 def _admit(request: Request, ctx: Context, options: DeleteOptions, current: Object) -> Operation[None]:
-    """Run mutating and validating admission; the mutating part has nothing to change."""
+    """Run mutating and validating admission; mutating admission cannot change anything in a deletion."""
     old = yield from request.converting(lambda: request.plan.read(current))
     old["metadata"]["resourceVersion"] = str(current.revision)
     attributes = request.attributes(ctx, Verb.DELETE, None, old)
     attributes.options = options
     if request.is_of_collection:
-        attributes.name = ""  # the client named none
+        attributes.name = ""  # the client named no object
     yield from request.admission.admit(attributes)
     yield from request.admission.validate(attributes)
 
@@ -88,14 +87,15 @@ def _marked(request: Request, ctx: Context, obj: Object, going: deletion.Deletio
 
 
 def _remove(request: Request, ctx: Context, current: Object, last: Object) -> Decision:
-    """Decide the removal of an object; if `last` differs from its current state, it is changed to that first."""
+    """Decide the removal of an object; if `last` differs from the current state, first change the object to `last`."""
     request.plan.strategy.begin_delete(ctx, current)
     if request.options.dry_run:
         return _gone(request, last.at(current.revision), 200)
     if last.body == current.body:
         proposals = [Proposal(EventType.DELETED, current, current.revision)]
     else:
-        # Only the log knows its revision; None accepts any, and the proposal before it has just set it.
+        # Only the log can determine the revision, because the proposal before this one sets it. None accepts any
+        # revision.
         proposals = [
             Proposal(EventType.MODIFIED, last, current.revision),
             Proposal(EventType.DELETED, last, None),
@@ -106,7 +106,7 @@ def _remove(request: Request, ctx: Context, current: Object, last: Object) -> De
 
 
 def _gone(request: Request, obj: Object, code: int) -> Decision:
-    """Return the response of a deletion: the object or a Status, as its kind requires."""
+    """Return the response of a deletion: the object or a Status, depending on the kind."""
     if request.plan.strategy.returns_deleted:
         return Decision(code, object=obj)
     return Decision(code, status=status_responses.deleted(request.plan.resource, obj.name, obj.uid))

@@ -1,11 +1,13 @@
 """Reads: one object, lists and their pages, and the start of a watch, at every revision that the log still has.
 
 Guarantees (apiserver `pkg/storage/cacher` and `etcd3`, KEP-2340):
-- "" reads the newest state from any writer, and "0" reads the state in memory. A number reads a state that is not
-  older, or with `Exact` exactly that state. A read of a future revision waits up to three seconds.
-- All pages of a list show the state of the first page. If that state has been compacted, the 410 contains a token to
-  continue with the newest state.
-- A read of a namespace never returns objects of a deleted namespace with the same name: its revisions are `Expired`.
+- For the resourceVersion "", a read returns the newest state that any process has written, and for "0" the state in
+  memory. For a number, it returns a state that is not older, or with `Exact` the state at exactly that revision. A read
+  of a future revision waits up to three seconds.
+- All pages of a list are from the state of the first page. If that state has been compacted, the 410 error contains a
+  token to continue with the newest state.
+- A read of a namespace never returns objects of a deleted namespace with the same name; a read of its revisions raises
+  `Expired`.
 """
 
 from __future__ import annotations
@@ -39,18 +41,18 @@ PATIENCE = 3.0
 """Maximum wait for a future revision, in seconds (`blockTimeout`)."""
 
 _BATCH = 1000
-"""The number of namespace events in one read of the log."""
+"""The number of namespace events that are read from the log at once."""
 
 
 class _Objects(Protocol):
-    """Objects that can be counted and iterated repeatedly."""
+    """A collection of objects that can be counted and iterated repeatedly."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Object]: ...
 
 
 class _Range(NamedTuple):
-    """The objects that a list pages through: those of a span of paths, at a revision."""
+    """The objects of a list with pages: the objects in a span of paths, at a revision."""
 
     objects: _Objects
     revision: Revision
@@ -122,7 +124,7 @@ def start_watch(
 
 
 def history(log: EventLog, selection: Selection, revision: Revision, limit: int) -> Operation[History]:
-    """Return changes of the selection's kind that are older than the cacher's window; raises `Expired`."""
+    """Return changes of the selection's kind that are older than the changes in the cacher; raises `Expired`."""
     result: History = yield Read(lambda: read_history(log, selection.kind.storage, revision, limit))
     return result
 
@@ -142,7 +144,7 @@ def _not_older(state: State, revision: Revision) -> Operation[None]:
 
 
 def _span(selection: Selection) -> Span:
-    """Return the span that contains all selected objects; objects in it may not match."""
+    """Return the span that contains all selected objects; not all objects in the span must match."""
     fields, namespace, namespaced = selection.fields, selection.namespace, selection.kind.namespaced
     if namespaced and namespace is None:
         namespace = fields.namespace
@@ -158,7 +160,8 @@ def _first(cacher: Cacher, log: EventLog, kind: Kind, span: Span, options: ListO
     elif version != "0":
         revision = _parse(version, BadRequest, "invalid resource version: ")
         yield from _not_older(cacher, revision)
-        if match == EXACT or (not match and options.limit > 0 and revision):  # as clients without a match expect
+        # as clients expect if the resourceVersion has no match option
+        if match == EXACT or (not match and options.limit > 0 and revision):
             try:
                 return (yield from _exactly(cacher, log, kind, span, revision))
             except Expired as expired:
@@ -178,12 +181,13 @@ def _continued(cacher: Cacher, log: EventLog, kind: Kind, span: Span, place: Pla
 
 
 def _retained(cacher: Cacher, log: EventLog, kind: Kind, namespace: str | None, revision: Revision) -> Operation[None]:
-    """Raise `Expired` for a compacted revision, or one from before the namespace was created again.
+    """Raise `Expired` for a compacted revision, or a revision before the namespace was created again.
 
-    A revision is compacted if the log has removed events before it, or if it is older than clients may read.
+    A revision is compacted if the log has removed events before it, or if it is older than the oldest revision that
+    clients may read.
 
-    The cacher may still hold a compacted revision. It is refused nevertheless, so that all servers, and this one after
-    a restart, give the same answer.
+    The cacher may still hold a compacted revision. The read is refused nevertheless, so that all servers return the
+    same answer, also after a restart.
     """
     if revision >= cacher.revision:
         return
@@ -207,9 +211,9 @@ def _of_this_namespace(cacher: Cacher, log: EventLog, namespace: str, revision: 
 
 
 def _beginning(log: EventLog, namespace: Object, revision: Revision) -> Revision:
-    """Return the revision that deleted the last earlier namespace of this name.
+    """Return the revision at which the last earlier namespace with this name was deleted.
 
-    `revision` if none was deleted after it.
+    Return `revision` if no such namespace was deleted after it.
     """
     then = log.get(NAMESPACES, namespace.key, at=revision)
     if then is not None and then.uid == namespace.uid:
@@ -254,7 +258,7 @@ def _page(found: _Range, selection: Selection, limit: int) -> Listing:
 
 def _converted_page(found: _Range, selection: Selection, limit: int, around: CallInputs) -> Operation[Listing]:
     """Return a page of objects of a kind that a webhook converts."""
-    if not selection.fields.is_empty:  # field selectors need every object's served version
+    if not selection.fields.is_empty:  # a field selector needs the served version of every object
         yield from shown_all(selection.kind, found.objects, around)
     page = yield from converting(lambda: _page(found, selection, limit), around)
     return page._replace(objects=(yield from shown_all(selection.kind, page.objects, around)))
@@ -270,7 +274,7 @@ def _converted(objects: Iterable[Object], selection: Selection, around: CallInpu
 
 
 def _selected(objects: _Objects, selected: Callable[[Object], bool], limit: int) -> tuple[list[Object], int]:
-    """Return the first `limit` selected objects, and the number of all objects after the last of them."""
+    """Return the first `limit` selected objects, and the number of all objects after the last returned object."""
     page: list[Object] = []
     for index, obj in enumerate(objects):
         if selected(obj):

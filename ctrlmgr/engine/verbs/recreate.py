@@ -1,8 +1,8 @@
-"""Replaces an object by a new one of the same name: its deletion and a creation in one append.
+"""Replaces an object by a new object with the same name: a deletion and a creation in one append.
 
-Guarantees: each half is decided, admitted and validated like the same request alone, the creation as if the object were
-already deleted. At no revision is the name free. If something holds the object (a finalizer, its grace period), it is
-marked as deleted and remains, and no new object is created.
+Guarantees: deletion and creation are decided, admitted and validated like separate requests, the creation as if the
+object were already deleted. There is no revision at which no object has the name. If the object has finalizers or a
+grace period, it is marked as terminating and remains, and no new object is created.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctrlmgr.eventlog.event import EventType
 
 
 class _Without:
-    """A state without one object."""
+    """A view of a state in which one object is missing."""
 
     def __init__(self, state: State, resource: Resource, key: Key) -> None:
         self._state = state
@@ -48,9 +48,9 @@ class _Without:
 def recreate(
     deletion: Request, creation: Request, options: DeleteOptions, fields: Callable[[], Unstructured]
 ) -> Operation[Decision]:
-    """Decide the deletion of the stored object and the creation of `fields()`; only the deletion if the object remains.
+    """Decide the deletion of the stored object and the creation of `fields()`.
 
-    Raises the errors of both.
+    If the object remains, nothing is created. Raises the errors of the deletion and of the creation.
     """
     going = yield from decide_delete(deletion, options)
     if not any(each.type is EventType.DELETED for each in going.proposals):

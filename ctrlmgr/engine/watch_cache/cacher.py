@@ -1,14 +1,15 @@
-"""The cacher: the current state of every resource, built from the log's feed, and the recent changes.
+"""The cacher: the current state of every resource, built from the log's feed, and recent changes.
 
 Guarantees:
-- **Consistent.** After `step` the state of every resource is exactly the state at `revision`.
-- **Single-threaded.** One thread owns the cacher (the server's event loop, or a test). Nothing here locks or copies.
+- **Consistent.** After `step`, the state of every resource is exactly the state at `revision`.
+- **Single-threaded.** One thread owns the cacher (the server's event loop, or a test). This module uses no locks and
+  makes no copies.
 - **Non-blocking.** `step` and all reads use memory only. If the feed has lost events, `is_behind` is true. Then any
   thread can call `read_missing`, and the owner passes the result to `take`.
-- **Cheap reads.** Reading an object is one look-up, and a list is one slice. The cost of reading one resource's changes
-  does not depend on other resources. `step` costs time only for new events.
-- **Bounded.** At least the newest `window` events are kept as changes, at most a quarter more. The log serves older
-  changes (`engine.watch_cache.log_history`).
+- **Cheap reads.** Reading an object takes one look-up, and reading a list one slice. The cost of reading the changes of
+  a resource does not depend on other resources. The duration of `step` depends only on the number of new events.
+- **Bounded.** At least the newest `window` events are kept as changes, and at most a quarter more than that. The log
+  serves older changes (`engine.watch_cache.log_history`).
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ class State(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> State:
-        """Sort a snapshot by resource; the caller owns the result's stores."""
+        """Sort a snapshot by resource; the caller owns the stores in the result."""
         with collector_paused():
             by_resource: dict[Resource, list[Object]] = {}
             for obj in snapshot.objects:
                 by_resource.setdefault(obj.resource, []).append(obj)
             stores = {resource: ResourceStore(objects, snapshot.revision) for resource, objects in by_resource.items()}
             for obj in snapshot.objects:
-                obj.forget_decoded()  # most objects are only ever sent as bytes
+                obj.forget_decoded()  # most objects are only sent as bytes, so the decoded form is dropped
         return cls(snapshot.revision, stores)
 
 
 class Index(Protocol):
-    """An index over some resources, updated object by object."""
+    """An index of some resources, which is updated object by object."""
 
     @property
     def resources(self) -> Sequence[Resource]:
@@ -66,7 +67,7 @@ class Index(Protocol):
 
 
 class _Following:
-    """A listener for the changes of a resource, and the newest revision that it has been called for."""
+    """A listener for the changes of a resource, and the newest revision for which it was called."""
 
     __slots__ = ("listener", "seen")
 
@@ -76,12 +77,13 @@ class _Following:
 
 
 class Cacher:
-    """The state that requests are decided on; a `strategy.View`."""
+    """The state on which requests are decided; implements `strategy.View`."""
 
     def __init__(self, log: EventLog, feed: Feed, *, window: int = 10_000, is_past: bool = False) -> None:
-        """Load the log's snapshot; `feed` must belong to that log.
+        """Create a cacher, and load the log's snapshot; `feed` must belong to that log.
 
-        With `is_past` clients may read every revision of the log, also those that its servers did not serve any more.
+        With `is_past`, clients may read every revision of the log, including revisions that the log's own servers did
+        not serve any more.
         """
         self._log = log
         self._feed = feed
@@ -92,15 +94,15 @@ class Cacher:
         self._followed: list[tuple[Resource, _Following]] = []
         self._indices: dict[Resource, Index] = {}
         self.revision: Revision = 0
-        """The state contains exactly the events up to this revision."""
+        """The revision of the state, which contains exactly the events up to this revision."""
         self.oldest: Revision = 0
-        """The cacher holds the changes after this revision; only the log holds older ones."""
+        """The revision after which the cacher holds all changes; only the log has older changes."""
         self.is_behind = False
-        """Whether the feed has lost the next events. Then `step` makes no progress until `take` is called."""
+        """Whether the feed has lost the next events. If so, `step` makes no progress until `take` is called."""
         self.take(State.of(log.snapshot()))
 
     def step(self) -> int:
-        """Apply all events that the feed holds, and return by how much the revision has grown.
+        """Apply all events that the feed holds, and return the increase of the revision.
 
         Set `is_behind` if the feed has lost events.
         """
@@ -113,11 +115,10 @@ class Cacher:
         return self.revision - before
 
     def read_missing(self) -> Sequence[Event] | State:
-        """Read from the log the events that the feed has lost, for `take`.
+        """Read from the log the events that the feed has lost; the result is for `take`.
 
-        If the log was compacted, read the whole state.
-
-        This blocks on the log and changes nothing, so it may run on another thread. Raises the log's errors.
+        If the log was compacted, read the whole state. This method blocks and does not change the cacher, so it may run
+        on another thread. Raises the log's errors.
         """
         with suppress(Expired):
             if events := self._log.events_after(self.revision, limit=_BATCH):
@@ -125,10 +126,10 @@ class Cacher:
         return State.of(self._log.snapshot())
 
     def take(self, missing: Sequence[Event] | State) -> None:
-        """Apply the result of `read_missing`; the next `step` tells whether that was enough.
+        """Apply the result of `read_missing`; the next `step` determines whether further events are missing.
 
-        A whole state replaces the recent changes. `changes_after` then sends its callers to the log, which raises
-        `Expired`.
+        If the result is a whole state, the recent changes are dropped. Callers of `changes_after` must then read from
+        the log, which raises `Expired`.
         """
         if not isinstance(missing, State):
             self._apply(missing)
@@ -141,7 +142,7 @@ class Cacher:
                 self._tell(resource, following)
 
     def feed(self, index: Index) -> None:
-        """Keep an index up to date with the state from now on, on this thread; a resource has at most one index."""
+        """Update an index with the state from now on, on this thread; a resource can have only one index."""
         for resource in index.resources:
             self._indices[resource] = index
             index.reset(resource, self.list(resource))
@@ -183,7 +184,7 @@ class Cacher:
             store.forget(self.oldest)
 
     def oldest_for_clients(self) -> Revision:
-        """Return the oldest revision that clients may read, 0 if they may read each that the log has."""
+        """Return the oldest revision that clients may read, 0 if clients may read all revisions of the log."""
         return 0 if self._is_past else oldest_for_clients(self)
 
     def get(self, resource: Resource, key: Key) -> Object | None:
@@ -193,13 +194,13 @@ class Cacher:
 
     def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
         """Return the objects of one namespace, or of all if it is None, in etcd's order."""
-        store = self._stores.get(resource)  # admission lists many kinds of which no object exists
+        store = self._stores.get(resource)  # this case is frequent, because admission lists many kinds without objects
         return store.list(Span.of(namespace)) if store else []
 
     def changed_at(self, resources: Iterable[Resource]) -> Revision:
-        """Return the revision of the last change of any of these resources, 0 if none has changed."""
+        """Return the revision of the last change of any of `resources`, 0 if no object has changed."""
         stores = self._stores
-        if stores.keys().isdisjoint(resources):  # usual for webhook configurations
+        if stores.keys().isdisjoint(resources):  # the usual case for webhook configurations
             return 0
         return max(store.newest for each in resources if (store := stores.get(each)) is not None)
 
@@ -208,13 +209,13 @@ class Cacher:
         return self._stores.get(resource, _EMPTY).list(span)
 
     def at(self, revision: Revision, resource: Resource, span: Span) -> PastRange | None:
-        """Return the state of a span at a revision up to `self.revision`; None if only the log holds it."""
+        """Return the state of a span at a revision up to `self.revision`; None if only the log contains the state."""
         if revision < self.oldest:
             return None
         return self._stores.get(resource, _EMPTY).at(revision, span)
 
     def changes_after(self, revision: Revision, resource: Resource, limit: int = _BATCH) -> Sequence[Change] | None:
-        """Return up to `limit` changes of one resource after a revision; None if only the log holds some of them."""
+        """Return up to `limit` changes of one resource after a revision; None if only the log contains some of them."""
         if revision < self.oldest:
             return None
         return self._stores.get(resource, _EMPTY).changes_after(revision, limit)

@@ -1,6 +1,6 @@
-"""Reads changes older than the cacher's window from the log; the calling thread may block.
+"""Reads changes that the cacher no longer holds from the log; the calling thread may block.
 
-Guarantees: the changes equal those that the cacher held, including `old`.
+Guarantees: the changes equal those that the cacher held earlier, including `old`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class History(NamedTuple):
 
     changes: Sequence[Change]
     whole: bool
-    """Whether the range contains all changes that the log had."""
+    """Whether the range extends to the last change that the log had."""
 
 
 def read_history(log: EventLog, resource: Resource, revision: Revision, limit: int) -> History:
-    """Return up to `limit` changes after `revision`; raises `Expired` if compaction has removed some of them."""
+    """Return up to `limit` changes after `revision`; raises `Expired` if compaction has removed one of them."""
     events = log.events_after(revision, resource=resource, limit=limit)
-    # Before its first event in this range, an object has its state at `revision`.
+    # Before an object's first event in this range, its state is that at `revision`.
     changed = {event.key for event in events if event.type is not EventType.ADDED}
     states: dict[Key, Object | None] = {**log.states(resource, changed, at=revision)} if changed else {}
     changes: list[Change] = []

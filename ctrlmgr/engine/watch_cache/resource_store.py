@@ -1,8 +1,8 @@
 """The objects of one resource in etcd's order, and the changes that led to them.
 
 Guarantees: `get`, `list` and the indexes agree after every `apply`; changes are in the order of their revisions.
-An object's place is its path, `namespace/name` as one string (a cluster-scoped object's is its name): that is the
-order Kubernetes lists in, and it differs from the order of (namespace, name) where a namespace has a hyphen.
+Objects are sorted by path: `namespace/name` as one string, or the name of a cluster-scoped object. This is the order in
+which Kubernetes lists objects. It differs from the order by (namespace, name) if a namespace contains a hyphen.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, namespace: str | None) -> Span:
-        """Return the span of a namespace; None: of all objects."""
+        """Return the span of a namespace, or of all objects if it is None."""
         return cls(f"{namespace}/", f"{namespace}0") if namespace else EVERYWHERE  # "0" is the character after "/"
 
     @classmethod
@@ -52,20 +52,20 @@ EVERYWHERE = Span()
 
 
 class ResourceStore:
-    """The objects and recent changes of one resource; used by one thread."""
+    """The objects and recent changes of one resource; only one thread may use it."""
 
     __slots__ = ("_changes", "_in_order", "_objects", "_revisions", "newest")
 
     def __init__(self, objects: Iterable[Object] = (), newest: Revision = 0) -> None:
-        """Hold `objects`, in any order; none of them has changed after `newest`."""
+        """Create a store with `objects`, in any order; none of them has changed after revision `newest`."""
         self._objects: dict[Key, Object] = {obj.key: obj for obj in objects}
         pairs = [(path_of(key), obj) for key, obj in self._objects.items()]
-        self._in_order = SortedObjects(sorted(pairs, key=itemgetter(0)))  # the same objects, sorted
+        self._in_order = SortedObjects(sorted(pairs, key=itemgetter(0)))  # the same objects, sorted by path
         # Invariant: _revisions[i] == _changes[i].revision, ascending.
         self._changes: list[Change] = []
         self._revisions: list[Revision] = []
         self.newest = newest
-        """The revision of the last applied change, or of the initial snapshot; 0 for none."""
+        """The revision of the last applied change, or of the initial snapshot; 0 if the store had no objects."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -100,7 +100,7 @@ class ResourceStore:
         self.newest = event.revision
 
     def changes_after(self, revision: Revision, limit: int) -> Sequence[Change]:
-        """Return up to `limit` of the held changes after `revision`."""
+        """Return up to `limit` changes after `revision` that the store still holds."""
         if not self._revisions or self._revisions[-1] <= revision:
             return ()
         at = bisect_right(self._revisions, revision)
@@ -112,10 +112,10 @@ class ResourceStore:
         del self._changes[:at], self._revisions[:at]
 
     def at(self, revision: Revision, span: Span) -> PastRange:
-        """Return the state of a span at a revision; all changes since then must still be held."""
+        """Return the state of a span at a revision; the store must still hold all changes since then."""
         undone: dict[str, Object | None] = {}
         at = bisect_right(self._revisions, revision)
-        for change in reversed(self._changes[at:]):  # in this order, the oldest change's `old` remains
+        for change in reversed(self._changes[at:]):  # in this order, `old` of the oldest change remains in the end
             path = path_of(change.object.key)
             if path in span:
                 undone[path] = change.old
@@ -126,7 +126,7 @@ class PastRange:
     """A range of a store with some changes undone; read it before the store changes again."""
 
     def __init__(self, objects: SortedObjects, span: Span, undone: dict[str, Object | None]) -> None:
-        """Show the objects in a span; at the paths in `undone`, show the earlier objects instead."""
+        """Create a range of the objects in a span, but with the earlier objects at the paths in `undone`."""
         self._objects, self._span, self._undone = objects, span, undone
 
     def __len__(self) -> int:
@@ -139,7 +139,7 @@ class PastRange:
         return self._merged()
 
     def _merged(self) -> Iterator[Object]:
-        """Merge the current objects and the earlier ones, in order."""
+        """Merge the current objects and the earlier objects, in order."""
         undone = self._undone
         earlier = sorted(((path, obj) for path, obj in undone.items() if obj is not None), key=itemgetter(0))
         at, end = 0, len(earlier)

@@ -1,7 +1,7 @@
-"""A sorted collection of objects by path, for any number of objects.
+"""A collection of objects, sorted by path, for any number of objects.
 
-Guarantees: the cost of reading a span depends on the objects found. Inserting or removing an object moves at most one
-block of others, so its cost does not depend on the number of objects.
+Guarantees: the cost of reading a span depends on the number of objects in the span. Inserting or removing an object
+moves at most one block of other objects, so the cost does not depend on the total number of objects.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ BLOCK = 2000
 
 
 class SortedObjects:
-    """Objects sorted by unique paths; used by one thread."""
+    """Objects sorted by unique paths; only one thread may use it."""
 
     __slots__ = ("_blocks", "_count", "_firsts", "_paths")
 
     def __init__(self, pairs: Sequence[tuple[str, Object]] = ()) -> None:
-        """Hold pairs of path and object, which must be sorted."""
+        """Create a collection of pairs of path and object, which must be sorted."""
         cuts = range(0, len(pairs), BLOCK)
         # Invariant: _blocks[i][j] is the object at _paths[i][j], and _firsts[i] == _paths[i][0]. No block is empty. The
         # paths of all blocks, one after the other, are sorted.
@@ -106,7 +106,7 @@ class SortedObjects:
                 yield paths[at], block[at]
 
     def _stretches(self, start: str, end: str) -> Iterator[tuple[int, int, int]]:
-        """Yield (block, first, last) for each block that a span touches: the bounds of the span in it."""
+        """Yield (block, first, last) for each block that overlaps a span: its index, and the span's bounds in it."""
         if not self._firsts:
             return
         last = bisect_left(self._firsts, end) if end else len(self._firsts)

@@ -2,7 +2,7 @@
 
 Guarantees (apiserver `pkg/storage/cacher/cache_watcher.go`): a watcher starts with the objects that its selection
 matches. If it applies the events of `transition`, it always has exactly the matching objects. An object that begins to
-match is sent as ADDED. An object that no longer matches is sent as DELETED, in its last matching state, with the
+match is sent as ADDED. An object that no longer matches is sent as DELETED in its last matching state, with the
 revision of the change.
 """
 
@@ -23,7 +23,7 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
 class Selection:
-    """The selection of a list or watch. It matches stored objects and returns them in the kind's version."""
+    """The selection of a list or watch, which matches stored objects and returns them in the kind's version."""
 
     __slots__ = ("fields", "filter", "is_everything", "kind", "labels", "namespace")
 
@@ -34,13 +34,13 @@ class Selection:
         labels: LabelSelector = LabelSelector(),  # noqa: B008  # immutable
         fields: FieldSelector = FieldSelector(),  # noqa: B008  # immutable
     ) -> None:
-        """Select from a namespace (None: from all)."""
+        """Create a selection from a namespace (None: from all namespaces)."""
         self.kind = kind
         self.namespace = namespace
         self.labels = labels
         self.fields = fields
         self.filter = _filter(kind, labels, fields)
-        """Returns whether an object in the namespace is selected; None if all are."""
+        """Returns whether an object in the namespace is selected; None if all objects are selected."""
         self.is_everything = namespace is None and self.filter is None
 
     def matches(self, obj: Object) -> bool:
@@ -69,12 +69,12 @@ class Selection:
 def converted_transitions(
     selection: Selection, changes: Sequence[Change], around: CallInputs
 ) -> Calling[list[tuple[str, Object]]]:
-    """Return the events of a watcher for a kind that a webhook converts.
+    """Return the events for a watcher, for a kind that a webhook converts.
 
     Raises `ConversionFailed`.
     """
     concerned = [state for change in changes for state in change[1:3] if state is not None]
-    if selection.fields.is_empty:  # then only the selected objects need a conversion
+    if selection.fields.is_empty:  # in this case, only the selected objects need a conversion
         concerned = [obj for obj in concerned if selection.matches(obj)]
     yield from shown_all(selection.kind, concerned, around)
     transition = selection.transition
@@ -86,7 +86,7 @@ def converted_transitions(
 
 
 def _filter(kind: Kind, labels: LabelSelector, fields: FieldSelector) -> Callable[[Object], bool] | None:
-    """Return a filter for both selectors; None if they select everything."""
+    """Return a filter for both selectors; None if the selectors select all objects."""
     by_labels, selectable = labels.matches, kind.strategy.selectable
     if fields.is_empty:
         return None if labels.is_empty else lambda obj: by_labels(obj.labels)

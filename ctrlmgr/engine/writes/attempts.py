@@ -1,10 +1,10 @@
 """Decides a write on the cacher's state, and decides it again if the log has a newer state.
 
 Guarantees:
-- The log checks each proposal's revision, so an append fits the stored state at that moment.
-- A write is never refused, or answered as unchanged, on an outdated state. Before either answer the cacher is updated
-  to the log's head, and if its state changed, the write is decided again (etcd3 `GuaranteedUpdate`).
-- The number of attempts is limited: after `limit` lost races, the write is refused with the log's error.
+- The log checks the revision of each proposal, so an append is always based on the current stored state.
+- A write is never refused, or answered as unchanged, because of an outdated state. Before such an answer, the cacher is
+  updated to the log's head. If its state has changed, the write is decided again (etcd3 `GuaranteedUpdate`).
+- The number of attempts is limited: after `limit` conflicts, the write is refused with the log's error.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, NotFound
 from ctrlmgr.eventlog.event import Cause, Event, EventType, Proposal
 
 RETRIES = 5
-"""The maximum number of attempts of an update that loses races (`MaxRetryWhenPatchConflicts`)."""
+"""The maximum number of attempts of an update that conflicts with other writes (`MaxRetryWhenPatchConflicts`)."""
 
 _SHARED_RETRIES = 100
-"""The maximum number of attempts of a write that contends with many others, such as for one of the last addresses."""
+"""The maximum number of attempts of a write that many others conflict with, such as for one of the last addresses."""
 
 
 ADMISSION = "admission"
-"""The name of the log's cause for a write that admission changed."""
+"""The controller name in the log's cause for a write that admission changed."""
 
 
 class Decision(NamedTuple):
-    """The result of an attempt: the proposals to append, and the response after that."""
+    """The result of an attempt: the proposals to append, and the response after the append."""
 
     code: int
     proposals: Sequence[Proposal] = ()
-    """Empty if nothing changes."""
+    """The proposals; empty if nothing changes."""
     shown: int | None = None
-    """The index of the proposal whose event has the object of the response; None for `object` or `status`."""
+    """The index of the proposal whose event contains the object of the response; None if it is `object` or `status`."""
     object: Object | None = None
     """The object of the response, in its stored form."""
     status: Unstructured | None = None
@@ -57,11 +57,11 @@ class Decision(NamedTuple):
 
 
 Decide = Callable[[], Operation[Decision]]
-"""Makes one attempt."""
+"""A function that makes one attempt."""
 
 
 def decide_and_append(request: Request, decide: Decide, *, limit: int) -> Operation[Answer]:
-    """Decide and append, up to `limit` times, and return the response."""
+    """Decide a write and append the decision, up to `limit` times; return the response."""
     try:
         tries = 0
         while tries < limit:
@@ -85,7 +85,7 @@ def decide_and_append(request: Request, decide: Decide, *, limit: int) -> Operat
 
 
 def _sized(request: Request, decide: Decide) -> Operation[Decision]:
-    """Decide; raises `RequestEntityTooLarge` if the decision makes an object too large."""
+    """Decide a write; raises `RequestEntityTooLarge` if the decision makes an object too large."""
     decision = yield from decide()
     refuse_large(request.state, decision.proposals, request.target.subresource)
     return decision
@@ -100,7 +100,7 @@ def _cause(request: Request, changed_by: Sequence[Changer]) -> Cause | None:
 def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
     """Return one cause for all writes with the same changers, because one row for each write would cost too much.
 
-    The log keeps the first of them, whose time was `now`.
+    The log keeps the first cause with this id, with the time `now`.
     """
     what = ", ".join(dict.fromkeys(each.what for each in changed_by))
     triggers = tuple(sorted({each.revision for each in changed_by if each.revision}))
@@ -110,11 +110,11 @@ def _cause_of(changed_by: tuple[Changer, ...], now: str) -> Cause:
 
 
 def _decided(request: Request, decide: Decide) -> Operation[Decision]:
-    """Decide; decide again if the first decision refused or changed nothing on an outdated state.
+    """Decide a write; decide it again if the first decision, on an outdated state, refused it or changed nothing.
 
-    The refusal of another process is final. If the write has called other processes, it is decided again only if the
-    object itself has changed, as in Kubernetes (etcd3 `GuaranteedUpdate`). A dry run, which never appends, is decided
-    on the newest state at once.
+    If another process refused the write, this is final. If the write has called other processes, it is decided again
+    only if the object itself has changed, as in Kubernetes (etcd3 `GuaranteedUpdate`). A dry run, which never appends,
+    is decided on the newest state from the beginning.
     """
     if request.options.dry_run:
         yield REFRESH
@@ -144,9 +144,9 @@ def _version(request: Request) -> Revision:
 
 
 def _refuse_if_taken(request: Request, decision: Decision) -> None:
-    """Raise `AlreadyExists` if a creation that called webhooks lost its name to another object.
+    """Raise `AlreadyExists` if another object was created with the name of a creation that called webhooks.
 
-    Without this, a new decision would call the webhooks again, with the same result.
+    Without this check, a new decision would call the webhooks again, with the same result.
     """
     if not request.asked or request.upserts or decision.shown is None:
         return

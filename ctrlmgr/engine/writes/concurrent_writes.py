@@ -1,7 +1,7 @@
 """Runs several writes at the same time: each is decided separately, and the log commits their appends as one group.
 
-Guarantees: the outcome of each write is the same as alone. A write that is refused, or loses a race and is decided
-again, does not affect the others. Commands of writes other than plain appends run in the order of the writes.
+Guarantees: the outcome of each write is the same as if it ran alone. A write that is refused or decided again does not
+affect the other writes. Commands that are not plain appends run in the order of the writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Ended(NamedTuple):
 
 
 def together(operations: Sequence[Operation[T]]) -> Operation[list[T | CtrlmgrError]]:
-    """Run operations, and return for each what it returned, or the error that it raised."""
+    """Run operations; return a list with the result of each operation, or the error that it raised."""
     outcomes: list[Any] = [None] * len(operations)
     answers: list[tuple[int, Any]] = [(index, None) for index in range(len(operations))]
     while answers:
@@ -37,7 +37,7 @@ def together(operations: Sequence[Operation[T]]) -> Operation[list[T | CtrlmgrEr
 
 
 def _to_append(operation: Operation[Any], answer: Any) -> Operation[Append | _Ended]:
-    """Run an operation until it appends or ends; its other commands are passed on."""
+    """Run an operation until it appends or ends; other commands of the operation are passed to the driver."""
     try:
         command = operation.throw(answer) if isinstance(answer, CtrlmgrError) else operation.send(answer)
         while not isinstance(command, Append) or command.late:

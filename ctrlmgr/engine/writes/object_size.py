@@ -1,9 +1,9 @@
 """The maximum size of an object in the log.
 
 Guarantees: no write makes an object larger than `MOST_STORED` bytes, including the effects of defaults, admission,
-patches and conversions. An object that is already larger, for example from an import, can be written at its size, made
-smaller, and deleted. Terminating objects and status writes have some extra bytes, so that an object of maximum size can
-still be deleted.
+patches and conversions. If an object is already larger, for example after an import, writes may keep its size or make
+it smaller, and it can be deleted. Terminating objects and status writes are allowed some extra bytes, so that an object
+of maximum size can still be deleted.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ctrlmgr.eventlog.event import EventType, Proposal
 MOST_STORED: Final = 3 * 1024 * 1024
 """The maximum size of an object in the log, in bytes of its JSON.
 
-Kubernetes has etcd's --max-request-bytes, 1.5 MiB. That limits protobuf for built-in kinds, whose keys have no names:
-their JSON is up to twice as long. A request may not be larger either.
+The limit in Kubernetes is etcd's --max-request-bytes, 1.5 MiB. For built-in kinds it applies to protobuf, which
+contains no field names; JSON is up to twice as long. A request may not be larger than this maximum either.
 """
 _ROOM: Final = 64 * 1024
 """The extra bytes for a write that marks a deletion or sets a status."""
@@ -42,7 +42,7 @@ def _most(state: State, proposal: Proposal, subresource: str) -> int:
     current = None if proposal.type is EventType.ADDED else state.get(obj.resource, obj.key)
     if current is None:
         return MOST_STORED
-    if obj.is_terminating and not current.is_terminating:  # it marks the deletion, which happens once
+    if obj.is_terminating and not current.is_terminating:  # this write marks the deletion, which happens only once
         return len(current.body) + _ROOM
     return max(_with_room(obj, subresource), len(current.body))
 

@@ -1,7 +1,7 @@
 """Decodes and applies the body of a PATCH (apiserver `endpoints/handlers/patch.go`).
 
-Guarantees: each attempt applies the patch to the newest state, in the served version. The object's own error (404)
-takes precedence over the patch's errors, and these over the errors of the new state (422).
+Guarantees: each attempt applies the patch to the newest state, in the served version. The error that the object does
+not exist (404) takes precedence over errors in the patch, and these take precedence over errors in the new state (422).
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Patched(NamedTuple):
 
 
 class Patch:
-    """One patch as it was sent; it is decoded when it is applied."""
+    """One patch in the form in which it was sent; it is decoded when it is applied."""
 
     def __init__(self, body: Body, options: WriteOptions) -> None:
-        """Store the patch; raises `UnsupportedMediaType` if its type is unknown."""
+        """Create a patch from a body; raises `UnsupportedMediaType` if its type is unknown."""
         self.is_apply = body.media_type == APPLY_PATCH
-        """Whether it is a server-side apply: then use `applied`, otherwise `apply`."""
+        """Whether the patch is a server-side apply; if so, callers must use `applied`, otherwise `apply`."""
         if not self.is_apply and body.media_type not in _KINDS:
             raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
         self._body = body
@@ -56,7 +56,7 @@ class Patch:
 
     @property
     def size(self) -> int:
-        """An estimate of the patch's work in bytes. A few `copy` operations may create megabytes."""
+        """An estimate of the work for the patch, in bytes, because a few `copy` operations may create megabytes."""
         data = self._body.data
         may_copy = self._body.media_type == JSON_PATCH and (b"copy" in data or b"\\u" in data)
         return len(data) + (MAX_COPIED if may_copy else 0)
@@ -64,16 +64,16 @@ class Patch:
     def apply(self, live: Unstructured, codec: ObjectCodec, schema: Schema | None) -> Patched:
         """Return `live` with the patch applied, decoded as its kind. `live` is not changed; unchanged parts are shared.
 
-        `schema` is that of strategic merge patches; None for a kind that accepts none. Raises `BadRequest` for a
-        malformed patch. Raises `Invalid` for one that fails to apply, or whose result is not a valid object of this
-        kind.
+        `schema` is the schema for strategic merge patches; None if the kind does not accept these. Raises `BadRequest`
+        for a malformed patch. Raises `Invalid` if applying the patch fails, or if the result is not a valid object of
+        this kind.
         """
         patched, problems = _KINDS[self._body.media_type](live, self._body.data, schema, self._directive)
         try:
             fields, unknown = codec.read(patched, live)
         except BadRequest as error:
             raise _unreadable(_encode(patched).decode(), str(error)) from error
-        except RecursionError as error:  # operations can nest deeper than any document may
+        except RecursionError as error:  # operations can create deeper nesting than a document may have
             raise BadRequest("the patched object nests too deeply") from error
         problems = (*problems, *unknown)
         if problems and self._directive == "Strict":
@@ -91,14 +91,14 @@ class Patch:
         return Patched(fields, repeated)
 
     def check_applied(self, repeated: Sequence[str]) -> Sequence[str]:
-        """Return the warnings for an apply's body, or raise `BadRequest`; call it after the merge."""
+        """Return the warnings for the body of an apply, or raise `BadRequest`; must be called after the merge."""
         if repeated and self._directive == "Strict":
             raise BadRequest(f"error strict decoding YAML: {repeated[0]}")
         return told(repeated) if self._directive == "Warn" else ()
 
 
 def told(problems: Iterable[str]) -> list[str]:
-    """Return problems as separate warnings: a YAML document's problems are split into lines (`parseYAMLWarnings`)."""
+    """Return problems as separate warnings; those of a YAML document are split into lines (`parseYAMLWarnings`)."""
     found: list[str] = []
     for each in problems:
         found += [line.strip() for line in each.removeprefix(_YAML_ERRORS).split("\n")]
@@ -135,14 +135,14 @@ def _merge(
 def _strategic(
     live: Unstructured, data: bytes, schema: Schema | None, directive: str
 ) -> tuple[Unstructured, tuple[str, ...]]:
-    if schema is None:  # the request was refused before, when it was parsed
+    if schema is None:  # such a request was refused when it was parsed
         raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
     patch, problems = _decoded(data, directive, "")
     return with_sorted_raw_extensions(schema, strategic_merge_patch(live, patch, schema)), problems
 
 
 def _decoded(data: bytes, directive: str, prefix: str) -> tuple[Any, tuple[str, ...]]:
-    """Decode a patch; repeated keys are searched only if the client wants to know of them."""
+    """Decode a patch; search for repeated keys only if the client requires field validation."""
     strict_json.refuse_many(data)
     try:
         value = strict_json.decode(data)

@@ -1,7 +1,7 @@
 """The compiled form of a kind for the engine: its codecs, its field manager, its served and stored versions.
 
-A kind may be stored as another one (`events.k8s.io` Events as core ones), or in another version. Bodies and patches are
-in the served version. All later steps, from defaults to validation to the log, use the stored version. Custom kinds
+A kind may be stored as another kind (`events.k8s.io` Events as core Events), or in another version. Bodies and patches
+are in the served version. All later steps, from defaults to validation to the log, use the stored version. Custom kinds
 (`Kind.converts_last`) stay in the served version until they are encoded for the log.
 """
 
@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Plan:
-    """The compiled form of one kind; `resource` is the name for clients, `storage` the log's."""
+    """The compiled form of one kind; `resource` is the name for clients, and `storage` the name in the log."""
 
     __slots__ = (
         "_encode",
@@ -72,7 +72,7 @@ class Plan:
     def decode(self, body: Body, options: WriteOptions, warnings: list[str]) -> Unstructured:
         """Decode a body in the served version.
 
-        Unknown fields are refused, reported as warnings or ignored, as the options say.
+        Unknown fields are refused, reported as warnings or ignored, according to the options.
         """
         try:
             fields, problems = self.codec.decode(body.data, body.media_type)
@@ -93,7 +93,7 @@ class Plan:
     def _echo(self, fields: Unstructured) -> bytes:
         """Return a decoded body with its defaults, in the served version; `fields` is not changed."""
         version = (fields.get("metadata") or {}).get("resourceVersion")
-        if self.kind.calls_out:  # no conversion webhook is called for this
+        if self.kind.calls_out:  # defaulting needs no conversion webhook
             return self.codec.encode(self.stored(deepcopy(fields)))
         body = self.shown(self.encode(self.stored(deepcopy(fields)))).body
         if not version:
@@ -107,8 +107,8 @@ class Plan:
     ) -> Unstructured:
         """Return a decoded object in the form to store: with defaults and managed fields.
 
-        `live` is the object before, in the served version, None on creation; `fields` is changed. They may share
-        unchanged parts, because `live` has its defaults.
+        `live` is the object before the write, in the served version; None on creation. `fields` is changed in place.
+        Both may share unchanged parts, because `live` already has its defaults.
         """
         if self._to_storage is None:
             keeps_spec = live is not None and fields.get("spec") is live.get("spec")
@@ -137,31 +137,31 @@ class Plan:
         return fields
 
     def read(self, obj: Object) -> Unstructured:
-        """Return a stored object in the version of its strategy, as new dicts without a resourceVersion."""
+        """Return a stored object in the version that the strategy processes, as new dicts without a resourceVersion."""
         shown = self.shown(obj) if self._reads_served else obj
         fields = shown.to_dict()
         fields["metadata"].pop("resourceVersion", None)
         return fields
 
     def encode(self, fields: Unstructured) -> Object:
-        """Return the encoded object for `fields`, which are in the version of its strategy and not stored yet."""
+        """Return the encoded object for `fields`, which are in the strategy's version and not stored yet."""
         if self._to_stored is not None:
             fields = self._to_stored(fields)
         return Object(self.storage, self._encode(fields))
 
     def made(self, fields: Unstructured) -> Object:
-        """Return the same as `encode`, without reading the metadata again."""
+        """Return the result of `encode`, but without decoding the metadata again."""
         if self._to_stored is not None:
             return self.encode(fields)
         return Object(self.storage, self._encode(fields), 0, _known(fields["metadata"]))
 
     def refuse(self, name: str, errors: list[FieldError]) -> Invalid:
-        """Return the 422 for an invalid object of this kind."""
+        """Return the 422 error for an invalid object of this kind."""
         return refuse(self.kind.gvk.kind, self.kind.storage.group, name, errors)
 
 
 def _known(metadata: Unstructured) -> ObjectMeta | None:
-    """Return metadata as it will be stored; None if some field is empty, because encoding may omit it."""
+    """Return metadata in the form that will be stored; None if a field is empty, because encoding may omit it."""
     if not all(metadata.values()):
         return None
     known = msgspec.convert(metadata, ObjectMeta)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Requests(Protocol):
-    """The engine as the handlers of subresources see it: it creates requests."""
+    """The interface of the engine that the handlers of subresources use."""
 
     kinds: Kinds
     state: State
@@ -33,7 +33,7 @@ class Requests(Protocol):
         """The view and the random source that a conversion needs."""
 
     def plan(self, kind: Kind) -> Plan:
-        """Return a kind's plan."""
+        """Return the plan of a kind."""
 
     def request(self, target: Target, options: WriteOptions, requester: Requester) -> Request:
         """Return the context of a write."""
@@ -72,7 +72,7 @@ class Request:
         random: Random,
         admission: Admission,
     ) -> None:
-        """Write with `options` to `target` for `requester` at `now` (RFC 3339), subject to `admission`."""
+        """Create the context of a write to `target` by `requester` at `now` (RFC 3339), subject to `admission`."""
         self.plan = plan
         self.target = target
         self.options = options
@@ -83,15 +83,15 @@ class Request:
         self.warnings: list[str] = []
         self.admission = admission
         self.is_of_collection = False
-        """Whether it deletes one object of a collection, which the client did not name."""
+        """Whether the write deletes one object of a collection, which the client did not name."""
         self.upserts = False
-        """Whether it is an update or an apply that creates a missing object."""
+        """Whether the write is an update or an apply that creates a missing object."""
         self.annotations: dict[str, str] = {}
         """Annotations of the audit event."""
         self.asked: set[str] = set()
         """The other processes that this write has called."""
         self.sent: Body | None = None
-        """The body, if it is an object."""
+        """The body of the request, if it is an object."""
         self._attempt: Context | None = None
 
     def current(self) -> Object | None:
@@ -110,7 +110,7 @@ class Request:
         return (yield from converting(call, self.around))
 
     def shown(self, obj: Object, *, anew: bool = False) -> Calling[Object]:
-        """Return a stored object in the served version; with `anew`, cached conversions are not used."""
+        """Return a stored object in the served version; with `anew`, do not use cached conversions."""
         if not self.plan.kind.calls_out:
             return self.plan.shown(obj)
         return (yield from shown(self.plan.kind, obj, self.around, anew=anew))
@@ -141,7 +141,7 @@ class Request:
         old: Unstructured | None = None,
         body_kind: GroupVersionKind | None = None,
     ) -> Attributes:
-        """Return the admission attributes of this attempt; they share the warnings and companions of `ctx`."""
+        """Return the admission attributes of this attempt, which share warnings and companions with `ctx`."""
         target, kind = self.target, self.plan.kind
         name = target.name
         if not name and obj is not None:
@@ -177,7 +177,7 @@ class Request:
         return self.options.field_manager or self.requester.manager
 
     def told(self, ctx: Context | None = None) -> Sequence[str]:
-        """Return all warnings, each once (apiserver `endpoints/filters/warning.go`)."""
+        """Return all warnings without duplicates (apiserver `endpoints/filters/warning.go`)."""
         ctx = ctx or self._attempt
         if ctx is None or not ctx.warnings:
             return self.warnings if len(self.warnings) < 2 else list(dict.fromkeys(self.warnings))
@@ -185,16 +185,16 @@ class Request:
 
 
 class Bodies:
-    """A request's body, decoded again for each attempt, because an attempt changes the object."""
+    """The body of a request, which is decoded again for each attempt, because an attempt changes the object."""
 
     def __init__(self, request: Request, body: Body) -> None:
-        """Decode `body` for the attempts of `request`."""
+        """Create the body for the attempts of `request`."""
         request.sent = body
         self._request = request
         self._body = body
         self._taken = False
         self.first: Unstructured = {}
-        """The object, once `read` has decoded it."""
+        """The object, after `read` has decoded it."""
 
     def read(self) -> None:
         """Decode the body for the first attempt; raises the decoder's errors."""
