@@ -1,4 +1,4 @@
-"""One write on stage: attributes made by hand, over objects that a test puts there, for one plugin or a chain."""
+"""Runs one plugin or a chain on a single write: attributes that a test makes, and objects that it provides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tests.kinds.stage import NOW, Objects, find_kind
 
 
 class Write:
-    """A write to the kind at `path` (`v1/pods`), seen by admission; `existing` is what there is besides."""
+    """A write to the kind at `path` (`v1/pods`), in the form in which admission gets it; `existing` are other stored
+    objects.
+    """
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class Write:
         return made
 
     def admit(self, *plugins: Plugin) -> Unstructured:
-        """Let plugins change and judge it; returns the object, raises what they refuse it with."""
+        """Run the mutating and the validating part of plugins; return the object, or raise the plugin's error."""
         made = self.attributes
         handling = [each for each in plugins if each.handles(made.resource, made.subresource, made.operation)]
         for plugin in handling:
@@ -72,5 +74,5 @@ class Write:
 
 
 def _finish(decision: Decision) -> None:
-    """Have a plugin finish that asks nothing of the engine."""
+    """Run a plugin to its end; fail if it yields a command to the engine."""
     assert decision is None or next(decision, None) is None

@@ -1,4 +1,4 @@
-"""The chain: its order, what it calls again, what it counts."""
+"""Tests of the admission chain: the order of plugins, repeated calls, and metrics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PODS = Resource("", "pods")
 
 
 class Noting(Plugin):
-    """Notes in the object that it was called."""
+    """A plugin that notes its call in the object."""
 
     name: ClassVar[str] = "Noting"
 
@@ -49,7 +49,7 @@ class Noting(Plugin):
 
 
 def run(chain: Chain, write: Write) -> list[Any]:
-    """Run both halves; returns what they waited for."""
+    """Run the mutating and the validating half; return the commands that they yielded."""
     return [*chain.admit(write.attributes), *chain.validate(write.attributes)]
 
 
@@ -113,7 +113,7 @@ def test_a_plugin_is_called_where_what_activates_it_exists(
 
 
 class Counting(Objects):
-    """Counts how often it is listed, and may change while it is."""
+    """A list of plugins that counts how often it is listed, and may change during a run."""
 
     def __init__(self, *existing: Mapping[str, Any]) -> None:
         super().__init__(Object.from_dict(each) for each in existing)
@@ -158,7 +158,7 @@ def test_what_comes_while_it_is_looked_for_is_found_the_next_time() -> None:
 
 
 class Needing(Noting):
-    """Looks at pods of a runtime class, and at all bindings."""
+    """A plugin that reads pods of one runtime class, and all bindings."""
 
     def needs(self, subresource: str) -> Sequence[str]:
         return () if subresource else ("runtimeClassName", "overhead")

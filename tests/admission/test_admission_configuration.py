@@ -1,4 +1,4 @@
-"""Which plugins are on, and the file that configures them: what is wrong with either is said in one line."""
+"""Tests of enabled plugins and of their configuration file: each error is reported in one line."""
 
 from __future__ import annotations
 

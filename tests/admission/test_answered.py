@@ -18,7 +18,7 @@ ACCOUNTS = Resource("", "serviceaccounts")
 
 
 class Looking(Plugin):
-    """Notes what each half sees of the audiences that are asked for."""
+    """A plugin that records the requested audiences in each half."""
 
     name: ClassVar[str] = "Looking"
 

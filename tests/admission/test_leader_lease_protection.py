@@ -1,4 +1,4 @@
-"""The election's own Lease: the control plane writes it, and administrators; other clients write others."""
+"""Tests that only the control plane and administrators may write the Lease of the leader election."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ app = App("rules")
 
 @app.admission("v1/ConfigMap")
 def sized(found: Untyped, write: Write) -> None:
-    """Mark what is big."""
+    """Add a label to large objects."""
     if found.labels.get("size") == "big":
         found.labels["watch-out"] = "yes"
 
@@ -62,7 +62,7 @@ def log(url: str) -> Iterator[EventLog]:
 
 
 def labels_it(call: Call) -> Reply:
-    """Answer like a webhook that adds a missing label."""
+    """Answer like a webhook that adds a label if it is missing."""
     request = json.loads(call.body)["request"]
     response = {"uid": request["uid"], "allowed": True}
     if "labels" not in request["object"]["metadata"]:
@@ -117,7 +117,7 @@ def test_built_in_plugins_are_named_too(log: EventLog, url: str) -> None:
     with open_database(url) as database:
         rows = database.query("SELECT key, outcome FROM reconciles ORDER BY key").rows
     assert [tuple(row) for row in rows] == [
-        ("plugin Priority, plugin DefaultTolerationSeconds", "ok"),  # one for both pods
+        ("plugin Priority, plugin DefaultTolerationSeconds", "ok"),  # one cause for both pods
         ("plugin TaintNodesByCondition", "ok"),
     ]
 
@@ -136,7 +136,7 @@ def test_a_refusal_knows_the_plugin() -> None:
 
 
 def worked(stage: WorkedStage) -> Reconcile:
-    """Have the controller work once, and return what the log knows of the one reconcile that wrote."""
+    """Run the controller once, and return the stored reconcile that wrote an event."""
     stage.hear()
     stage.controller.process_next(timeout=0)
     stage.log.flush()
@@ -167,7 +167,7 @@ def test_a_reconcile_whose_objects_were_changed_says_by_which_plugins() -> None:
 
 
 class Creating:
-    """A reconciler that makes a pod."""
+    """A reconciler that creates a pod."""
 
     def reconcile(self, key: Key, client: EngineClient) -> None:
         """Make it."""
@@ -184,7 +184,7 @@ def creating(stage: WorkedStage) -> Controller:
 
 
 class Refusing:
-    """A reconciler that writes one thing that it may, and one that it may not."""
+    """A reconciler whose first write is allowed and whose second write is refused."""
 
     def reconcile(self, key: Key, client: LogClient) -> None:
         """Write."""

@@ -52,7 +52,7 @@ def test_an_error_reads_as_kubernetes_writes_it(error: FieldError, reason: str, 
 @pytest.mark.parametrize(
     ("supported", "shown"),
     [
-        (frozenset(("UDP", "TCP", "SCTP")), '"SCTP", "TCP", "UDP"'),  # a set has no order of its own
+        (frozenset(("UDP", "TCP", "SCTP")), '"SCTP", "TCP", "UDP"'),  # a set has no defined order
         (("Always", "OnFailure", "Never"), '"Always", "OnFailure", "Never"'),
     ],
 )

@@ -1,4 +1,4 @@
-"""How events are kept: in files that are put aside, and many at a time."""
+"""Tests of audit backends: rotated files, and batches of events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINE = b"x" * (600 * 1024) + b"\n"
 
 
 def settle() -> None:
-    """Wait for the threads that tidy up."""
+    """Wait for the threads that delete old files."""
     for thread in threading.enumerate():
         if thread.name == "audit rotation":
             thread.join(20)
@@ -67,7 +67,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 class Taken:
-    """What was handed on, and a way to wait for it."""
+    """Records the events that it receives, and can wait for them."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""The forms in which backends take events."""
+"""Tests of the formats of events in audit backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Authorities and certificates for tests, good ones and bad ones."""
+"""Certificate authorities and certificates for tests, both valid and invalid."""
 
 from __future__ import annotations
 

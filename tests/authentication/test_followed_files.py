@@ -1,4 +1,4 @@
-"""Files that are followed as they change: one rule for certificates, tokens, configurations and signers."""
+"""Tests of files that are reloaded when they change: certificates, tokens, configurations and signing keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.errors import SettingsError
 
 
 class Numbers:
-    """A number in a file."""
+    """A file that contains a number."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

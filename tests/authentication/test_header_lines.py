@@ -1,4 +1,4 @@
-"""Header lines: what is read of them is read once."""
+"""Tests that the values of header lines are parsed only once."""
 
 from __future__ import annotations
 

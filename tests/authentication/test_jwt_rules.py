@@ -1,4 +1,4 @@
-"""Tests of the rules of the file about a token's claims, and of invalid ones."""
+"""Tests of the rules about a token's claims in the configuration file, and of invalid rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNVERIFIED = "claims.email_verified must be used in claimMappings.username.expre
 
 
 def read(folder: Path, mappings: dict[str, Any], **rules: Any) -> TrustedIssuer:
-    """Write a file with one issuer, each value of it on a line of its own, and read it."""
+    """Write a file with one issuer, one value per line, and read the file."""
     issuer = {"url": "https://issuer.example.com", "audiences": ["here"]}
     said = {
         "apiVersion": "apiserver.config.k8s.io/v1",
@@ -34,7 +34,7 @@ def read(folder: Path, mappings: dict[str, Any], **rules: Any) -> TrustedIssuer:
 
 
 def refused(folder: Path, mappings: dict[str, Any], **rules: Any) -> tuple[str, str]:
-    """Return the reported line of the file, and the error."""
+    """Return the reported line of the file and the error message."""
     with pytest.raises(SettingsError) as refusal:
         read(folder, mappings, **rules)
     place, _, problem = str(refusal.value).partition(": ")

@@ -1,4 +1,4 @@
-"""Tokens that are kept in Secrets: good as long as the Secret holds them, or for ever where nothing is looked up."""
+"""Tests of tokens in Secrets: valid as long as the Secret contains the token, or for ever if Secrets are not looked up."""
 
 from __future__ import annotations
 

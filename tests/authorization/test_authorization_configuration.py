@@ -28,7 +28,7 @@ def read(tmp_path: Path, text: str) -> tuple[ConfiguredAuthorizer, ...]:
 
 
 def webhook(**fields: str | None) -> str:
-    """Write a webhook with these fields, None for one that is left out; each on a line of its own, from 6 on."""
+    """Return a webhook with these fields, one per line from line 6 on; a field with the value None is left out."""
     said = {name: value for name, value in {**WEBHOOK, **fields}.items() if value is not None}
     return "authorizers:\n- type: Webhook\n  name: other\n  webhook:\n" + "".join(
         f"    {name}: {value}\n" for name, value in said.items()
@@ -36,7 +36,7 @@ def webhook(**fields: str | None) -> str:
 
 
 def conditions(said: str, version: str | None = "v1") -> str:
-    """Write a webhook with conditions, on line 12 where a version is named for them."""
+    """Return a webhook with conditions; the version of the conditions, if there is one, is on line 12."""
     return webhook(matchConditionSubjectAccessReviewVersion=version, matchConditions=said)
 
 

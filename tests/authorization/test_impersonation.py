@@ -1,4 +1,4 @@
-"""Acting for another user: what the headers ask for, and by which right."""
+"""Tests of impersonation: the requested user in the headers, and the necessary rights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOE = User("joe", "", ("system:authenticated",))
 
 
 class Rights(Immediate):
-    """Allows some (verb, group, resource, subresource, namespace, name) for all users."""
+    """An authorizer that allows some tuples (verb, group, resource, subresource, namespace, name) for all users."""
 
     def __init__(self, *rights: tuple[str, ...]) -> None:
         self.rights = rights

@@ -1,4 +1,4 @@
-"""Both caches keep their bounds, evict the least recently used entry, and count."""
+"""Tests of both caches: they keep their limits, evict the least recently used entry, and count look-ups."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_is_too_large_is_not_cached_and_evicts_nothing(make: Make) -> None:
     put(cache, "a", 1, 10)
     put(cache, "b", 2, 11)
     assert (cache.get("a"), cache.get("b")) == (1, None)
-    put(cache, "a", 3, 11)  # the earlier value must not be returned for it
+    put(cache, "a", 3, 11)  # the earlier value must not be returned for the new key
     assert (cache.get("a"), len(cache), cache.size) == (None, 0, 0)
 
 
@@ -131,7 +131,7 @@ def test_an_entry_expires_when_its_ttl_has_passed() -> None:
 
 
 class Model:
-    """The expected content of a `BoundedCache`: a list of entries, the least recently used first."""
+    """A model of `BoundedCache`: a list of entries, the least recently used first."""
 
     def __init__(self, entries: int, size: int, largest: int) -> None:
         self.bounds = entries, size, min(size, largest)

@@ -4,7 +4,7 @@ from ctrlmgr.caches.memoized import SecondHitFilter, memoized
 from ctrlmgr.metrics import REGISTRY
 
 Numbers = tuple[int, ...]
-"""Whose hashes are the same in each run."""
+"""A string type whose hash is equal in each run."""
 
 
 def test_results_are_kept_for_short_arguments_from_the_second_call_on() -> None:
@@ -32,7 +32,7 @@ def test_the_oldest_result_is_evicted() -> None:
         return numbers
 
     one, two, three = (1,), (2,), (3,)
-    for numbers in (one, two, three, one, two, three):  # the third time, there was no room
+    for numbers in (one, two, three, one, two, three):  # at the third call, there was no room for the result
         same(numbers)
     calls.clear()
     for numbers in (two, three, one):

@@ -1,4 +1,4 @@
-"""Commands as their users run them, and a small log for them to look at."""
+"""Fixtures that run commands as their users do, and a small log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ctrlmgr.testing import FakeClock
 
 
 class Finished(NamedTuple):
-    """A command that has ended."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -32,7 +32,7 @@ Run = Callable[..., Finished]
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Run]:
-    """Run a command line in an empty directory, with none of our variables set."""
+    """Run a command line in an empty directory, without the environment variables of ctrlmgr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
@@ -42,7 +42,8 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_
         return Finished(code, out, err)
 
     yield run_command
-    # A command configures logging for its process, here with the test's captured stderr.
+    # Restore the configuration of logging, which a command changes for its process (here to the test's captured
+    # stderr).
     structlog.reset_defaults()
     logging.getLogger().handlers.clear()
 
@@ -59,7 +60,7 @@ def secret(name: str) -> Object:
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:
-    """Return the URL of a log of six events, the last of them a controller's."""
+    """Return the URL of a log with six events; a controller wrote the last one."""
     url = f"sqlite:///{tmp_path / 'log.db'}"
     clock = FakeClock(parse_time("2026-01-02T03:04:05Z"))
     log = open_log(url, clock=clock, random=random.Random(1), migrate=True)

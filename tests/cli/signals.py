@@ -1,4 +1,4 @@
-"""Signals as processes know them that a person starts in a terminal."""
+"""Signals with the dispositions of a process that a user starts in a terminal."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def as_usual(number: signal.Signals) -> Iterator[None]:
-    """Make a signal end processes that start within the block, unless they handle it.
+    """Restore the default action of a signal for processes that start within the block.
 
-    What started the tests may have it ignored: `nohup` does so with SIGHUP, a script's `&` with SIGINT.
+    The parent of the tests may ignore the signal: `nohup` ignores SIGHUP, and a shell script's `&` ignores SIGINT.
     """
     usual = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
     before = signal.signal(number, usual)

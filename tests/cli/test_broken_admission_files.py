@@ -58,7 +58,7 @@ def test_the_file_itself(text: str, told: str, tmp_path: Path, run: Run) -> None
 
 
 def serve(run: Run, *flags: str) -> str:
-    """Return the one line with which `serve` ends."""
+    """Return the single line that `serve` prints before it exits."""
     finished = run("serve", "--database", "memory:", "--listen", "127.0.0.1:0", *flags)
     assert finished.code == cli.ExitCode.USAGE
     (line,) = finished.err.splitlines()

@@ -229,7 +229,7 @@ def test_the_version_is_the_packages(run: Run) -> None:
     assert project["version"] == __version__
 
 
-# What they have in common.
+# Common behaviour of all commands.
 
 
 def test_looking_creates_nothing(run: Run, tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_a_database_that_is_away_is_code_3_in_one_line(run: Run, command: str) -
 def test_what_is_no_database_is_refused_in_one_line(run: Run, tmp_path: Path, command: str, is_directory: bool) -> None:
     path = tmp_path / "notes.txt"
     path.mkdir() if is_directory else path.write_text("dear diary\n" * 1000)
-    path.chmod(0o700 if is_directory else 0o600)  # or `serve` would begin by narrowing it
+    path.chmod(0o700 if is_directory else 0o600)  # otherwise `serve` would restrict the mode of the directory first
     finished = run(*command.split(), "--database", f"sqlite:///{path}")
     assert finished.code in (1, 3), finished.err
     assert finished.err.startswith("error: ")
@@ -367,7 +367,7 @@ def test_a_deleted_object_can_be_purged(run: Run, database: str) -> None:
     assert "purged" in run("verify", "--database", database).out
 
 
-# Anchors that were shipped elsewhere.
+# Anchors that were shipped to another machine.
 
 
 def test_the_log_is_held_against_every_anchor_that_was_shipped(run: Run, database: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ctrlmgr exec`, as a CI job uses it."""
+"""Tests of `ctrlmgr exec`, with the environment of a CI job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAY = "import os, sys; print(os.environ['KUBECONFIG'], flush=True);"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Return the variables of a job: an empty TMPDIR, and another cluster in KUBECONFIG and in CTRLMGR_…."""
+    """Return the environment of a job: an empty TMPDIR, and another cluster in KUBECONFIG and in CTRLMGR_…."""
     (tmp_path / "tmp").mkdir()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CTRLMGR_")}
     others = {"CTRLMGR_DATABASE_URL": "sqlite:////nowhere/log.db", "KUBECONFIG": "/nowhere/kubeconfig"}
@@ -109,7 +109,7 @@ def test_mistakes_are_one_line_and_leave_nothing(environment: dict[str, str]) ->
 
 @pytest.fixture
 def waiting(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Run a command that has started, and ends when its input does or a signal ends it."""
+    """Run a command in the background; it ends at the end of its input, or when it gets a signal."""
     command = [*CTRLMGR, "exec", "--", sys.executable, "-c", f"{SAY} sys.stdin.read()"]
     with as_usual(signal.SIGTERM), as_usual(signal.SIGINT):
         process = subprocess.Popen(

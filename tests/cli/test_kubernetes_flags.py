@@ -1,4 +1,6 @@
-"""Command lines of Kubernetes' programs start `ctrlmgr serve`, or it says in one line why not."""
+"""Tests that `ctrlmgr serve` accepts command lines of Kubernetes' programs, or prints one line with the reason of a
+refusal.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ROLE, ELECTION = "server.role", "leader_election.enabled"
 
 
 def settings_of(words: Sequence[str]) -> Settings:
-    """Return what a command with these two flags is given."""
+    """Return the settings of a command with these two flags."""
 
     @click.command()
     @takes_settings(ROLE, ELECTION)

@@ -59,7 +59,7 @@ class Serving:
 
 
 def until(claim: Any) -> None:
-    """Wait for another process; there is nothing here that one could be woken by."""
+    """Wait for another process by polling, because no event of another process can be awaited here."""
     deadline = time.monotonic() + DEADLINE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"
@@ -119,7 +119,7 @@ def test_a_second_server_in_a_directory_leaves_the_kubeconfig_of_one_that_lives(
         assert first.get("/readyz")[0] == 200
         first.process.kill()
         first.process.wait(DEADLINE)
-    with serving(tmp_path) as third:  # whatever became of the one before
+    with serving(tmp_path) as third:  # regardless of the outcome of the previous request
         third.become_ready()
         assert server_of(path) == third.url
         assert third.end(signal.SIGTERM)[0] == 0
@@ -217,7 +217,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         served.become_ready()
         served.process.send_signal(signal.SIGTERM)
         code, _ = served.end(signal.SIGTERM)
-        assert code in (0, 128 + signal.SIGTERM)  # 0: the first was quicker
+        assert code in (0, 128 + signal.SIGTERM)  # 0: the first process was faster
 
 
 def test_a_disabled_controller_does_not_run(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Commands that look at the log of a server: they say what they say of its database, to a user of all rights."""
+"""Tests of commands that read the log of a server: with all rights, the output equals that for the database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONFIG_MAPS = Resource("", "configmaps")
 
 
 class Rights(Immediate):
-    """Ann may list config maps and secrets, and read the page; others may do nothing."""
+    """Create roles: ann may list ConfigMaps and Secrets, and read the page; other users have no rights."""
 
     def __init__(self) -> None:
         self.kinds = {"configmaps", "secrets"}
@@ -60,7 +60,7 @@ def pod(name: str) -> Object:
 
 
 def fill(log: EventLog) -> None:
-    """Write what two reconciles and a user would: one reconcile looked at a pod."""
+    """Write as two reconciles and a user would; one reconcile read a pod."""
     log.append([Proposal(EventType.ADDED, config_map("a", key="1"), 0)], author=ALICE)
     log.append([Proposal(EventType.ADDED, secret(VALUE), 0)], author=ALICE)
     log.append([Proposal(EventType.MODIFIED, config_map("a", key="2"), 1)], author=ALICE)
@@ -116,7 +116,7 @@ Options = Callable[[str], list[str]]
 
 @pytest.fixture
 def to(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Options:
-    """Return the options that log in to the server with a token."""
+    """Return the options for a log-in to the server with a token."""
     monkeypatch.setenv("CTRLMGR_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
 
@@ -157,7 +157,7 @@ COMMANDS = [
 def test_what_is_said_of_a_server_is_what_is_said_of_its_database(
     run: Run, url: str, served: Served, to: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The only user of the tests' PostgreSQL may do anything there, and `sql` would refuse to ask as it.
+    # The only user of the tests' PostgreSQL is a superuser, and `sql` refuses to run queries as a superuser.
     monkeypatch.setattr(PostgresDatabase, "refuse_power", lambda self: None)
     for commands in (COMMANDS, COMMANDS[:6]):
         for command in commands:
@@ -168,7 +168,7 @@ def test_what_is_said_of_a_server_is_what_is_said_of_its_database(
 
 
 def _same(text: str) -> str:
-    """Remove the booleans, the only values that the two databases print differently."""
+    """Remove booleans, the only values that SQLite and PostgreSQL print differently."""
     return re.sub(r",(True|False)$", lambda found: f",{int(found[1] == 'True')}", text, flags=re.MULTILINE)
 
 

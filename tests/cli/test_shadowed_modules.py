@@ -1,4 +1,4 @@
-"""Users' files with names of Python's modules, in the working directory of commands."""
+"""Tests of commands in a directory with files that have the names of Python's modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr wait`: a script starts a server in the background, and waits for it."""
+"""Tests of `ctrlmgr wait`: a script starts a server in the background, and waits until the server is ready."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_script_waits_for_the_server_that_it_started(
         command = [*SERVE, "--data-dir", str(folder), "--ready-file", str(file)]
         server = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        assert cli.run(["wait", "--timeout", "60s"]) == 0  # $KUBECONFIG does not exist yet
+        assert cli.run(["wait", "--timeout", "60s"]) == 0  # the file in $KUBECONFIG does not exist yet
         (told,) = capsys.readouterr().out.splitlines()
         assert told.startswith("ready: https://127.0.0.1:")
         for arguments in (

@@ -1,4 +1,4 @@
-"""Which log the reading commands read: kubectl's cluster if it is a ctrlmgr, or the database that is named."""
+"""Tests of the selected log: that of kubectl's cluster if it is a ctrlmgr server, or the database in the options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def stopped(tmp_path: Path, database: str) -> Path:
-    """Return the kubeconfig of a server that has stopped, whose log is `database`."""
+    """Return the kubeconfig of a stopped server whose log is `database`."""
     folder = tmp_path / "data"
     folder.mkdir(exist_ok=True)
     noted = {"data-dir": str(folder), "database": database}
@@ -48,7 +48,7 @@ def pointing(tmp_path: Path, server: str, token: str = TOKEN) -> Path:
 
 @contextmanager
 def another_cluster() -> Iterator[str]:
-    """Serve what any other Kubernetes answers at /version."""
+    """Serve the answer of another Kubernetes server at /version."""
 
     class Other(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

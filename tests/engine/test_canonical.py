@@ -1,4 +1,6 @@
-"""Canonical writes: what a controller computes is stored as the full path would store it, and admission decides."""
+"""Tests of canonical writes: a controller's object is stored as on the full path, and admission can require the full
+path.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def slices(*ips: str, generation: int = 1) -> dict[str, Any]:
 
 
 class Cluster(Stage):
-    """A cluster with the namespace `shop`, and clients that promise canonical objects or do not."""
+    """A cluster with the namespace `shop`, and clients that guarantee canonical objects or not."""
 
     def __init__(self, *plugins: Plugin) -> None:
         super().__init__()
@@ -62,7 +64,7 @@ class Cluster(Stage):
 
 
 def stored(*writes: dict[str, Any], canonical: bool) -> dict[str, Any]:
-    """Return what a series of writes, a second apart, leaves; without the uid, which is drawn."""
+    """Return the stored objects after writes at intervals of a second, without the random uid."""
     cluster = Cluster()
     for fields in writes:
         cluster.clock.step(1)
@@ -123,7 +125,7 @@ def test_the_namespace_is_looked_at() -> None:
 
 
 class Refuses(Plugin):
-    """Refuses objects with a label, if it wants to see objects at all."""
+    """A plugin that refuses objects with a label, if it is configured to need objects."""
 
     name: ClassVar[str] = "Refuses"
 

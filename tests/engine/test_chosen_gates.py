@@ -1,4 +1,4 @@
-"""`--feature-gates`: what can be switched, and what is refused."""
+"""Tests of `--feature-gates`: the gates that can be switched, and refused ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two engines on one log: what either decides on may be out of date, and the log knows."""
+"""Tests of two engines on one log: each may decide on an outdated state, and the log refuses the append."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MERGE = "application/merge-patch+json"
 
 
 class Two:
-    """`here` is behind whenever `there` has written; neither is told of what the other commits."""
+    """Two engines: `here` lags behind after each write of `there`, because neither gets the commits of the other."""
 
     def __init__(self) -> None:
         self.log = SharedLog(clock=FakeClock())
@@ -121,7 +121,7 @@ def test_an_address_taken_elsewhere_is_drawn_again(two: Two) -> None:
 def test_what_is_created_by_a_put_elsewhere_is_updated_here(two: Two) -> None:
     two.elsewhere("PUT", f"{LEASES}/a", {"metadata": {"name": "a"}})
     refused = two.here.send("PUT", f"{LEASES}/a", {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}})
-    assert refused.code == 422  # it is an update by now, and a Lease's needs a version
+    assert refused.code == 422  # the write is now an update, and an update of a Lease needs a version
 
 
 def test_a_collection_goes_though_some_of_it_is_gone_or_changed(two: Two) -> None:
@@ -141,7 +141,7 @@ def test_a_collection_goes_though_some_of_it_is_gone_or_changed(two: Two) -> Non
 
 
 def finish(stage: Stage, operation: Operation[Any], command: Any) -> Any:
-    """Drive an operation on from a command."""
+    """Continue an operation after one of its commands."""
     try:
         while True:
             try:
@@ -155,7 +155,7 @@ def finish(stage: Stage, operation: Operation[Any], command: Any) -> Any:
 
 
 def scripted(stage: Stage, operation: Operation[Any], answer: Callable[[Append], Any]) -> int:
-    """Drive an operation with `answer` for a log; return how many appends it tried."""
+    """Run an operation, with `answer` as the log's answer; return the number of attempted appends."""
     appends, command = 0, next(operation)
     while True:
         if command is REFRESH or not isinstance(command, Append):

@@ -47,7 +47,7 @@ def test_what_is_the_systems_is_not_the_clients_to_choose(stage: Stage) -> None:
     assert created["uid"] != "mine"
     assert created["creationTimestamp"] == "2026-01-01T00:00:00Z"
     assert not created.keys() & {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
-    assert created["generation"] == 9  # of kinds that do not count generations it is the client's
+    assert created["generation"] == 9  # for kinds that do not count generations, the client sets the generation
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_generated_names_are_random_and_free(stage: Stage) -> None:
 @pytest.mark.parametrize(("taken", "code"), [(7, 201), (8, 409)])
 def test_a_generated_name_that_is_taken_is_drawn_again(stage: Stage, taken: int, code: int) -> None:
     draws = Random(5)
-    new_uid(draws)  # the engine draws one first
+    new_uid(draws)  # the engine generates a uid before this
     for _ in range(taken):
         stage.send("POST", MAPS, {"metadata": {"name": generate_name("x-", draws)}})
     stage.engine._random = Random(5)

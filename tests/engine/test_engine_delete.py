@@ -62,7 +62,7 @@ def test_some_kinds_answer_with_the_object_at_its_last_revision(stage: Stage) ->
     create(stage, SERVICES, "s", spec={"ports": [{"port": 80}]})
     gone = stage.send("DELETE", f"{SERVICES}/s")
     assert (gone.code, gone.body["kind"]) == (200, "Service")
-    assert int(gone.body["metadata"]["resourceVersion"]) == stage.log.head().revision - 1  # its address went with it
+    assert int(gone.body["metadata"]["resourceVersion"]) == stage.log.head().revision - 1  # its address was released
     assert stage.send("GET", "/apis/networking.k8s.io/v1/ipaddresses").body["items"] == []
 
 

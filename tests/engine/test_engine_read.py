@@ -17,7 +17,9 @@ AT_3 = {"resourceVersion": "3", "resourceVersionMatch": "Exact"}
 
 @pytest.fixture(params=[10_000, 0], ids=["from the cacher", "from the log"])
 def stage(request: pytest.FixtureRequest) -> Stage:
-    """Revisions: 1 the namespace, 2 creates a, 3 creates b, 4 changes a, 5 deletes b, 6 creates other/c."""
+    """Return a cluster with these revisions: 1 the namespace, 2 creates a, 3 creates b, 4 changes a, 5 deletes b, 6
+    creates other/c.
+    """
     stage = Stage(window=request.param)
     stage.namespace("shop")
     stage.send("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "1"}})
@@ -63,7 +65,7 @@ def test_a_list_is_as_old_as_it_may_be(stage: Stage, query: dict[str, str], expe
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ({}, "7: c@7 a@4"),  # "shop-2/" comes before "shop/"
+        ({}, "7: c@7 a@4"),  # the key "shop-2/" is sorted before "shop/"
         ({"fieldSelector": "metadata.namespace=shop"}, "7: a@4"),
         ({"fieldSelector": "metadata.namespace!=shop"}, "7: c@7"),
         ({"fieldSelector": "metadata.namespace=shop-2,metadata.name=c"}, "7: c@7"),

@@ -73,7 +73,7 @@ def stage() -> DefinedStage:
 
 
 def created(stage: Stage, path: str, **metadata: Any) -> Kind:
-    """Create an object; returns its kind, as it is served there."""
+    """Create an object; return its kind."""
     kind = kind_at(stage, path)
     body = {"kind": kind.gvk.kind, "apiVersion": kind.gvk.api_version, "metadata": {"name": "a", **metadata}}
     assert stage.send("POST", path, {**body, **OBJECTS[path]}).code == 201
@@ -88,7 +88,7 @@ def kind_at(stage: Stage, path: str) -> Kind:
 
 
 def stored(stage: Stage, kind: Kind) -> Object:
-    """Return the only object of a kind as it is stored."""
+    """Return the stored form of the only object of a kind."""
     return next(each.object for each in reversed(stage.log.events_after(0)) if each.object.resource == kind.storage)
 
 
@@ -106,7 +106,7 @@ def test_it_is_stored_as_if_it_were_written_anew(stage: DefinedStage, path: str,
         assert codec.encode(fields) == obj.body
         assert obj.metadata == Object(obj.resource, obj.body).metadata
         assert json.dumps(fields["spec"]) == json.dumps(old["spec"])
-        kind.strategy.default(old)  # which would change, with the new object, the parts of the old one that it shares
+        kind.strategy.default(old)  # a change of this value would also change the parts that the old object shares
         assert old == msgspec.json.decode(before.body)
 
 

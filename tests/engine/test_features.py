@@ -1,4 +1,4 @@
-"""Fields behind feature gates: dropped while the gate is off, kept where the stored object uses them."""
+"""Tests of fields behind feature gates: dropped while the gate is off, kept if the stored object uses them."""
 
 from __future__ import annotations
 

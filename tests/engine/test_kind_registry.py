@@ -1,4 +1,4 @@
-"""The registry of kinds says what Kubernetes' discovery says, and keeps what strategies need to know."""
+"""Tests that the registry of kinds equals Kubernetes' discovery, and has the data that strategies need."""
 
 from __future__ import annotations
 

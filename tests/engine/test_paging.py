@@ -96,7 +96,7 @@ def test_a_page_of_a_selection_is_full_though_the_stretch_is_longer() -> None:
     assert pages(stage_of(8), limit="2", labelSelector="even=true") == [["o0", "o2"], ["o4", "o6"], []]
 
 
-@pytest.mark.parametrize("window", [10_000, 0])  # the changes since are the cacher's, or only the log's
+@pytest.mark.parametrize("window", [10_000, 0])  # the cacher or only the log has the later changes
 def test_later_pages_show_what_was_there_at_the_first(window: int) -> None:
     stage = stage_of(7, window=window)
     first = stage.send("GET", MAPS, query={"limit": "2"})

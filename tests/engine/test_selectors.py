@@ -52,7 +52,7 @@ LABELS = {
         ("in=notin", "o5"),
         ("in in (in,notin)", "o5"),
         ("!b,!in", "o0 o1 o3"),
-        ("a=1\0,a=2", ""),  # a byte 0 after a word counts for nothing
+        ("a=1\0,a=2", ""),  # a zero byte after a word is ignored
     ],
 )
 def test_label_selectors_select_what_kubernetes_selects(text: str, selected: str) -> None:
@@ -183,7 +183,7 @@ def test_bad_field_selectors_are_refused_in_kubernetes_words(text: str, message:
 
 
 class Counted(str):
-    """A text that counts how often it is looked up or compared."""
+    """A string that counts how often it is hashed or compared."""
 
     uses = 0
 

@@ -77,7 +77,7 @@ def test_writing_a_scale_sets_the_replicas_and_nothing_else(
     assert after["metadata"]["resourceVersion"] == scaled.body["metadata"]["resourceVersion"] == "3"
     assert after["metadata"]["generation"] == before["metadata"]["generation"] + 1
     by = [(entry["manager"], entry.get("subresource")) for entry in after["metadata"]["managedFields"]]
-    assert by == [("kubectl", "scale"), ("kubectl", None)]  # what has no time comes first
+    assert by == [("kubectl", "scale"), ("kubectl", None)]  # conditions without a time are sorted first
 
 
 def test_applying_a_scale_takes_what_others_manage_by_force(stage: Stage) -> None:
@@ -245,7 +245,7 @@ def test_a_refused_eviction_waits_until_those_before_it_are_counted(stage: Stage
     counted = {"status": {"disruptedPods": None, "currentHealthy": 0}}
 
     def driven(operation: Operation[Answer]) -> Operation[Answer]:
-        """Have the controller of budgets see to it while the eviction waits."""
+        """Run the disruption controller while the eviction waits."""
         command = next(operation)
         while True:
             if isinstance(command, Await):
@@ -273,7 +273,7 @@ def test_a_refused_eviction_does_not_wait_for_ever(stage: Stage) -> None:
 
 
 class Seeing(Plugin):
-    """Remembers the specs of pods whose status is written."""
+    """A plugin that records the specs of pods whose status is written."""
 
     name: ClassVar[str] = "Seeing"
 

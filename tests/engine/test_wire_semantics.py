@@ -1,8 +1,10 @@
-"""Tests of recorded responses of Kubernetes 1.36.2, as scripts: a request per line, its code, and parts of its body.
+"""Tests of recorded responses of Kubernetes 1.36.2, as scripts. Each line has a request, its status code, and parts of
+its body.
 
-A line is (method, path within the namespace, body or None, code, expected) and perhaps query and media type. Paths
-starting with a slash are absolute. `expected` maps dotted paths of the answer to values; ABSENT must not be there,
-NEW is a resourceVersion that was never seen before, SAME the one the object was seen with last.
+A line is (method, path within the namespace, body or None, code, expected), optionally with a query and a media type.
+Paths that begin with a slash are absolute. `expected` maps dotted paths of the answer to values. ABSENT means that the
+field must not exist. NEW is a resourceVersion that no answer had before, and SAME is the object's previous
+resourceVersion.
 """
 
 from __future__ import annotations
@@ -266,7 +268,7 @@ def test_the_answers_are_those_of_kubernetes(script: Sequence[Line]) -> None:
 
 
 class _Versions:
-    """Which resourceVersions were seen, and with which object last."""
+    """Records the resourceVersions of answers, and the last one of each object."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""A PgBouncer of one's own in front of a throw-away PostgreSQL, set up as examples/postgresql/pgbouncer.ini says."""
+"""A private PgBouncer in front of a temporary PostgreSQL, with the configuration of examples/postgresql/pgbouncer.ini."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ def find_pgbouncer() -> str:
 
 
 class PgBouncer:
-    """A pooler in transaction mode; a context manager. `url` turns a URL of the cluster into one through it."""
+    """A pooler in transaction mode; a context manager. `url` converts a URL of the cluster into one of the pooler."""
 
     def __init__(self, cluster: PostgresCluster, *, users: Mapping[str, str] | None = None, **settings: str) -> None:
-        """Let in the cluster's superuser and `users` with their passwords; `settings` are more of the configuration."""
+        """Allow the cluster's superuser and `users` with their passwords; `settings` are further lines of the
+        configuration.
+        """
         program = find_pgbouncer()
         self._folder = Path(tempfile.mkdtemp(prefix="ctrlmgr-pgbouncer-"))
         with socket.socket() as probe:
@@ -84,12 +86,12 @@ class PgBouncer:
         shutil.rmtree(self._folder)
 
     def url(self, url: str) -> str:
-        """Return the URL of the same database through the pooler."""
+        """Return the URL of this database through the pooler."""
         parts = urlsplit(url)
         account = parts.netloc.rpartition("@")[0]
         return parts._replace(netloc=f"{account}@127.0.0.1:{self.port}").geturl()
 
 
 def _account() -> pwd.struct_passwd | None:
-    """Return the user to run it as; None for ours. PgBouncer refuses to run as root."""
+    """Return the user that runs PgBouncer, which refuses to run as root; None for the current user."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None

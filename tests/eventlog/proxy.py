@@ -1,4 +1,4 @@
-"""A TCP proxy in front of PostgreSQL that misbehaves on request."""
+"""A TCP proxy in front of PostgreSQL that injects faults on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Proxy:
         self._server_messages = server_messages
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        # Armed by a test, taken by the first connection that a matching call goes through.
+        # A fault that a test sets, and that applies to the first connection with a matching call.
         self._lose_reply_to: bytes | None = None
         self._hold: bytes | None = None
         self.lost = threading.Event()
@@ -35,15 +35,15 @@ class Proxy:
             close(sock)
 
     def lose_reply_to(self, call: bytes) -> None:
-        """Let the next request containing `call` through, and close the connection instead of replying."""
+        """Forward the next request that contains `call`, and close the connection instead of forwarding the reply."""
         self._lose_reply_to = call
 
     def hold(self, call: bytes) -> None:
-        """Close the client's connection at the next request containing `call`, and keep the request."""
+        """Close the client's connection at the next request that contains `call`, and hold the request."""
         self._hold = call
 
     def release(self) -> None:
-        """Deliver the request that was kept, and wait until the server has dealt with it."""
+        """Forward the held request, and wait until the server has processed it."""
         assert self._held
         server, request = self._held
         server.sendall(request)
@@ -96,7 +96,7 @@ def close(sock: socket.socket) -> None:
 
 
 def like_a_transaction_pooler() -> Filter:
-    """A filter of one connection's server messages: no notifications, and a process id of its own making."""
+    """A filter for the server's messages on one connection: it drops notifications, and changes the process id."""
     pending = b""
 
     def change(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Anchors: signed, shipped, and never moved on to a history that a process does not remember."""
+"""Tests of anchors: signed, shipped, and not updated to a history that the process did not append."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def opened(url: str, folder: Path, sealed: Sealing | None = None, seed: int = 1)
 
 
 def rewritten(url: str, log: SQLLog, at: int) -> None:
-    """Change an event and recompute the chain after it, as a user with write access to the database can."""
+    """Change an event and recompute the later hashes, as an attacker with write access to the database can."""
     rows: list[tuple[bytes, str, int]] = []
     events = list(log.stored())
     parent = events[at - 2].event.hash
@@ -81,7 +81,7 @@ def test_a_history_that_is_rewritten_under_a_process_is_noticed_at_its_next_appe
     filled(log)
     head = log.head()
     rewritten(url, log, 5)
-    verify(log)  # a chain alone does not tell
+    verify(log)  # the hash chain alone does not detect this
     for _ in range(2):
         with pytest.raises(LogCorrupt, match="differs from this process's copy"):
             filled(log, 20, 21)
@@ -97,7 +97,7 @@ def test_a_history_that_is_rewritten_between_two_processes_is_noticed_when_the_a
     rewritten(url, first, 5)
     with pytest.raises(LogCorrupt):
         filled(first, 20, 22)
-    filled(second, 30, 32)  # it knew of nothing but the empty log
+    filled(second, 30, 32)  # the process knew only the empty log
     second.close()
     first.close()
     with pytest.raises(LogCorrupt, match="anchor-1 remembers"):

@@ -1,4 +1,4 @@
-"""The API after its compaction: old revisions are answered 410, and the log still has them."""
+"""Tests of the API after its compaction: requests for old revisions are answered with 410, and the log still has them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTAINER = {"name": "test", "image": "test2"}
 
 @pytest.fixture(params=[10_000, 0], ids=["from the cacher", "from the log"])
 def stage(request: pytest.FixtureRequest) -> Stage:
-    """Return a cluster of forty templates, as that of the official test on API chunking."""
+    """Return a cluster with forty PodTemplates, as in Kubernetes' conformance test of API chunking."""
     stage = Stage(window=request.param)
     stage.namespace("shop")
     for number in range(TOTAL):
@@ -39,7 +39,7 @@ def compact(stage: Stage) -> int:
 
 
 def test_a_list_continues_from_the_last_key_though_its_revision_was_compacted(stage: Stage) -> None:
-    """Do what `[sig-api-machinery] Servers with support for API chunking` does."""
+    """Run the steps of `[sig-api-machinery] Servers with support for API chunking`."""
     limit = TOTAL // 10
     first = stage.send("GET", TEMPLATES, query={"limit": str(limit)}).body["metadata"]
     assert first["remainingItemCount"] + limit == TOTAL
@@ -77,7 +77,8 @@ def test_exact_lists_and_watches_of_older_revisions_are_gone(stage: Stage) -> No
 def test_what_is_not_older_is_answered_and_the_log_forgets_nothing(stage: Stage) -> None:
     before = stage.log.head().revision
     oldest = compact(stage)
-    assert stage.send("GET", TEMPLATES, query={"resourceVersion": str(before)}).code == 200  # not older than that
+    # the continued list is not older than the first page
+    assert stage.send("GET", TEMPLATES, query={"resourceVersion": str(before)}).code == 200
     exact = {"resourceVersion": str(oldest), "resourceVersionMatch": "Exact"}
     assert len(stage.send("GET", TEMPLATES, query=exact).body["items"]) == TOTAL
     assert stage.send("GET", TEMPLATES, query={"watch": "1", "resourceVersion": str(oldest)}).code == 200

@@ -11,7 +11,8 @@ STAMP = Stamp(1_700_000_000_000_000, "alice", "kubectl", 3, 77, 99)
 
 
 def test_the_format_never_changes() -> None:
-    # Logs out there are verified with it: a new format needs a new kind of chain, not a new number here.
+    # Existing logs are verified with this value: a new format needs a new kind of chain, and must not change this
+    # number.
     digest = content_digest(PLACE, b'{"a":1}', 2, STAMP)
     assert digest.hex() == "5f251878ce87c18302a8324a6b3c56f101706cd762553ea50c4ca21562e43512"
     assert link(GENESIS, 1, 0, digest).hex() == "2d9bb1b7138057721d324ea63ef3e68da48394505f4420542f35031965ce98b2"

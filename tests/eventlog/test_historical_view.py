@@ -1,4 +1,4 @@
-"""A log as it was: the same answers as when its revision was the newest, and nothing else."""
+"""Tests of historical views: their answers equal those at the time when the revision was the newest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def writer(url: str, clock: FakeClock) -> Iterator[EventLog]:
-    """The log, with a history, as those have it who write to it."""
+    """Return the log with a history, in the process of its writer."""
     with closing(open_log(url, clock=clock, random=random.Random(1), migrate=True)) as log:
         for proposal in (
             add(thing("a")),
@@ -46,7 +46,7 @@ def writer(url: str, clock: FakeClock) -> Iterator[EventLog]:
 
 @pytest.fixture
 def past(writer: EventLog, url: str, clock: FakeClock) -> Iterator[HistoricalLog]:
-    """The same log in another process, as it was."""
+    """Return the log at an earlier revision, in another process."""
     log = open_log_for_reading(url, clock=clock, random=random.Random(2))
     with closing(HistoricalLog(log, AT, clock=clock)) as past:
         yield past
@@ -132,7 +132,7 @@ def test_imports_end_where_it_does(writer: EventLog, url: str, clock: FakeClock)
             assert len(past.snapshot().objects) == 2 + sum(1 for each in (50, 60) if each <= at)
 
 
-# Opening for reading.
+# Tests of opening a log for reading.
 
 
 def test_reading_leaves_a_file_alone(tmp_path: Path, clock: FakeClock) -> None:

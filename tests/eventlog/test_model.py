@@ -1,4 +1,4 @@
-"""Random histories against a model that is a list and a dict: whatever the order, every question has one answer."""
+"""Property tests of random histories against a model of a list and a dict: both give equal answers to every query."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ changes = st.tuples(st.sampled_from(EventType), st.sampled_from(PLACES), st.inte
 
 
 class Model:
-    """States by revision: `states[r]` maps a place to the revision of what is there at r."""
+    """The states by revision: `states[r]` maps a key to the revision of the object that exists at r."""
 
     def __init__(self) -> None:
         self.states: list[dict[Place, int]] = [{}]
@@ -78,7 +78,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log.close()
 
     def expected(self, type_: EventType, place: Place, choice: int) -> int | None:
-        """-1: any revision; 0: the right one; else a wrong one."""
+        """-1: any revision; 0: the correct revision; otherwise a wrong one."""
         if type_ is EventType.ADDED:
             return 0
         return None if choice < 0 else self.model.states[-1].get(place, 0) + choice

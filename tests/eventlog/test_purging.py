@@ -1,4 +1,4 @@
-"""Purging: no byte of a payload is left in the files, and the chain still verifies."""
+"""Tests of purging: the files contain no byte of the payload, and the hash chain can still be verified."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def secret(value: bytes, name: str = "password") -> Object:
 
 
 def live(log: SQLLog, *, deleted: bool) -> None:
-    """Have a Secret change often, between changes of another one."""
+    """Change a Secret often, between changes of another one."""
     revision = other = 0
     for value in VALUES:
         kind = EventType.MODIFIED if revision else EventType.ADDED

@@ -78,7 +78,7 @@ def test_a_file_keeps_the_pages_that_it_was_made_with(path: Path, made_with: int
 
 
 def test_objects_of_somewhat_more_than_two_kilobytes_fill_their_pages(log: SQLiteEventLog, path: Path) -> None:
-    """As most pods are: a page that holds one and half of another is half empty."""
+    """The size of most pods: a page with one and a half of them is half empty."""
     size, count = 2_200, 2_000
     pods = [thing(f"pod-{number}", data={"a": "x" * size}) for number in range(count)]
     log.append([add(each) for each in pods], author=AUTHOR)
@@ -109,7 +109,9 @@ def test_a_peek_sees_what_another_process_has_acknowledged(log: SQLiteEventLog, 
 
 
 def test_a_peek_does_not_trust_what_the_last_user_left(path: Path) -> None:
-    """Who died without a word may not have noted its last commit; an older copy may have been put in its place."""
+    """A killed process may not have written its last commit to the anchor, and the file may have been replaced by an
+    older copy.
+    """
     log = opened(path)
     log.append([add(thing("a"))], author=AUTHOR)
     log.close()
@@ -206,7 +208,7 @@ def test_a_frozen_writer_costs_others_their_patience_but_nothing_is_in_doubt(pat
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(LogUnavailable, match="held the write lock"):
             log.append([add(thing("a"))], author=AUTHOR)
-        assert log.head().revision == 0  # readers go on meanwhile
+        assert log.head().revision == 0  # readers continue at the same time
     assert log.append([add(thing("a"))], author=AUTHOR)[0].revision == 1
     log.close()
 
@@ -233,7 +235,7 @@ def test_a_newer_schema_is_refused(log: SQLiteEventLog, path: Path) -> None:
         migrate_log(f"sqlite:///{path}", clock=SystemClock(), random=random.Random(1))
 
 
-# What damage looks like.
+# Tests of damaged databases.
 
 
 def history(log: SQLiteEventLog, events: int = 20) -> None:
@@ -269,7 +271,7 @@ def test_verify_names_the_revision_of_a_changed_column(log: SQLiteEventLog, path
 
 def test_events_since_a_revision_are_found_without_those_before(log: SQLiteEventLog, path: Path) -> None:
     history(log)
-    for revision in (3, 21, 5, 22):  # p2 twice, p4, p2 once more
+    for revision in (3, 21, 5, 22):  # p2 twice, p4, and p2 once more
         log.append([modify(log.events_after(revision - 1, limit=1)[0].object, revision)], author=AUTHOR)
     asked: list[tuple[str, Any]] = []
 

@@ -43,7 +43,7 @@ def test_compaction_does_not_let_the_wal_grow_as_large_as_all_that_it_writes(
     log: SQLiteEventLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for size in ("_FIRST_CHUNK", "_LARGEST_CHUNK"):
-        monkeypatch.setattr(compaction, size, 100)  # however quick the machine is
+        monkeypatch.setattr(compaction, size, 100)  # on machines of any speed
     large, versions = "x" * 40_000, 1_600
     revision = log.append([add(thing("a", spec=large))], author=AUTHOR)[0].revision
     for version in range(1, versions):
@@ -53,7 +53,8 @@ def test_compaction_does_not_let_the_wal_grow_as_large_as_all_that_it_writes(
     wal = path.with_name(path.name + "-wal")
     assert CHECKPOINT // 2 < wal.stat().st_size < CHECKPOINT * 1.5
     with log._engine.connect() as connection:
-        assert connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar() == 0  # of others' it is the writer's
+        # the writer checkpoints the commits of other processes
+        assert connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar() == 0
 
 
 def test_what_fails_while_it_writes_leaves_nothing_begun(log: SQLiteEventLog, path: Path) -> None:
@@ -68,7 +69,7 @@ def test_what_fails_while_it_writes_leaves_nothing_begun(log: SQLiteEventLog, pa
         with pytest.raises(ZeroDivisionError):
             fail(write)
         with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")  # which nobody keeps it from
+            other.execute("BEGIN IMMEDIATE")  # no reader prevents the checkpoint
             assert other.execute("SELECT count(*) FROM event").fetchone() == (1,)
             other.execute("ROLLBACK")
     log.close()
@@ -77,7 +78,7 @@ def test_what_fails_while_it_writes_leaves_nothing_begun(log: SQLiteEventLog, pa
 
 
 def at_home(path: Path) -> int:
-    """Return the revision that the database's own file has, whatever is in its journal."""
+    """Return the revision in the database file itself, without its journal."""
     with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as reader:
         return int(reader.execute("SELECT revision FROM log_head").fetchone()[0])
 
@@ -101,7 +102,7 @@ def test_a_frozen_writer_keeps_nobody_from_tidying_later_nor_from_closing(path: 
 
 
 def test_tidying_waits_for_no_reader(log: SQLiteEventLog, path: Path) -> None:
-    """A frozen one would keep everybody from writing for as long."""
+    """A frozen process would block all writers for as long as it is frozen."""
     for name in ("a", "b"):
         log.append([add(thing(name))], author=AUTHOR)
     writer = log._sqlite_writer
@@ -117,7 +118,7 @@ def test_tidying_waits_for_no_reader(log: SQLiteEventLog, path: Path) -> None:
 
 
 def test_a_tidied_log_is_written_where_its_journal_was(log: SQLiteEventLog, path: Path) -> None:
-    """A commit that makes the file longer takes longer."""
+    """A commit that extends the file takes longer."""
     wal, sizes = path.with_name(path.name + "-wal"), []
     for name in ("a", "b", "c"):
         log.append([add(thing(name))], author=AUTHOR)

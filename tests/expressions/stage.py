@@ -14,7 +14,7 @@ OBJECT = {"a": {"b": 1}, "name": "web-1", "none": None, "labels": {"x": "1", "y"
 
 
 class Declared:
-    """One type of objects."""
+    """The declaration of one object type."""
 
     def field(self, name: str, field: str) -> Type | None:
         return {"n": types.INT, "s": types.STRING}.get(field)

@@ -69,7 +69,7 @@ format.named(string) .validate(NamedFormat, string)
 .check(PathCheck, string) .check(ResourceCheck, string)
 .allowed(Decision) .reason(Decision) .errored(Decision) .error(Decision)
 """
-"""Signatures without their results: a dot before what is called on its first argument, types without their packages."""
+"""Signatures without result types: a dot marks a receiver, and types have no package names."""
 
 NAMES_OF_TYPES = """
 bool bytes double google.protobuf.Duration google.protobuf.Timestamp int list map net.CIDR net.IP null_type
@@ -81,7 +81,7 @@ WHOLE = ("kubernetes.URL",)
 
 
 def products() -> Iterator[str]:
-    """Yield the signatures that there are for several types."""
+    """Yield the signatures of functions that exist for several types."""
     for operator in ("_*_", "_/_"):
         yield from (f"{operator}({each}, {each})" for each in _ARITHMETIC.split())
     for operator in ("_<_", "_<=_", "_>_", "_>=_"):
@@ -101,7 +101,7 @@ def products() -> Iterator[str]:
 
 
 def listed() -> Iterator[str]:
-    """Yield the signatures of the list."""
+    """Yield the signatures of list functions."""
     text, begin, depth = " ".join(DECLARED.split()), 0, 0
     for at, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -135,7 +135,7 @@ def test_names_of_types_are_those_of_kubernetes() -> None:
 
 
 def test_macros_are_those_of_kubernetes() -> None:
-    """`has`, the only one that is called on nothing, stands apart."""
+    """Only the macro `has` has no receiver, so it is listed separately."""
     assert sorted(_MACROS) == sorted(
         [
             *[(name, count) for name in ("all", "exists", "exists_one", "existsOne") for count in (2, 3)],

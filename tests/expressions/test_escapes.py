@@ -1,4 +1,4 @@
-"""How names of fields are written that are no names."""
+"""Tests of the escaped form of field names that are not identifiers."""
 
 from __future__ import annotations
 

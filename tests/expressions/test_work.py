@@ -1,4 +1,4 @@
-"""Tests that an evaluation does no unpaid and no unbounded work."""
+"""Tests that each evaluation is charged for its work, and that the work is bounded."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_lists_whose_order_does_not_matter_have_no_key_and_are_compared() -> Non
     "source",
     [
         "object.all(x, (object + object).size() > 0)",  # joining copies
-        "object.all(x, [[object]] == [[other]])",  # a list of one element, which is deep
+        "object.all(x, [[object]] == [[other]])",  # a list with one deeply nested element
         "s.replace('', s).size() > 0",
         "s.findAll('(?:a.*z)|a').size() > 0",
         "s.matches('^(a|b)*a(a|b){999}$')",
@@ -128,11 +128,11 @@ def test_a_loop_adds_to_the_list_or_map_that_it_makes_and_copies_none() -> None:
     assert evaluated("object.map(x, x).size() == 20000 && object.filter(x, x > 1) != []", object=MANY)
     nested = "[1, 2].map(x, [3, 4].map(y, x * y)) == [[3, 4], [6, 8]] && [1].map(x, x) + [2] == [1, 2]"
     assert evaluated(nested) is True
-    assert evaluated(nested) is True  # nothing is left of the first time
+    assert evaluated(nested) is True  # the first evaluation leaves no state
 
 
 class Hashed(int):
-    """A key that counts how often it is compared."""
+    """A dictionary key that counts its comparisons."""
 
     compared = 0
 
@@ -159,4 +159,4 @@ def test_a_budget_is_drawn_from_the_one_around_it() -> None:
             spend(4)
         with pytest.raises(TooMuchWork):
             spend(1)
-    spend(10**9)  # nothing is counted where no budget is set
+    spend(10**9)  # without a budget, steps are not counted

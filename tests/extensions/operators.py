@@ -1,4 +1,4 @@
-"""Five definitions in the shape of well-known operators': deep, large, full of `x-kubernetes-…`."""
+"""Five definitions that resemble those of well-known operators: deep, large, and with many `x-kubernetes-…` keywords."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def a_container() -> Schema:
 
 
 def described(schema: Schema, words: str) -> Schema:
-    """Describe every node, which is what makes real definitions large."""
+    """Add a description to every node, as in real definitions, which are large because of their descriptions."""
     result: Schema = {"description": words}
     for key, value in schema.items():
         if key == "properties":
@@ -134,7 +134,7 @@ def described(schema: Schema, words: str) -> Schema:
 
 
 def monitoring() -> Schema:
-    """A server that scrapes: pods in all detail, many times over, beyond half a megabyte."""
+    """A kind like Prometheus: it contains whole pod specs many times, in more than half a megabyte."""
     pods = {
         f"role{number}": an_object(
             containers=a_list(a_container(), "name"),
@@ -157,7 +157,7 @@ def monitoring() -> Schema:
 
 
 def certificates() -> Schema:
-    """What issues certificates: formats, enumerations, alternatives."""
+    """A kind like Certificate: formats, enumerations, alternatives."""
     private_key = an_object(
         algorithm={"type": "string", "enum": ["RSA", "ECDSA", "Ed25519"]},
         rotationPolicy={"type": "string", "enum": ["Never", "Always"], "default": "Never"},
@@ -181,7 +181,7 @@ def certificates() -> Schema:
 
 
 def workflows() -> Schema:
-    """Templates of anything: embedded objects, fields that no schema knows."""
+    """A kind with templates of any objects: embedded objects, and fields without a schema."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     step = an_object(
         ("name",),
@@ -194,7 +194,7 @@ def workflows() -> Schema:
 
 
 def databases() -> Schema:
-    """A cluster of databases: rules, ranges, defaults at every level."""
+    """A kind like a database cluster: rules, ranges, and defaults at every level."""
     storage = an_object(size=QUANTITY, storageClass=STRING, resizeInUseVolumes={"type": "boolean", "default": True})
     backup = an_object(
         retentionPolicy={"type": "string", "pattern": "^[1-9][0-9]*[dwm]$"},
@@ -214,7 +214,7 @@ def databases() -> Schema:
 
 
 def routes() -> Schema:
-    """What routes requests: unions, lists as maps within lists as maps, limits everywhere."""
+    """A kind like an HTTP route: unions, nested lists of type map, and limits everywhere."""
     name = {"type": "string", "maxLength": 253, "minLength": 1}
     header = an_object(
         ("name", "value"),

@@ -1,4 +1,4 @@
-"""Schemas where a keyword may be a schema or something else are decoded as Kubernetes decodes them."""
+"""Tests of schemas in which a keyword may be a schema or another value: they are decoded as in Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A definition as a kind: versions, names, columns, selectable fields, scale, deprecation."""
+"""Tests of kinds from definitions: versions, names, columns, selectable fields, scale, deprecation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats accept what go-openapi's do, oddities included."""
+"""Tests that formats accept the same strings as go-openapi, including its oddities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions as large and as odd as well-known operators' are valid, quick, and do what they say."""
+"""Tests of definitions as large and unusual as those of well-known operators: they are valid, fast and work."""
 
 from __future__ import annotations
 

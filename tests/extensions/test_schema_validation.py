@@ -1,4 +1,4 @@
-"""Values are validated with the causes that Kubernetes gives."""
+"""Tests that invalid values are refused with the same causes as in Kubernetes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CASES: list[tuple[dict[str, Any], Any, list[tuple[str, str, str]]]] = [
     ({"type": "number", "maximum": 2.5}, 2, []),
     (
         {"type": "number", "maximum": 2.5},
-        3,  # the limit loses its fraction for an integer
+        3,  # for an integer, the fraction of the limit is dropped
         [("x", INVALID, "Invalid value: 3: x in body should be less than or equal to 2")],
     ),
     (
@@ -76,7 +76,7 @@ CASES: list[tuple[dict[str, Any], Any, list[tuple[str, str, str]]]] = [
         [("x", TYPE, 'Invalid value: "x": x in body must be of type date: "x"')],
     ),
     ({"type": "string", "format": "unknown-one"}, "x", []),
-    ({"type": "string", "format": "date"}, [], []),  # strings and lists are not told apart where there is a format
+    ({"type": "string", "format": "date"}, [], []),  # with a format, strings and lists are not distinguished
     (
         {"enum": ["a", 1], "x-kubernetes-preserve-unknown-fields": True},
         "b",

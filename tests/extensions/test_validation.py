@@ -1,4 +1,4 @@
-"""Definitions are refused with all causes that Kubernetes gives, at its paths."""
+"""Tests that invalid definitions are refused with the same causes and paths as in Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the cost of schemas is bounded, and charged where an object is processed."""
+"""Tests that the cost of schemas is bounded, and charged to the request that processes the object."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def test_of_many_items_with_alternatives_only_wrong_ones_are_explained() -> None
     schema = Schema({"type": "array", "items": {"type": "integer", "anyOf": ALTERNATIVES}})
     value = [59] * 15_000
     value[7] = 60
-    with bounded(2 * 60 * len(value) + 10_000):  # each is looked at twice; to explain one takes thirty times as long
+    # each value is validated twice; explaining an error takes thirty times as long
+    with bounded(2 * 60 * len(value) + 10_000):
         errors = schema.validate(value)
     assert [each.field for each in errors] == ["<nil>", "[7]"]
 
@@ -71,7 +72,7 @@ def test_a_value_that_takes_too_many_steps_is_refused() -> None:
         ({"type": "object", "properties": {"a": items(type="string")}}, 1),
         (items(anyOf=ALTERNATIVES), 60),
         (items(anyOf=[{"anyOf": ALTERNATIVES}] * 60), 14460),
-        ({"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}, 1),  # which is evaluated once
+        ({"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}, 1),  # the rule is evaluated once
         (items(**{"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}), 8),
         (items(type="object", properties={"a": {"default": "x" * 6398}}), 100),
         (items(**items(type="string", pattern="^a*$")), 1),
@@ -95,7 +96,7 @@ def test_defaults_that_make_much_of_little_are_refused_as_they_are_sent(
     with pytest.raises(RequestEntityTooLarge, match="the schema's defaults add more than 1000 bytes"):
         read.read({"spec": [{} for _ in range(10)]})
     stored: dict[str, Any] = {"spec": [{} for _ in range(10)]}
-    assert len(read.from_store(stored)["spec"]) == 10  # what is stored stays readable
+    assert len(read.from_store(stored)["spec"]) == 10  # the stored object can still be read
 
 
 def test_a_schema_is_compiled_once_however_deep_its_alternatives_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ SIGNED = {"certificate": "eA=="}
 
 
 class Only(Immediate):
-    """Allows what is named: a verb and the name of a signer."""
+    """An authorizer that allows one verb for one signer name."""
 
     def __init__(self, *rights: tuple[str, str]) -> None:
         self._rights = rights
@@ -47,7 +47,7 @@ def request(signer: str = SIGNER, status: dict[str, Any] | None = None, csr: str
 
 
 def written(plugin: Plugin, new: dict[str, Any], old: dict[str, Any] | None, subresource: str) -> str:
-    """Return what a plugin refuses a write with, nothing if it lets it be."""
+    """Return the message with which a plugin refuses a write, an empty string if the plugin accepts the write."""
     try:
         Write(PATH, new, old, subresource=subresource).admit(plugin)
     except Forbidden as refused:
@@ -91,7 +91,7 @@ def test_signing_takes_the_right_where_something_is_signed(
 
 
 def asked(*organizations: str) -> str:
-    """Return a request for a certificate as a member of groups, as requests hold it."""
+    """Return a CertificateSigningRequest whose requester is a member of `groups`, in encoded form."""
     names = [x509.NameAttribute(NameOID.COMMON_NAME, "alice")]
     names += [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
     made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(names))

@@ -1,4 +1,4 @@
-"""Changes that only some nodes can make are refused where the node has not said that it can."""
+"""Tests that changes which only some nodes support are refused if the node has not declared the feature."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ def test_nothing_is_asked_of_the_node_by(stage: Stage, subresource: str, body: d
 
 
 def test_plugins_without_work_are_of_kinds_that_are_not_served() -> None:
-    """ClusterTrustBundles and PodGroups are behind feature gates that are closed in 1.36, as is what Jobs need."""
+    """ClusterTrustBundles, PodGroups and the fields for JobValidation are behind feature gates that are off in
+    Kubernetes 1.36.
+    """
     idle = {entry.name for entry in PLUGINS if entry.make is None}
     policies = {"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
     assert idle - policies == {

@@ -1,4 +1,4 @@
-"""The Pod Security Standards: what each rule of each version finds in a pod, in Kubernetes' words."""
+"""Tests of the Pod Security Standards: the violations that each rule of each version finds, with Kubernetes' messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFINED: dict[str, Any] = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""A container's security context that `restricted` lets in."""
+"""A container's security context that the level `restricted` allows."""
 
 
 def container(name: str = "a", **security: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def found(level: str, spec: dict[str, Any], version: int = LATEST, annotations: 
 
 
 def secured(**security: Any) -> dict[str, Any]:
-    """Return the spec of a pod with a security context of its own."""
+    """Return the spec of a pod with this security context."""
     return {"securityContext": security}
 
 

@@ -12,7 +12,7 @@ RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resource
 
 
 class Governed:
-    """A stage; policies and bindings are called `p` unless they are given a name."""
+    """A cluster for tests of policies. Policies and bindings have the name `p` by default."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -44,7 +44,7 @@ class Governed:
         return answer
 
     def bind(self, *actions: str, name: str = "p", policy: str = "p", **spec: Any) -> Response:
-        """Store a binding; without actions it denies."""
+        """Store a binding; without actions, it denies writes."""
         body = {
             "metadata": {"name": name},
             "spec": {"policyName": policy, "validationActions": list(actions) or ["Deny"], **spec},
@@ -52,7 +52,7 @@ class Governed:
         return self.stage.send("POST", f"{PREFIX}/validatingadmissionpolicybindings", body)
 
     def create(self, name: str = "x", path: str = "/api/v1/namespaces/shop/configmaps", **fields: Any) -> Response:
-        """Create a ConfigMap, or the object at `path`."""
+        """Create a ConfigMap, or an object at `path`."""
         body = {"metadata": {"name": name, **fields.pop("metadata", {})}, **fields}
         return self.stage.send("POST", path, body)
 

@@ -1,4 +1,4 @@
-"""A cluster with webhooks: configurations in its log, and answers that a test programs by path."""
+"""A cluster with webhooks: the log contains their configurations, and a test sets their answers by path."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from tests.engine.stage import Response, Stage
 
 RULES = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]
 Answering = Callable[[Mapping[str, Any]], Any]
-"""Makes the `response` of a review (without uid) of its `request`, or a whole `Reply`."""
+"""A function that returns the `response` of a review (without uid) for its `request`, or a whole `Reply`."""
 
 
 class Hooked:
-    """A stage with a namespace `shop`; `answers` are the hooks' by path, `asked` what they were asked."""
+    """A cluster with a namespace `shop`. `answers` are the webhooks' answers by path, and `asked` are the received
+    requests.
+    """
 
     def __init__(self, **answers: Answering) -> None:
         self.answers = answers
@@ -26,7 +28,7 @@ class Hooked:
         self.stage.namespace("shop")
 
     def configure(self, kind: str, name: str, *hooks: Mapping[str, Any]) -> Response:
-        """Store a configuration of `hooks`, which are called at the path of their first label: `/a`."""
+        """Store a configuration of `hooks`. The path of a webhook is the first label of its name: `/a`."""
         listed = [self._hook(each) for each in hooks]
         body = {"metadata": {"name": name}, "webhooks": listed}
         return self.stage.send("POST", f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations", body)
@@ -48,7 +50,7 @@ class Hooked:
 
     @property
     def paths(self) -> list[str]:
-        """The called webhooks, in order."""
+        """Return the called webhooks, in order."""
         return [path for path, _ in self.asked]
 
     def _call(self, call: Call) -> Reply:

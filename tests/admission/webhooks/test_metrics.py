@@ -1,4 +1,4 @@
-"""How calls of webhooks end is counted under kube-apiserver's names, with its labels."""
+"""Tests of the metrics of webhook calls, with the names and labels of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.admission.webhooks.hooked import Hooked, allow, deny, patch
 
 NUMBERS = count()
 NOWHERE = {"op": "add", "path": "/metadata/labels/x", "value": "y"}
-"""A change of labels, for an object that has none."""
+"""A JSON patch that adds a label to an object without labels."""
 
 
 def counted(name: str) -> set[str]:
-    """Return the series of a hook's calls, but for those of times, as they are exposed."""
+    """Return the exposed series of a webhook's calls, except durations."""
     found = set()
     for line in generate_latest(REGISTRY).decode().splitlines():
         series = line.removeprefix("apiserver_admission_webhook_")

@@ -33,7 +33,7 @@ def test_a_denial_is_told_in_the_hooks_words_and_nothing_is_stored() -> None:
 
 
 def test_a_hook_is_asked_once_about_what_it_denies() -> None:
-    """Other writes in between do not have it asked again."""
+    """Other writes between two attempts do not repeat the call of the webhook."""
 
     def slowly(request: Any) -> Any:
         hooked.stage.namespace("other")
@@ -317,7 +317,7 @@ def test_a_dry_run_asks_once_whatever_happens_meanwhile() -> None:
     others = iter(range(9))
 
     def meanwhile(request: Mapping[str, Any]) -> dict[str, Any]:
-        hooked.stage.namespace(f"other-{next(others)}")  # which the hook is not asked about
+        hooked.stage.namespace(f"other-{next(others)}")  # the webhook is not called for this operation
         return {"allowed": True}
 
     hooked.answers["a"] = meanwhile
@@ -329,7 +329,7 @@ def test_a_dry_run_asks_once_whatever_happens_meanwhile() -> None:
 
 
 def meanwhile_in(hooked: Hooked, act: Any) -> Any:
-    """Return what allows everything, after `act`, which gets the number of the question."""
+    """Return an answer that allows every request, after a call of `act` with the number of the request."""
     numbers = iter(range(9))
 
     def answered(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The rights that Kubernetes gives its controllers, for controllers on stage: each has those of its role alone."""
+"""Kubernetes' rights for controllers in tests: each controller has only the rights of its role."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from ctrlmgr.engine.operations import Target
 
 
 def account_of(controller: str) -> User:
-    """Return the user as which a controller acts, by the controller's name or its account's."""
+    """Return the user of a controller, by the name of the controller or of its account."""
     known = registry.by_name().get(controller)
     return known.as_user if known is not None else ServiceAccountName("kube-system", controller).user
 
 
 def rights_of(user: User) -> UserRights:
-    """Return what a user may do in a new cluster."""
+    """Return the rights of a user in a new cluster."""
     return UserRights(user, RbacAuthorizer(_index()).authorize)
 
 
 def node_rights(graph: NodeGraph) -> Callable[[User], UserRights]:
-    """Return what tells the rights of kubelets, which go by what `graph` knows."""
+    """Return an authorizer for kubelets that decides by the objects in `graph`."""
     authorizer = Union([NodeAuthorizer(graph, NODE_RULES), RbacAuthorizer(_index())])
 
     def decide(user: User, asked: Attributes) -> Verdict:
@@ -52,13 +52,13 @@ def node_rights(graph: NodeGraph) -> Callable[[User], UserRights]:
 
 
 class NamedRights:
-    """The rights of the controller that `named` names, when it is asked for."""
+    """An authorizer that looks up the rights of the controller that `named` returns at each request."""
 
     def __init__(self, named: Callable[[], str]) -> None:
         self._named = named
 
     def check(self, verb: str, target: Target) -> None:
-        if self._named() in registry.by_name():  # the others are parts of the API server
+        if self._named() in registry.by_name():  # the other names are parts of the API server
             rights_of(account_of(self._named())).check(verb, target)
 
 

@@ -1,4 +1,4 @@
-"""Tests of the graph of objects that belong to nodes: after any changes it equals a new one, and a naive one."""
+"""Property tests of the graph of objects that belong to nodes: it always equals a new graph and a naive implementation."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def some_change(random: Random) -> tuple[Resource, Key, dict[str, Any]]:
 
 
 def changed(random: Random, world: World, graph: NodeGraph) -> None:
-    """Put, change or remove an object; sometimes send all objects of a resource again."""
+    """Create, change or remove an object; sometimes send all objects of a resource again."""
     resource, key, fields = some_change(random)
     if random.random() < 0.3:
         world.pop((resource, key), None)
@@ -107,7 +107,7 @@ def fresh(world: World) -> NodeGraph:
 
 
 def answers(graph: NodeGraph) -> list[bool]:
-    """Return what a graph says to every question that there is."""
+    """Return the graph's answers to all possible questions."""
     references = [Reference(kind, space, name) for kind in KINDS for space in NAMESPACES for name in all_names()]
     keys = [(PODS, Key(space, name)) for space in NAMESPACES for name in NAMES]
     keys += [(kind, Key("", name)) for kind in (ATTACHMENTS, SLICES) for name in NAMES]
@@ -127,7 +127,7 @@ def all_names() -> list[str]:
 
 
 def leads_to(world: World, node: str, wanted: Reference) -> bool:
-    """Say the same as the graph, by looking at everything."""
+    """Answer like the graph, by reading all objects."""
     of_pods = {
         reference
         for pod in objects(world, PODS)

@@ -1,6 +1,6 @@
-"""A naive evaluation of RBAC: every binding and every rule, each time; and random clusters.
+"""A naive implementation of RBAC, which evaluates every binding and every rule each time; and random clusters.
 
-It shares no code with the index and its compiled rules: what both say must be the same.
+It shares no code with the index and its compiled rules. Tests compare the decisions of both.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ URLS = ("/metrics", "/logs/*", "*", "/healthz", "/lo*")
 
 @dataclass
 class RbacObjects:
-    """Roles and bindings by kind, namespace and name."""
+    """Roles and bindings, by kind, namespace and name."""
 
     objects: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
 
     def allows(self, user: User, asked: Attributes) -> bool:
-        """Return whether any rule of any role that any binding gives to the user allows it."""
+        """Return whether a rule of any role that a binding gives to the user allows the request."""
         return any(_allows(rule, asked) for rule in self._rules(user, asked.namespace))
 
     def _rules(self, user: User, namespace: str) -> Iterable[Mapping[str, Any]]:
@@ -86,7 +86,7 @@ def some_question(random: Random) -> tuple[User, Attributes]:
 
 
 def some_object(random: Random) -> dict[str, Any]:
-    """Return a role or a binding at random, of one of a few names."""
+    """Return a random role or binding with one of a few names."""
     kind = random.choice(("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"))
     namespace = random.choice(NAMESPACES[1:]) if kind in ("Role", "RoleBinding") else ""
     metadata = {"name": f"n{random.randint(0, 9)}", **({"namespace": namespace} if namespace else {})}
@@ -122,7 +122,7 @@ def _some(random: Random, values: tuple[str, ...]) -> list[str]:
 
 
 def put(world: RbacObjects, fields: dict[str, Any]) -> Object:
-    """Store an object, which replaces one of its name, and return the stored object."""
+    """Store an object, which replaces an object of the same name, and return the stored object."""
     metadata = fields["metadata"]
     world.objects[fields["kind"], metadata.get("namespace", ""), metadata["name"]] = fields
     return Object.from_dict(fields)

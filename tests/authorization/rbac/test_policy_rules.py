@@ -1,4 +1,4 @@
-"""Policy rules: what of some rights others lack, and how refusals tell it."""
+"""Tests of the difference of policy rules, and of its description in refusals."""
 
 from __future__ import annotations
 

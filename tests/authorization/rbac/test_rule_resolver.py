@@ -1,4 +1,4 @@
-"""The RBAC index against an evaluator that shares nothing with it, and against an index built afresh."""
+"""Property tests of the RBAC index against a naive implementation, and against a new index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fresh(world: RbacObjects) -> RbacIndex:
 
 
 def changed(world: RbacObjects, index: RbacIndex, random: Random) -> None:
-    """Change or remove something, and tell the index."""
+    """Change or remove an object, and pass the event to the index."""
     fields = some_object(random)
     obj = put(world, fields)
     if random.random() < 0.3:

@@ -1,4 +1,4 @@
-"""`ctrlmgr failures`, and the line about failures in `ctrlmgr why`."""
+"""Tests of `ctrlmgr failures`, and of the line about failures in `ctrlmgr why`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECOND = 1_000_000
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A log in which one object fails and another has failed."""
+    """Return the URL of a log with a current failure of one object, and an ended failure of another."""
     found = story.write(f"sqlite:///{tmp_path}/story.db")
     failing = Failure(
         controller="pod-painter",

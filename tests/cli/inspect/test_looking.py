@@ -1,4 +1,4 @@
-"""`ctrlmgr get`, `history`, `diff`, `why` and `blame`."""
+"""Tests of `ctrlmgr get`, `history`, `diff`, `why` and `blame`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr get` of custom kinds: names, columns and schema of the moment that is looked at."""
+"""Tests of `ctrlmgr get` for custom kinds: names, columns and schema are those of the selected moment."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_headings_break_where_their_words_end() -> None:
 
 
 def on_a_terminal(database: str, tmp_path: Path, width: int, query: str) -> list[str]:
-    """Return the lines that a query prints on a terminal of that width."""
+    """Return the lines that a query prints on a terminal of this width."""
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "dumb", "COLUMNS": str(width), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "ctrlmgr", "sql", "--database", database, "-c", query]
@@ -223,7 +223,7 @@ def test_on_a_terminal_it_is_a_shell(database: str, tmp_path: Path) -> None:
     named = sorted(line.split()[0] for line in lines if line[1:2].isalpha() and '{"' in line)
     assert named == ["a", "a", "b", "s"]
     assert {len(line) for line in lines if "──" in line} == {60}  # the terminal's width
-    whole = "".join(line.split()[-1] for line in lines if line.strip())  # bodies go on in the next line
+    whole = "".join(line.split()[-1] for line in lines if line.strip())  # bodies continue on the next line
     assert whole.count('"uid":"uid-of-a"') == 2
     assert "…" not in text
     assert "SELECT name" in (tmp_path / "sql_history").read_text()

@@ -15,7 +15,7 @@ from tests.cli.conftest import Run
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A port where something listens."""
+    """Return a port on which a process listens."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
 

@@ -40,7 +40,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def flips(database: Database) -> list[tuple[int, str, str, Inference]]:
-    """Return the changes of Endpoints that a pod's readiness explains."""
+    """Return changes of Endpoints that the readiness of a pod explains."""
     inferring = Inferring(database)
     asked = [(*row, inferring.of(row[0])) for row in database.query(_MODIFIED).rows]
     return [each for each in asked if each[3] is not None and any("Ready" in one.reason for one in each[3].causes)]
@@ -77,7 +77,7 @@ def test_of_what_no_import_brought_nothing_is_inferred(imported: str) -> None:
     *_, event = log.append(gone, author=Author("recording"))
     log.close()
     with open_database(imported) as database:
-        assert Inferring(database).of(event.revision) is None  # of an import one would
+        assert Inferring(database).of(event.revision) is None  # with the rights of an import, it would be allowed
 
 
 def test_the_page_marks_what_is_inferred(imported: str) -> None:

@@ -21,29 +21,29 @@ from tests.cli.conftest import Run
 from tests.controllers.repair.cluster import RepairCluster, rounds
 
 FULL = ["--service-cluster-ip-range", "10.96.0.0/29", "--service-node-port-range", "30000-30003"]
-"""Ranges in which everything is taken."""
+"""Ranges in which all addresses and ports are allocated."""
 
 
 class Database:
-    """A log that is changed behind the control plane."""
+    """A log whose database is changed without the control plane."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     def execute(self, statement: str, **parameters: str) -> None:
-        """Run a statement that changes one row."""
+        """Run a statement that must change one row."""
         engine = create_engine(self.url, poolclass=NullPool)
         with engine.begin() as connection:
             assert connection.execute(text(statement), parameters).rowcount == 1
 
     def lose(self, resource: Resource, name: str) -> None:
-        """Take an object away as if it had never been."""
+        """Remove an object from the database without a trace."""
         place = {"resource": str(resource), "name": name}
         self.execute("UPDATE object SET deleted = (1 = 1) WHERE resource = :resource AND name = :name", **place)
         self.execute(f"UPDATE event SET type = 3 WHERE {_CURRENT}", **place)
 
     def rewrite(self, resource: Resource, name: str, old: str, new: str) -> None:
-        """Replace a text in an object."""
+        """Replace a string in the body of an object."""
         statement = f"UPDATE event SET body = replace(body, :old, :new) WHERE {_CURRENT}"
         self.execute(statement, old=old, new=new, resource=str(resource), name=name)
 
@@ -51,7 +51,7 @@ class Database:
         return open_log(self.url, clock=FakeClock(), random=random.Random(2), migrate=True)
 
     def claims(self) -> dict[str, str]:
-        """Return the owner of each allocation."""
+        """Return the owner of each allocation, by the log."""
         with closing(self.open()) as log:
             found = [each for resource in (IP_ADDRESSES, NODE_PORTS) for each in log.snapshot(resource).objects]
             return {each.name: parent.name for each in found if (parent := each.view(Claim).parent)}
@@ -80,7 +80,9 @@ class Case(NamedTuple):
 
     name: str
     harm: list[tuple[Any, ...]]
-    """A lost object (resource and name), or a rewritten one (also the text and its replacement)."""
+    """Parameters of a corruption: the lost object (resource and name), or the changed object with the string and its
+    replacement.
+    """
     found: list[tuple[str, str, str]]
     ranges: Sequence[str] = ()
 

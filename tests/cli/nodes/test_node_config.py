@@ -1,4 +1,6 @@
-"""`ctrlmgr node-config`: the objects that it creates, and wrong usage; joining itself is tested with a real server."""
+"""Tests of `ctrlmgr node-config`: the created objects, and invalid options. Joining is tested with a real server
+elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctrlmgr new` and `ctrlmgr crd`."""
+"""Tests of `ctrlmgr new` and `ctrlmgr crd`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_no_project_can_be_called(tmp_path: Path, name: str, group: str, me
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Modules are found among the examples."""
+    """Make the modules of `examples` importable."""
     monkeypatch.syspath_prepend(EXAMPLES)
     yield
     sys.modules.pop("shop", None)

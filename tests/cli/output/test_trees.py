@@ -1,4 +1,4 @@
-"""How trees of causes are drawn: what is alike is one line, what was drawn is named only."""
+"""Tests of trees of causes: similar causes share a line, and a cause that was drawn before is only named."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pod(name: str, ready: str, at: str = "2026-01-01T00:00:00Z") -> Object:
 
 
 def flip(number: int, ready: str = "False", author: Author = KUBELET) -> Node:
-    """Return the event in which a pod of a number became ready, or unready."""
+    """Return the event in which the pod with this number became ready or unready."""
     name, before = f"web-{number}", "False" if ready == "True" else "True"
     new = pod(name, ready, f"2026-01-01T00:01:{number:02}Z").at(100 + number)
     change = Change(100 + number, EventType.MODIFIED, 0, author, new, pod(name, before))

@@ -16,7 +16,7 @@ from tests.recording.samples import SMALL, Script, made_by_hand, service, small_
 
 @pytest.fixture
 def diverging(tmp_path: Path) -> Path:
-    """A recording with Endpoints that no controller wrote, of a service without pods."""
+    """Return a recording with Endpoints that no controller wrote, for a Service without pods."""
     script = Script().event("ADDED", service(selector={"app": "s"}))
     return script.event("ADDED", made_by_hand("203.0.113.7")).checkpoint("first").checkpoint("second").write(tmp_path)
 
@@ -108,7 +108,7 @@ def test_a_recording_that_is_not_there_is_a_mistake(run: Run) -> None:
 
 @pytest.fixture
 def other_version(run: Run, diverging: Path, tmp_path: Path) -> str:
-    """The log of a version without the endpoints controller, that replayed the same recording."""
+    """Return the log of a version without the endpoints controller, which replayed this recording."""
     url = f"sqlite:///{tmp_path / 'other.db'}"
     run("replay", str(diverging), "--database", url, "--controllers", "*,-endpoints-controller")
     return url
@@ -176,8 +176,8 @@ def test_ctrl_c_says_where_it_stood_and_how_to_begin_again(
     line = f"stopped at line {count + 1} of small.jsonl.gz"
     again = f"; a replay cannot be continued, so start it again: ctrlmgr replay {SMALL}"
     assert in_memory.err == f"{line}{again}\n"
-    if arguments:  # it was looking ahead, in memory
+    if arguments:  # the first of the two replays, in memory, was running
         assert stopped.err.startswith(f"{line}{again}")
     else:
         assert stopped.err.startswith(f"{line}; the events before it are in {url}{again}")
-        assert run("verify", "--database", url).code == 0  # nothing is left half done
+        assert run("verify", "--database", url).code == 0  # no partial replay is left in the database

@@ -1,4 +1,4 @@
-"""Where a webhook is: at its URL, or at a ready endpoint of its Service."""
+"""Tests of the address of a webhook: its URL, or a ready endpoint of its Service."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_what_nobody_manages_stays_when_what_is_around_it_goes() -> None:
 
 
 def test_a_field_goes_as_a_whole_with_the_last_that_was_applied_in_it() -> None:
-    """Also with what nobody manages; the strategy of the kind sees to what must not go."""
+    """Fields without a manager are also removed; the strategy of the kind keeps fields that must not be removed."""
     stored = Stored(f"{CORE}.Service")
     stored.apply("alice", spec={"type": "ClusterIP"})
     assert stored.object is not None

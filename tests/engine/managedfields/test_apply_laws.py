@@ -49,7 +49,7 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def in_order(pod: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod with the lists sorted whose order is not owned."""
+    """Return a pod in which lists whose order has no owner are sorted."""
     pod = copy.deepcopy(pod)
     for container in pod.get("spec", {}).get("containers", ()):
         container.get("ports", []).sort(key=lambda port: port["containerPort"])
@@ -121,7 +121,7 @@ def test_a_difference_is_what_it_takes_to_get_from_one_to_the_other(old: dict[st
 
 
 class Managers(RuleBasedStateMachine):
-    """Several managers at work on one pod."""
+    """A state machine: several managers write one pod."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -59,7 +59,7 @@ def straight(stage: Stage, fields: Fields) -> None:
 
 
 def story(*writes: Mapping[str, Any], direct: bool) -> list[Fields]:
-    """Play writes, each a second after the last; `alice` says who makes one, by default it is the controller."""
+    """Make writes at intervals of a second; `alice` marks writes of a user, the other writes are the controller's."""
     stage = Stage()
     stage.namespace("shop")
     for write in writes:
@@ -156,7 +156,8 @@ def test_what_was_said_of_another_is_what_would_be_said_of_this_one(first: Field
     kinds = builtin_kinds()
     for then in VARIANTS:
         knowing = FieldMarks(kinds)
-        for second, variant in enumerate((first, first, first, then, then, then)):  # the third time it is known
+        # at the third write, the entry is cached
+        for second, variant in enumerate((first, first, first, then, then, then)):
             ports = {"ports": variant["ports"]} if "ports" in variant else {}
             metadata = {key: value for key, value in variant.items() if key != "ports"}
             new, now = Object.from_dict({**SLICE, **meta(**metadata), **ports}), f"2026-01-01T00:00:0{second}Z"

@@ -1,4 +1,4 @@
-"""Moving from client-side to server-side apply with kubectl, and back."""
+"""Tests of the migration from client-side to server-side apply with kubectl, and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.engine.managedfields.stored import Stored
 
 
 def applied_by_client(data: dict[str, str], **other: Any) -> Stored:
-    """Return an object that `kubectl apply` created without the server's help."""
+    """Return an object that `kubectl apply` created with client-side apply."""
     stored = Stored()
     configuration = msgspec.json.encode(stored.body(data=data)).decode()
     annotations = {LAST_APPLIED: configuration, **other}

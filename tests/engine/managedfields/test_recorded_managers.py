@@ -1,7 +1,7 @@
-"""Tests that our managedFields equal those of Kubernetes 1.36.2, byte for byte, write after write.
+"""Tests that our managedFields equal those of Kubernetes 1.36.2, byte for byte, after each write.
 
-The recordings stand beside the repository; their folder can be named in CTRLMGR_RECORDINGS. Where there is none, the
-small one that is kept with the tests is used.
+CTRLMGR_RECORDINGS names the folder with the recordings; by default it is beside the repository. If it does not exist,
+the tests use the small recording in `tests/recordings`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.engine.managedfields.stored import CORE, field_manager
 BESIDE = Path(os.environ.get("CTRLMGR_RECORDINGS", Path(__file__).parents[3].parent / "shared" / "recordings"))
 KEPT = Path(__file__).parents[2] / "recordings"
 DELETED_BY = ("deletionTimestamp", "deletionGracePeriodSeconds")
-"""What a deletion sets, which nobody manages."""
+"""Fields that a deletion sets, which have no manager."""
 MANAGERS = {
     "Endpoints": field_manager(f"{CORE}.Endpoints"),
     "EndpointSlice": field_manager("io.k8s.api.discovery.v1.EndpointSlice", "discovery.k8s.io/v1"),
@@ -29,13 +29,13 @@ MANAGERS = {
     "Lease": field_manager("io.k8s.api.coordination.v1.Lease", "coordination.k8s.io/v1"),
     "Pod": field_manager(f"{CORE}.Pod"),
 }
-"""The kinds that are stored as they were sent; services have addresses allocated on the way."""
+"""Kinds that are stored as sent; for a Service, the server allocates addresses first."""
 CHANGED_ON_CREATION = ("Pod",)
-"""The kinds that admission adds to when they are created."""
+"""Kinds that admission changes at their creation."""
 
 
 def recordings() -> Iterator[Any]:
-    """Yield the path of each recording, and how many writes and sets of fields there are in it at least."""
+    """Yield the path of each recording, with its minimum numbers of writes and of field sets."""
     folder = BESIDE if BESIDE.is_dir() else KEPT
     for name, writes, sets in (("small", 199, 80), ("medium", 3500, 900)):
         if (path := folder / f"{name}.jsonl.gz").exists():
@@ -59,7 +59,7 @@ def without_entries(of: dict[str, Any]) -> dict[str, Any]:
 
 
 def writes(path: Path) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any]]]:
-    """Yield each object that a request wrote (the server's writes leave no entries), with its previous state."""
+    """Yield each object that a request wrote, with its previous state; writes of the server create no entries."""
     before: dict[str, dict[str, Any]] = {}
     for type_, after in objects(path):
         old = before.get(after["metadata"]["uid"])
@@ -78,7 +78,7 @@ def test_every_write_leaves_the_managed_fields_that_kubernetes_left(
     count = 0
     for old, new in writes(path):
         manager, wanted = MANAGERS[new["kind"]], msgspec.json.encode(entries(new))
-        # Who wrote is not recorded: it is one of those that manage something afterwards.
+        # The recording does not contain the author of a write, which is one of the later managers.
         results = (
             manager.update(old, without_entries(new), each["manager"], each["time"], each.get("subresource", ""))
             for each in entries(new)

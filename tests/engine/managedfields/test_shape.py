@@ -1,4 +1,4 @@
-"""Tests of the ownership of values whose schema occurs in no built-in kind, or in few."""
+"""Tests of the ownership of values with schemas that no built-in kind, or only few built-in kinds, have."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Managers of different versions of one object: each owns what it owns in its own version.
+"""Tests of managers in different versions of one object: each manager owns fields in its own version.
 
-The expectations are what Kubernetes 1.36.2 answered.
+The expected values are answers of Kubernetes 1.36.2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def owned(response: Response) -> dict[str, Any]:
 
 
 class Scalers:
-    """An autoscaler that is applied and changed in either version."""
+    """A HorizontalPodAutoscaler that is applied and changed in both versions."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -90,7 +90,7 @@ def test_an_applier_that_moves_on_to_a_newer_version_owns_its_fields_there(scale
 
 
 class Defined(DefinedStage):
-    """Widgets whose list is a set in v1, which is stored, and owned whole in v2, which has one field more."""
+    """A kind whose list is a set in v1, the stored version, and is atomic in v2, which also has an additional field."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from ctrlmgr.errors import BadRequest, Invalid
 @pytest.mark.parametrize(
     ("document", "patch", "result"),
     [
-        # RFC 7386, appendix A, as far as document and patch are objects
+        # RFC 7386, appendix A: the cases in which document and patch are objects
         ({"a": "b"}, {"a": "c"}, {"a": "c"}),
         ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
         ({"a": "b"}, {"a": None}, {}),
@@ -23,7 +23,7 @@ from ctrlmgr.errors import BadRequest, Invalid
         ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
         ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
-        # what Go's library adds
+        # cases of Go's library
         ({"e": None}, {"e": {"a": None, "b": 1}}, {"e": {"b": 1}}),
         ({}, {"a": [{"b": None, "c": [None]}]}, {"a": [{"c": [None]}]}),
         ({"a": [1]}, {"a": [{"b": None}]}, {"a": [{}]}),

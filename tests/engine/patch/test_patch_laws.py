@@ -28,7 +28,7 @@ def without_null_fields(value: Any) -> Any:
     return value
 
 
-plain_lists = st.lists(scalars, max_size=3)  # Go's library is not at one with itself about nulls in objects in lists
+plain_lists = st.lists(scalars, max_size=3)  # Go's library treats nulls in objects in lists inconsistently
 plain_patches = st.dictionaries(
     names, st.recursive(scalars | plain_lists, lambda inner: st.dictionaries(names, inner, max_size=3)), max_size=3
 )

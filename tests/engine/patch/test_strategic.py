@@ -26,7 +26,7 @@ DEPLOYMENT = schema("io.k8s.api.apps.v1.Deployment")
 
 
 def patched(document: dict[str, Any], patch: Any, of: Schema = SERVICE) -> dict[str, Any]:
-    """Patch, and see to it that neither document nor patch are changed by it."""
+    """Apply a patch, and check that document and patch are not changed."""
     before = copy.deepcopy((document, patch))
     try:
         return strategic_merge_patch(document, patch, of)
@@ -82,9 +82,9 @@ def test_lists_without_a_strategy_are_replaced() -> None:
         ([a(1, name="x"), a(2)], [a(1, name=None)], [a(1), a(2)]),
         ([], [], []),
         ([a(1)], [], [a(1)]),
-        # The first of two with the same key is merged, and both keep their places.
+        # Of two items with the same key, the first is merged; both keep their positions.
         ([a(5, name="x"), a(5, name="y")], [a(5, nodePort=7)], [a(5, name="x", nodePort=7), a(5, name="y")]),
-        # A key of another type is another key.
+        # A key of another type is a different key.
         ([a(1)], [{"port": 1.0}, {"port": True}], [{"port": 1.0}, {"port": True}, a(1)]),
     ],
 )  # fmt: skip
@@ -94,7 +94,7 @@ def test_lists_are_merged_by_key(ports: list[Any], patch: list[Any], expected: l
 
 
 def test_objects_cannot_be_deleted_as_if_they_were_scalars() -> None:
-    """What is meant to be deleted is merged: so it is in Kubernetes."""
+    """An item that is marked for deletion is merged, as in Kubernetes."""
     patch = {"spec": {f"{DELETE}/ports": [a(1, name="x")]}}
     assert patched({"spec": {"ports": [a(1), a(2)]}}, patch) == {"spec": {"ports": [a(1, name="x"), a(2)]}}
 
@@ -258,7 +258,7 @@ def test_what_the_schema_does_not_know_cannot_be_merged(both: dict[str, Any], me
 
 
 def with_field(name: str, **field: Any) -> Schema:
-    """Return the schema of an object like none of the built-in kinds."""
+    """Return a schema of an object that no built-in kind has."""
     return Definitions.builtin().node({"type": "object", "properties": {name: field}})
 
 

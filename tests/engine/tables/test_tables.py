@@ -1,4 +1,4 @@
-"""Rows and columns as Kubernetes 1.36.2 printed them, and the states of a pod that kubectl tells apart."""
+"""Tests of rows and columns that Kubernetes 1.36.2 printed, and of the states of a pod in kubectl's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Create bodies that differ in their names: each object is what it would be in an engine that created no other."""
+"""Tests of create bodies that differ only in their names: each object equals that of an engine that created no other
+object.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ def named(body: Mapping[str, Any], name: str) -> bytes:
 
 
 def fresh() -> Stage:
-    """Return a stage with a new engine."""
+    """Return a cluster with a new engine."""
     stage = Stage()
     for name in ("shop", "bar"):
         stage.namespace(name)
@@ -106,7 +108,7 @@ def fresh() -> Stage:
 
 
 def told(answer: Response, *unlike: str) -> str:
-    """Return an answer without what is drawn at random, by name or in turn."""
+    """Return an answer without values that are random or depend on the order of requests."""
     body = json.loads(json.dumps(answer.body))
     metadata = body.get("metadata", {})
     uid = metadata.pop("uid", "no uid")
@@ -179,7 +181,7 @@ def test_a_name_that_looks_like_a_number_is_none(name: str, code: int) -> None:
 
 
 NAMED = (b'"web"', b'"\\u0077eb"')
-"""A name as it is written usually, and so that it looks like another text."""
+"""A name as it is usually written, and a name that looks like another string in the body."""
 CRAFTED = b'{"metadata":{"labels":{"name":"%s"},"name":%s},"spec":{"ports":[{"port":80}]}}'
 
 
@@ -193,7 +195,7 @@ def test_a_label_that_is_called_name_is_none(name: bytes) -> None:
 
 
 def test_a_name_that_looks_like_a_quantity_is_none() -> None:
-    """One that is written in another way than it is kept."""
+    """A value that is written in another form than its stored form."""
     stage, containers = fresh(), [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "NAME"}}}]
     body = {**POD, "metadata": {"name": "NAME"}, "spec": {"containers": containers}}
     for name in ("0.1", "0.2", "0.3", "0.4"):
@@ -226,7 +228,7 @@ def test_unknown_fields_that_were_ignored_are_not_unknown_to_others() -> None:
 
 
 class Labelling(Plugin):
-    """Labels pods with the configured labels."""
+    """A plugin that adds the configured labels to pods."""
 
     name: ClassVar[str] = "Labelling"
 

@@ -1,7 +1,7 @@
 """Tests of the fields that writes to `/status` and to the object do not change, for every built-in kind with a status.
 
-Kubernetes' own test of this is `TestFieldsWipingConsistency` (kubernetes/kubernetes#137689): what a strategy resets is
-what its writer does not get to own.
+Kubernetes' test is `TestFieldsWipingConsistency` (kubernetes/kubernetes#137689): a writer does not become the owner of
+fields that the strategy resets.
 """
 
 from __future__ import annotations
@@ -153,13 +153,13 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], tuple[str
     "v1/nodes": ({}, {"unschedulable": True}, {"phase": "Running"}, ()),
     "v1/namespaces": ({}, {}, {"conditions": [CONDITION]}, ()),
 }
-"""For each kind its spec, another, another status, and the metadata that a write to its status leaves alone."""
+"""For each kind: a spec, another spec, a status, and the metadata that a write to the status does not change."""
 NAMES = {
     "apiregistration.k8s.io/v1/apiservices": "v1.g.example.com",
     "apiextensions.k8s.io/v1/customresourcedefinitions": "xs.example.com",
 }
 UNMADE = "certificates.k8s.io/v1/certificatesigningrequests"
-"""It needs a request to sign; `test_certificate_signing_status` has what its subresources change."""
+"""It needs a request to sign; `test_certificate_signing_status` tests the fields that its subresources change."""
 CASES = sorted(KINDS.keys() - {UNMADE})
 
 

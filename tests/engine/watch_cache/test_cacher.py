@@ -61,7 +61,7 @@ def test_lists_are_in_the_order_of_paths() -> None:
     fold = Fold()
     places = [("a", "z"), ("a-b", "c"), ("a", "b"), ("a0", "a"), ("b", "a")]
     fold.put(*(add(thing(name, namespace=namespace)) for namespace, name in places))
-    # "-" comes before "/", which comes before "0".
+    # the character "-" is sorted before "/", and "/" before "0"
     assert fold.names() == ["a-b/c", "a/b", "a/z", "a0/a", "b/a"]
     assert fold.names(namespace="a") == ["a/b", "a/z"]
     assert fold.names(namespace="a-b") == ["a-b/c"]
@@ -173,7 +173,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(PLACES), st.booleans()), max_size=30)
 
 
 def play(fold: Fold, steps: Sequence[tuple[tuple[str, str], bool]]) -> None:
-    """Create or change what is at a place, or delete it if it is there and that is wanted."""
+    """Create or change the object at a key, or delete it if it exists and `delete` is true."""
     for (namespace, name), keep in steps:
         current = fold.cacher.get(PODS, Key(namespace, name))
         obj = thing(name, namespace=namespace, spec=fold.cacher.revision)

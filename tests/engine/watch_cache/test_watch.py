@@ -78,7 +78,9 @@ def test_a_selection_is_namespace_labels_and_fields(selection: Selection, matche
 
 
 def history(stage: Stage) -> None:
-    """Let `a` come, change, leave `x=1`, come back, change; and `b` come and go: revisions 2 to 8."""
+    """Create `a`, change it, let it stop and start to match `x=1`, and change it; create and delete `b`: revisions 2 to
+    8.
+    """
     stage.namespace("shop")
     stage.send("POST", MAPS, {"metadata": {"name": "a", "labels": {"x": "1"}}})
     stage.send("POST", MAPS, {"metadata": {"name": "b"}})
@@ -97,7 +99,7 @@ def seen(stage: Stage, **query: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("window", [10_000, 2, 0])  # from the cacher, from both, from the log
+@pytest.mark.parametrize("window", [10_000, 2, 0])  # events from the cacher, from both, from the log
 @pytest.mark.parametrize(
     ("query", "events"),
     [

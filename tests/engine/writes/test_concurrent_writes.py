@@ -1,4 +1,4 @@
-"""Writes at the same time: each for itself, in its own name, and their appends as commits of one group."""
+"""Tests of concurrent writes: they are independent, keep their authors, and are committed in one group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lease(name: str, holder: str, revision: int = 0) -> Object:
 
 
 class Cluster(LogCluster):
-    """Three leases without holders."""
+    """Return the bodies of three Leases without holders."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -40,12 +40,12 @@ def stored(stage: Stage, path: str = f"{MAPS}/a") -> dict[str, Any]:
 
 
 def kept(stage: Stage) -> Object:
-    """Return what the log has."""
+    """Return the stored object."""
     return next(each for each in stage.log.snapshot().objects if each.name == "a")
 
 
 def grow(stage: Stage, **metadata: Any) -> None:
-    """Have the log hold an object that is larger than one may be, as an import leaves it."""
+    """Append an object that exceeds the limit, as an import can."""
     assert stage.send("POST", MAPS, of(1, **metadata)).code == 201
     current = kept(stage)
     larger = Object(current.resource, current.body.replace(b'"k":"x"', b'"k":"%b"' % (b"x" * 2 * LIMIT)))

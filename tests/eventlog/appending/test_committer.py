@@ -24,7 +24,7 @@ Step = Callable[[], None]
 
 
 class ScriptedWriter:
-    """A `GroupWriter` that numbers events itself and goes through a script of failures first."""
+    """A `GroupWriter` that allocates revisions, and raises the errors of a script first."""
 
     def __init__(self) -> None:
         self.script: list[BaseException] = []
@@ -79,13 +79,13 @@ def pending(name: str) -> PendingAppend:
 
 
 def reconciled(name: str) -> PendingAppend:
-    """Return what a reconcile appends."""
+    """Return the append of a reconcile."""
     cause = Cause(1, "controller", name, attempt=1, started_at=1, triggers=())
     return PendingAppend([add(thing(name))], AUTHOR, None, cause, recorded_at=1, append_id=1)
 
 
 class Gate:
-    """Holds a writer inside a commit until it is opened."""
+    """A writer that blocks inside a commit until it is released."""
 
     def __init__(self, writer: ScriptedWriter) -> None:
         self.entered, self.opened = threading.Event(), threading.Event()
@@ -112,7 +112,7 @@ def test_whatever_waits_while_a_group_is_committed_is_the_next_group(line: Commi
     for append in rest[:5]:
         line.submit(append)
     for append in rest[5:]:
-        line.commit(append)  # somebody is at work, so these wait too
+        line.commit(append)  # a commit is running, so these appends wait, too
     gate.opened.set()
     assert [append.result(10)[0].revision for append in (first, *rest)] == list(range(11, 21))
     assert writer.groups == [["first"], [f"p{i}" for i in range(9)]]
@@ -121,7 +121,7 @@ def test_whatever_waits_while_a_group_is_committed_is_the_next_group(line: Commi
 def test_what_came_while_a_lone_caller_worked_is_taken_up_at_once(
     writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committer, "_IDLE", 1000.0)  # only being woken helps
+    monkeypatch.setattr(committer, "_IDLE", 1000.0)  # only a notification ends the wait
     line = Committer(writer, clock=SystemClock(), head=10, patience=5.0)
     gate = Gate(writer)
     alone, next_one = pending("alone"), pending("next")
@@ -136,7 +136,7 @@ def test_what_came_while_a_lone_caller_worked_is_taken_up_at_once(
 
 
 def submit(line: Committer, name: str, number: int) -> list[PendingAppend]:
-    """Submit `count` appends with the name `name` and a number."""
+    """Submit `count` appends, with `name` and a number as their names."""
     appends = [pending(f"{name}{i}") for i in range(number)]
     for append in appends:
         line.submit(append)
@@ -144,7 +144,7 @@ def submit(line: Committer, name: str, number: int) -> list[PendingAppend]:
 
 
 def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Gate, list[PendingAppend]]:
-    """Make `count` retried appends one group, and hold it inside its commit."""
+    """Form one group of `count` retried appends, and block its commit."""
     gate = Gate(writer)
     group = submit(line, "q", number)
     assert gate.entered.wait(10)
@@ -152,7 +152,7 @@ def hold_group(line: Committer, writer: ScriptedWriter, number: int) -> tuple[Ga
 
 
 def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> None:
-    """Make `count` appends one group, as if they arrive during a commit."""
+    """Form one group of `count` appends, which arrive during a commit."""
     gate, _ = hold_group(line, writer, 1)
     crowd = submit(line, "p", number)
     gate.opened.set()
@@ -182,7 +182,7 @@ def test_a_crowd_may_take_a_while_to_come_back(
 
 @pytest.fixture
 def held(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch) -> tuple[Gate, list[PendingAppend]]:
-    """Hold five that are a crowd inside their commit, on a line that then sets off only when all are there."""
+    """Block the commit of five appends, so that the next five callers count as returning clients."""
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
     commit_together(line, writer, 5)
     monkeypatch.setattr(committer, "_GATHER", 1000.0)
@@ -204,9 +204,9 @@ def test_who_has_left_a_crowd_is_missed_once(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
-    monkeypatch.setattr(committer, "_GATHER", 0.2)  # however slowly five are submitted, they are one group
+    monkeypatch.setattr(committer, "_GATHER", 0.2)  # five appends form one group, regardless of the time between them
     commit_together(line, writer, 7)
-    gate, punctual = hold_group(line, writer, 5)  # the other two never come
+    gate, punctual = hold_group(line, writer, 5)  # the other two callers do not append
     monkeypatch.setattr(committer, "_GATHER", 1000.0)
     gate.opened.set()
     punctual[-1].result(10)
@@ -242,7 +242,7 @@ def test_reconciles_that_missed_a_group_do_not_make_it_larger(
     punctual[-1].result(10)
     submit(line, "r", 4)
     late.result(10)
-    line.commit(pending("back"))  # waits for the other three
+    line.commit(pending("back"))  # the committer waits for the other three callers
     submit(line, "s", 3)[-1].result(10)
     assert [len(group) for group in writer.groups] == [1, 5, 5, 5, 4]
 
@@ -359,7 +359,7 @@ def test_a_callback_that_fails_stops_no_other(line: Committer) -> None:
 
 
 def finish_and_wait(line: Committer, writer: ScriptedWriter) -> None:
-    """Have an outcome wait for an append, and see that it does not go by itself."""
+    """Submit an outcome that waits for an append, and check that it is not committed alone."""
     went_alone = threading.Event()
     writer.before = went_alone.set
     line.finish(7, Outcome(5, "ok"))
@@ -439,7 +439,7 @@ def test_housekeeping_that_fails_ends_nothing(writer: ScriptedWriter, monkeypatc
         assert writer.idled.wait(10)
         writer.idled.clear()
         append = pending("a")
-        line.submit(append)  # the thread's to commit: were it gone, nobody would
+        line.submit(append)  # the thread must commit this; without the thread, no caller would
         assert append.result(10)
     line.close()
 

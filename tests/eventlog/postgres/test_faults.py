@@ -39,7 +39,7 @@ def dice() -> random.Random:
 
 @pytest.fixture
 def opened(postgres_url: str) -> Iterator[Open]:
-    """Open any number of logs on the same database, all closed at the end."""
+    """Open any number of logs on one database; close all of them at the end."""
     logs: list[PostgresEventLog] = []
 
     def open_one(url: str = postgres_url, *, patience: float = PATIENCE) -> PostgresEventLog:
@@ -53,7 +53,7 @@ def opened(postgres_url: str) -> Iterator[Open]:
 
 
 def via(proxy: Proxy, url: str) -> str:
-    """Return a URL that leads through the proxy, in the clear."""
+    """Return a URL through the proxy, without TLS."""
     head, _, tail = url.rpartition(":")
     return f"{head}:{proxy.port}/{tail.partition('/')[2]}?sslmode=disable&gssencmode=disable"
 
@@ -88,7 +88,7 @@ def until_it_grows(log: PostgresEventLog, events: int) -> None:
 
 
 def written(log: PostgresEventLog) -> dict[str, int]:
-    """Return how often each name was written, after checking revisions and the hash chain."""
+    """Return the number of writes of each name, after a check of revisions and the hash chain."""
     events = list(log.scan())
     assert [event.revision for event in events] == list(range(1, len(events) + 1))
     assert verify(log).events == len(events)
@@ -98,7 +98,7 @@ def written(log: PostgresEventLog) -> dict[str, int]:
     return counts
 
 
-# Writers that die or freeze.
+# Tests of writers that are killed or frozen.
 
 
 def writer(url: str, prefix: str) -> subprocess.Popen[str]:
@@ -116,7 +116,7 @@ def read_acks(process: subprocess.Popen[str], count: int) -> dict[str, int]:
 
 
 def end(process: subprocess.Popen[str]) -> dict[str, int]:
-    """Kill a writer and return the acknowledgements it had still printed."""
+    """Kill a writer, and return the acknowledgements that it had printed."""
     process.kill()
     assert process.stdout
     with process.stdout:
@@ -147,7 +147,7 @@ def test_a_frozen_writer_blocks_nobody(postgres_url: str, opened: Open, dice: ra
     try:
         for n in range(40):
             read_acks(process, 1 + dice.randrange(5))
-            time.sleep(dice.random() * 0.001)  # into any instant of an append, not only the one after its print
+            time.sleep(dice.random() * 0.001)  # to kill it at any moment of an append, not only after it has printed
             process.send_signal(signal.SIGSTOP)
             began = time.monotonic()
             log.append([add(thing(f"mine-{n}"))], author=AUTHOR)
@@ -164,13 +164,13 @@ def test_a_compactor_frozen_with_the_lock_is_thrown_out(opened: Open) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     began = time.monotonic()
     with pytest.raises(LogUnavailable), log._write():
-        other.append([add(thing("b"))], author=AUTHOR)  # meanwhile the transaction stands still
+        other.append([add(thing("b"))], author=AUTHOR)  # the transaction makes no progress during this time
     assert time.monotonic() - began < 3
     assert other.append([add(thing("c"))], author=AUTHOR)[0].revision == 3
 
 
-# Servers and connections that go away. Every append here is a blind change (any revision will do): were it written
-# twice, nothing else would notice.
+# Tests of servers and connections that fail. Each append here is unconditional, so a second write would not cause a
+# conflict.
 
 
 def change_often(log: PostgresEventLog, name: str, times: int, stop: threading.Event | None = None) -> int:
@@ -209,7 +209,7 @@ def test_terminated_connections_lose_and_double_nothing(
     threads = in_threads(*(partial(change_often, log, f"w{n}", 250) for n in range(4)))
     kills = 0
     while any(thread.is_alive() for thread in threads):
-        time.sleep(dice.random() * 0.05 * (1 + kills / 5))  # even a busy machine must get through in the end
+        time.sleep(dice.random() * 0.05 * (1 + kills / 5))  # even a busy machine must finish within this time
         rows = cluster.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             f" WHERE datname = '{database(postgres_url)}' AND application_name = 'ctrlmgr append'"
@@ -278,7 +278,7 @@ def test_a_waiter_survives_a_restart(cluster: PostgresCluster, opened: Open) -> 
     assert seen == [1]
 
 
-# Success that is none.
+# Tests of successes that are not durable.
 
 
 def test_a_commit_no_standby_has_confirmed_is_not_a_success(
@@ -299,7 +299,7 @@ def test_a_commit_no_standby_has_confirmed_is_not_a_success(
             pending.result(10)
     finally:
         require_standby(cluster, "''")
-    log.append([modify(thing("a", spec=2), 2)], author=AUTHOR)  # the other one is in the log, once
+    log.append([modify(thing("a", spec=2), 2)], author=AUTHOR)  # the log contains the other append once
     assert written(log) == {"a": 3}
 
 
@@ -309,7 +309,7 @@ def require_standby(cluster: PostgresCluster, names: str) -> None:
     until(lambda: cluster.execute("SHOW synchronous_standby_names") == [(names.strip("'"),)], "the setting is read")
 
 
-# Many at once.
+# Tests of many concurrent writers.
 
 
 @pytest.mark.slow
@@ -331,7 +331,7 @@ def test_a_tailing_reader_misses_nothing_of_eight_writers(opened: Open, dice: ra
 
 @pytest.mark.slow
 def test_no_event_of_an_older_term_follows_a_takeover(opened: Open, dice: random.Random) -> None:
-    """Writers keep their term until they are refused, then take over: the zombies are real."""
+    """Writers keep their term until they are refused, and then take over, so former leaders really write."""
     takeovers: list[int] = []
     refusals: list[int] = []
 
@@ -368,7 +368,7 @@ def test_no_event_of_an_older_term_follows_a_takeover(opened: Open, dice: random
     assert refusals
 
 
-# Between us and the server.
+# Tests of a proxy between the log and its database.
 
 
 def test_behind_a_transaction_pooler_waiting_works_without_notifications(

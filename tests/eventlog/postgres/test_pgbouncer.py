@@ -1,4 +1,4 @@
-"""The event log through a real PgBouncer in transaction mode: nothing that lives in a session may be relied on."""
+"""Tests of the event log with a real PgBouncer in transaction mode, in which no session state is available."""
 
 from __future__ import annotations
 

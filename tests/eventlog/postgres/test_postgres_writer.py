@@ -1,4 +1,4 @@
-"""How the PostgreSQL log talks to its database when nothing is broken but something is unusual."""
+"""Tests of the PostgreSQL log with a working database in unusual situations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def log(postgres_url: str) -> Iterator[PostgresEventLog]:
 
 @pytest.fixture
 def sql(cluster: PostgresCluster, postgres_url: str) -> Sql:
-    """Run a statement beside the log, in its database."""
+    """Run a statement in the database of the log, on a separate connection."""
     return lambda statement: cluster.execute(statement, postgres_url.rpartition("/")[2])
 
 
@@ -74,7 +74,7 @@ def test_a_refused_append_disturbs_nobody_in_its_group(log: PostgresEventLog) ->
     ]  # fmt: skip
     conflict = answers[2]
     assert isinstance(conflict, Conflict)
-    assert (conflict.expected, conflict.actual) == (99, 2)  # what it would have been after its own first change
+    assert (conflict.expected, conflict.actual) == (99, 2)  # the state after the first change of the append itself
     assert verify(log).events == 2
 
 
@@ -93,13 +93,14 @@ def test_fenced_and_unfenced_appends_share_a_group(log: PostgresEventLog) -> Non
     group = [pending(f"p{n}", n + 1, fence=fence) for n, fence in enumerate(fences)]
     answers = log._postgres_writer.commit(group, [], since=None)
     assert [isinstance(answer, list) for answer in answers] == [True, True, False, False, True, True]
-    again = [pending("q0", 11, fence=Fence("l", 3)), pending("q1", 12)]  # nobody refused: the short way
+    # no append was refused, so the short statement was used
+    again = [pending("q0", 11, fence=Fence("l", 3)), pending("q1", 12)]
     assert all(isinstance(answer, list) for answer in log._postgres_writer.commit(again, [], since=None))
     assert [event.term for event in log.events_after(0)] == [3, 3, 0, 3, 3, 0]
 
 
 def test_data_the_database_cannot_hold_is_refused_alone(log: PostgresEventLog) -> None:
-    """PostgreSQL's text has no NUL; its indexes have no entries of a megabyte."""
+    """In PostgreSQL, text cannot contain NUL, and an index entry cannot have a megabyte."""
     huge = "".join(random.Random(1).choices("0123456789abcdef", k=100_000))
     group = [pending("a", 1), pending("b", 2, Author("nul\0")), pending(huge, 3), pending("c", 4)]
     answers = log._postgres_writer.commit(group, [(1, Outcome(1, "ok"))], since=None)
@@ -125,7 +126,7 @@ def test_a_revision_beyond_64_bits_is_a_conflict_like_any_other(log: PostgresEve
         log.append([modify(thing("a", spec=1), 2**70)], author=AUTHOR)
 
 
-# What the writer knows against what the log says.
+# Tests of the writer's cached head against the log.
 
 
 def test_a_retry_finds_what_its_first_try_wrote_and_writes_the_rest(log: PostgresEventLog) -> None:
@@ -147,7 +148,7 @@ def test_a_writer_that_compaction_has_passed_catches_up(log: PostgresEventLog, p
 
 
 def test_a_retry_is_judged_by_what_was_known_at_its_first_try(log: PostgresEventLog) -> None:
-    """The committer's own idea of the past may be older than the floor."""
+    """The committer's cached revision may be older than the floor."""
     log.append([add(thing("a"))], author=AUTHOR)
     log.append([modify(thing("a", spec=1), 1)], author=AUTHOR)
     log.compact(2)

@@ -1,4 +1,4 @@
-"""The example configuration of a PostgreSQL in production: its settings, roles, grants and pooler, all really used."""
+"""Tests of the example configuration of a PostgreSQL in production: its settings, roles, grants and pooler."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ SHORT = (
 
 
 class Production(NamedTuple):
-    """A server that is set up as the examples say."""
+    """A server with the configuration of the examples."""
 
     cluster: PostgresCluster
 
     def url(self, role: str) -> str:
-        """Return the URL of the log for a role, whose password is its name."""
+        """Return the URL of the log for a role; the password of a role is its name."""
         return f"postgresql://{role}:{role}@127.0.0.1:{self.cluster.port}/{DATABASE}"
 
     def run(self, role: str, statement: str) -> None:
         with psycopg.connect(self.url(role), autocommit=True) as connection:
-            for each in statement.split("; "):  # each in a transaction of its own
+            for each in statement.split("; "):  # each statement in a separate transaction
                 connection.execute(each.encode())
 
 
@@ -145,7 +145,7 @@ def test_two_serve_through_its_pooler_with_no_more_than_their_role(production: P
 
 
 def await_successor(group: Group, leader: Candidate) -> None:
-    """Kill the leader; nothing but its lease tells that it is gone."""
+    """Kill the leader in a way that only its lease reveals."""
     before = group.lease().term
     leader.kill()
     group.await_term(before)

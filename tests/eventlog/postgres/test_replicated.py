@@ -33,7 +33,7 @@ def both() -> Iterator[ReplicatedPostgres]:
 
 @pytest.fixture
 def opened(both: ReplicatedPostgres) -> Iterator[Open]:
-    """Open any number of logs on a database of the test's own."""
+    """Open any number of logs on a database that only this test uses."""
     logs: list[PostgresEventLog] = []
     url = both.another()
 
@@ -62,7 +62,7 @@ def test_an_append_whose_wait_is_ended_is_known_when_the_standby_has_it(
     try:
         pending = log.submit([modify(thing("a", spec=1), None)], author=AUTHOR)
         ended: set[tuple[object, ...]] = set()
-        for _ in range(3):  # it asks again, and each time waits for the standby again
+        for _ in range(3):  # the committer checks again, and each check waits for the standby
             until(lambda: set(both.primary.execute(WAITS)) - ended, "a commit waits for the standby")
             [wait] = set(both.primary.execute(WAITS)) - ended
             both.primary.execute(end.format(pid=wait[0]))
@@ -94,7 +94,7 @@ def test_an_append_that_no_standby_has_ends_as_unknown(both: ReplicatedPostgres,
 
 
 def test_failing_over_neither_loses_nor_repeats_a_revision(both: ReplicatedPostgres, opened: Open) -> None:
-    """While four write blindly and one follows, the primary is killed and the standby promoted."""
+    """While four writers append unconditionally and one reader follows, the primary is killed and the standby promoted."""
     logs, follower = [opened(), opened()], opened()
     stop, all_written = threading.Event(), threading.Event()
     acknowledged: dict[str, list[int]] = {}
@@ -142,7 +142,7 @@ def await_progress(acknowledged: dict[str, list[int]]) -> None:
 def test_a_primary_that_was_replaced_is_not_believed_any_more(both: ReplicatedPostgres, opened: Open) -> None:
     log, old = opened(), both.primary
     log.append([add(thing("a"))], author=AUTHOR)
-    both.promote()  # while the old one lives, and takes writes from whoever asks it
+    both.promote()  # while the old primary runs and accepts writes of all clients
     try:
         fresh = opened()
         fresh.append([add(thing("b"))], author=AUTHOR)

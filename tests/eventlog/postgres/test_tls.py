@@ -23,14 +23,14 @@ NAME = "db.example"
 
 
 class Secured(NamedTuple):
-    """A server, the authority that its certificate is of, and another one."""
+    """A server, the authority of its certificate, and another authority."""
 
     cluster: PostgresCluster
     authority: Path
     other: Path
 
     def url(self, host: str, query: str) -> str:
-        """Return the URL of its log as if it were on another host."""
+        """Return the URL of the log with another host name for the server."""
         account = self.cluster.url("log").rpartition("@")[0]
         return f"{account}@{host}:{self.cluster.port}/log?hostaddr=127.0.0.1&{query}"
 

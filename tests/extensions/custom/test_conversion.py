@@ -1,4 +1,4 @@
-"""A webhook turns versions into one another, wherever objects are shown, stored or compared."""
+"""Tests of conversion webhooks: objects are converted when they are returned, stored or compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _schema(field: str) -> dict[str, Any]:
 
 
 class Converted(DefinedStage):
-    """Widgets that have a `size` in v1, which is stored, and a `width` in v2; `change` has a say in the answers."""
+    """A kind with `size` in v1, the stored version, and `width` in v2; `change` modifies the webhook's answers."""
 
     def __init__(self, hook: dict[str, Any] = HOOK) -> None:
         super().__init__(self._converted)

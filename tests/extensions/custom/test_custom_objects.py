@@ -1,4 +1,4 @@
-"""Custom objects go through the engine as Kubernetes' own do."""
+"""Tests of custom objects in the engine, which treats them like built-in kinds."""
 
 from __future__ import annotations
 

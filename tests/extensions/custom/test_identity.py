@@ -1,4 +1,4 @@
-"""Whatever the schema: what is applied and valid is what is read; pruning and defaulting twice is doing so once."""
+"""Property tests for any schema: an applied valid object is returned unchanged; pruning and defaulting are idempotent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_default(root: dict[str, Any], data: st.DataObject) -> dict[str, Any]:
 
 
 def written(value: Any) -> str:
-    """Return a value as JSON, with whole numbers as Go writes them: 1.0 is 1."""
+    """Return a value as JSON, with whole numbers in Go's form: 1.0 is 1."""
     return json.dumps(value, sort_keys=True).replace(".0", "")
 
 

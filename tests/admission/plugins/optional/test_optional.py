@@ -1,4 +1,4 @@
-"""Plugins that are off by default, each on a write of its own."""
+"""Tests of plugins that are off by default, each with a single write."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_limits_that_make_no_sense_are_refused_with_their_line(tmp_path: Path, l
 
 
 class MayNot(Immediate):
-    """Allows all but some verbs."""
+    """An authorizer that allows all verbs except some."""
 
     def __init__(self, *verbs: str) -> None:
         self._verbs = verbs
