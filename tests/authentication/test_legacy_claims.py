@@ -1,4 +1,6 @@
-"""Tests of tokens in Secrets: valid as long as the Secret contains the token, or for ever if Secrets are not looked up."""
+"""Tests of tokens in Secrets: valid as long as the Secret contains the token, or for ever if
+Secrets are not looked up.
+"""
 
 from __future__ import annotations
 

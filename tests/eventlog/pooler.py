@@ -1,4 +1,6 @@
-"""A private PgBouncer in front of a temporary PostgreSQL, with the configuration of examples/postgresql/pgbouncer.ini."""
+"""A private PgBouncer in front of a temporary PostgreSQL, with the configuration of
+examples/postgresql/pgbouncer.ini.
+"""
 
 from __future__ import annotations
 

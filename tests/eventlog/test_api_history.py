@@ -1,4 +1,6 @@
-"""Tests of the API after its compaction: requests for old revisions are answered with 410, and the log still has them."""
+"""Tests of the API after its compaction: requests for old revisions are answered with 410, and the
+log still has them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Five definitions that resemble those of well-known operators: deep, large, and with many `x-kubernetes-…` keywords."""
+"""Five definitions that resemble those of well-known operators: deep, large, and with many
+`x-kubernetes-…` keywords.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import structlog
 
 @pytest.fixture(autouse=True, scope="module")
 def quiet() -> Iterator[None]:
-    """Thousands of reconciles need not all be told of."""
+    """The log lines of thousands of reconciles are not needed."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     yield
     structlog.reset_defaults()

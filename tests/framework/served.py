@@ -1,4 +1,4 @@
-"""A cluster over HTTPS, as the scenario's users see it."""
+"""A cluster over HTTPS, for the scenario of the example operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEADLINE = 30.0
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for other processes."""
+    """Wait for other processes by polling."""
     deadline = time.monotonic() + DEADLINE
     while not holds():
         assert time.monotonic() < deadline, "it did not come true in time"

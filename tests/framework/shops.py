@@ -1,4 +1,4 @@
-"""The scenario that the example operator passes wherever it runs."""
+"""The scenario that the example operator must pass in each environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOP = {
 
 
 class Cluster(Protocol):
-    """Where an operator runs, as its users see it; everything is in namespace `default`."""
+    """The interface of a cluster in the scenario; all objects are in the namespace `default`."""
 
     def create(self, obj: Mapping[str, Any]) -> None: ...
 

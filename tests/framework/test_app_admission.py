@@ -14,13 +14,13 @@ from ctrlmgr.testing import Harness
 
 
 class MapData(Model):
-    """A part of what a ConfigMap holds."""
+    """The `data` of a ConfigMap, with one declared key."""
 
     size: str = ""
 
 
 class Sized(Kind, api_version="v1", kind="ConfigMap"):
-    """A ConfigMap, of which one key is of interest."""
+    """A ConfigMap with one declared key."""
 
     data: MapData = MapData()
 

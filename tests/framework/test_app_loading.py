@@ -1,4 +1,4 @@
-"""Apps are found by name; what is wrong with one is one line that says what and where."""
+"""Tests of finding apps by name: each error is one line with the cause and the place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ctrlmgr.framework.controller_building import check_names
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working directory in which apps may lie."""
+    """Return a working directory in which tests create apps."""
     before = set(sys.modules)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -75,7 +75,7 @@ def test_a_file_is_loaded_whatever_it_is_called(here: Path, name: str, place: st
     app = load_app(place.format(name))
     assert app.name == "filed"
     assert load_app(f"{name}.py") is app
-    assert taken is None or sys.modules[name] is taken  # who has the name keeps it
+    assert taken is None or sys.modules[name] is taken  # the first app with the name keeps it
 
 
 def test_a_file_elsewhere_sees_its_neighbours_and_its_package(here: Path) -> None:

@@ -1,4 +1,6 @@
-"""Whether the caches show what this process wrote, whichever arrives first: a write's answer or its watch event."""
+"""Tests that caches contain the writes of this process, regardless of the order of a write's answer and its watch
+event.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def pod(key: Key = A, revision: int = 1, uid: str = "1", is_terminating: bool = 
 
 
 class ConsistencyStage:
-    """A cache of pods, and this process's writes."""
+    """A cache of pods, and the tracking of this process's writes."""
 
     def __init__(self, *cached: Object) -> None:
         self.cache = {each.key: each for each in cached}
@@ -40,7 +42,7 @@ class ConsistencyStage:
     def shows_all(self) -> bool:
         return self.store.shown() >= self.store.newest()
 
-    # A write is two steps, which come in either order.
+    # Return the two steps of a write, which can be executed in either order.
 
     def answer(self, key: Key, revision: int) -> Callable[[], None]:
         return lambda: self.store.wrote(PODS, key, revision)
@@ -76,7 +78,7 @@ def test_in_every_order_of_two_answers_and_events_all_is_shown_at_the_end_and_ne
         world = ConsistencyStage()
         steps = [world.answer(A, 10), world.answer(B, 12), world.event(pod(A, 10)), world.event(pod(B, 12))]
         if order.index(2) > order.index(3):
-            continue  # a watch tells in the order of revisions
+            continue  # a watch sends events in the order of revisions
         for at in range(4):
             steps[order[at]]()
             done = order[: at + 1]
@@ -124,7 +126,7 @@ def test_a_write_that_changed_nothing_has_no_event_and_none_is_waited_for() -> N
 
 def test_a_write_whose_answer_was_lost_is_not_waited_for_and_hides_no_other() -> None:
     world = ConsistencyStage()
-    world.event(pod(A, 10))()  # its answer never came
+    world.event(pod(A, 10))()  # the answer of this write never arrived
     world.answer(B, 12)()
     assert not world.shows_all
     world.event(pod(B, 12))()
@@ -137,7 +139,7 @@ def test_a_new_list_shows_what_is_as_old_as_it(revision: int, shows: bool) -> No
     world.answer(A, 12)()
     world.listed(revision, pod(A, 12))()
     assert world.shows_all == shows
-    world.store.progressed(PODS, 13)  # the first bookmark after it
+    world.store.progressed(PODS, 13)  # the first bookmark after the write
     assert world.shows_all
 
 

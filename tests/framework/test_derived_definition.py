@@ -34,7 +34,7 @@ class Port(Model):
 
 
 class ToySpec(Model):
-    """What a toy should be."""
+    """The spec of a toy."""
 
     label: Annotated[str, Meta(min_length=1, max_length=5, pattern="^[a-z]+$", description="What it is called.")]
     weight: Annotated[float, Meta(gt=0)] = 1.5

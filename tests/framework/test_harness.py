@@ -34,7 +34,7 @@ def raw(**more: Any) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": {"name": "hall"}, **more}
 
 
-# Users, warnings, fields
+# Users, warnings and fields.
 
 
 def guarded() -> App:
@@ -137,10 +137,10 @@ def test_time_passes_from_one_thing_that_is_due_to_the_next() -> None:
         10,
         20,
         30,
-    ]  # twice at once: the status that it writes is a change
+    ]  # twice, because the status that the controller writes is a change
 
 
-# What has changed
+# Changes between two reconciles.
 
 
 def test_a_reconcile_sees_what_the_last_one_saw() -> None:
@@ -169,7 +169,7 @@ def test_a_reconcile_sees_what_the_last_one_saw() -> None:
 
 
 class Story:
-    """An app with a daemon that counts, and what it went through."""
+    """An app with a daemon that counts, and a record of its steps."""
 
     def __init__(self, fails: int = 0, ends_after: int = 1000, pause: Any = 5) -> None:
         self.app = App("lamps")

@@ -1,4 +1,4 @@
-"""Typical mistakes: each is one line with the cause, the place and the remedy."""
+"""Tests of typical mistakes: each error is one line with the cause, the place and the remedy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def controller(body: str = "pass", *, options: str = "", define: str = "def", pa
 
 
 class Mistake(NamedTuple):
-    """A file with a mistake: what the line says of the cause, of the place and of the remedy."""
+    """A file with a mistake, and the expected cause, place and remedy in the line."""
 
     text: str
     cause: str

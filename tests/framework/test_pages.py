@@ -1,4 +1,4 @@
-"""The Python on the pages for operators is run, page by page, and its tests with it."""
+"""Runs the Python code on the pages for operators, page by page, with the tests on the pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = sorted((Path(__file__).parents[2] / "docs" / "operators").glob("*.md"))
 
 @pytest.fixture
 def module() -> Iterator[ModuleType]:
-    """A module in which a page's blocks are run: msgspec looks annotations up in one."""
+    """The module in which the code of a page runs, because msgspec resolves annotations in a module."""
     made = ModuleType("page")
     sys.modules["page"] = made
     yield made

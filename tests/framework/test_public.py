@@ -1,4 +1,4 @@
-"""The public surface: what there is, that it is typed, documented, and costs nothing until it is used."""
+"""Tests of the public interface: its names are typed and documented, and importing it loads no other modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other end of a cluster: its errors, how fast it is asked, and how one of its resources is followed."""
+"""Tests of the client for another API server: its errors, its rate limit, and its list and watch."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ def bookmark(revision: int, *, ends_list: bool = False) -> bytes:
 
 
 class Impatient(threading.Event):
-    """An event for which no test waits."""
+    """An event that tests do not wait for."""
 
     def wait(self, timeout: float | None = None) -> bool:
         return self.is_set()
 
 
 class Scripted(Api):
-    """A server that says what a test has written down: a list of lines, or an error, for each watch."""
+    """A server that answers each watch with a list of lines or an error, as a test specifies."""
 
     def __init__(self, *watches: list[bytes] | ApiError, found: bool = True) -> None:
         super().__init__(Access("http://nowhere", "", None, "", {}), Throttle(0, 1, clock=FakeClock()), program="test")
@@ -151,7 +151,7 @@ class Scripted(Api):
 
 
 def follow(api: Scripted, only: Key | None = None) -> list[Message]:
-    """Follow until the script is over, and return what was told."""
+    """Follow a resource to the end of the script, and return the received changes."""
     told: SimpleQueue[Message] = SimpleQueue()
     stream = Stream(api, SHOPS, told, clock=FakeClock(), random=Random(1), only=only)
     stream.run(api.stop)
@@ -202,7 +202,7 @@ def test_where_lists_are_not_streamed_pages_are_asked_for_at_once(refusal: ApiEr
     assert [shown(each) for each in follow(api)] == [
         ("listed", 40, ["listed"]),
         ("ADDED", 41, "new"),
-        ("listed", 40, ["listed"]),  # the next list is not even asked for as a stream
+        ("listed", 40, ["listed"]),  # the next list is not requested as a stream
     ]
     assert [each.get("resourceVersion") for each in api.asked] == [None, "40", "41", "40"]
 
@@ -210,7 +210,7 @@ def test_where_lists_are_not_streamed_pages_are_asked_for_at_once(refusal: ApiEr
 def test_a_streamed_list_that_ends_before_it_is_whole_is_none() -> None:
     api = Scripted([line("ADDED", shop("a", 3)), bookmark(4)], [line("ADDED", shop("new", 41))])
     assert [shown(each) for each in follow(api)] == [("listed", 40, ["listed"]), ("ADDED", 41, "new")]
-    assert api.seconds[0] <= 60  # a server that never says that it is whole is not waited for longer
+    assert api.seconds[0] <= 60  # the client does not wait longer for a server that never ends the initial list
     assert api.seconds[1] >= 300
 
 

@@ -21,12 +21,12 @@ from tests.framework.shops import SHOP, check_scenario
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "shop.py"
 OTHER = "other_shop"
-"""The example operator with another idea of prices."""
+"""The example operator with other prices."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Recordings of the example operator at work, made of a log and as a watch shows it."""
+    """Recordings of the example operator, exported from a log and in the format of a watch."""
     folder = tmp_path_factory.mktemp("shops")
     shutil.copy(EXAMPLE, folder / "shop.py")
     (folder / f"{OTHER}.py").write_text(EXAMPLE.read_text().replace("{price} {shop", "{shop.name}: {price} {shop"))
@@ -65,7 +65,7 @@ def test_the_example_operator_comes_to_what_it_came_to(name: str, capsys: pytest
     first, second = replay(capsys, name, "shop"), replay(capsys, name, "shop")
     assert first["divergences"] == second["divergences"] == []
     assert first["hash"] == second["hash"]
-    assert first["writes"] >= 7  # price lists and statuses, again and again
+    assert first["writes"] >= 7  # the price lists and statuses are written several times
 
 
 @pytest.mark.parametrize("name", ["log.jsonl.gz", "watch.jsonl"])

@@ -1,4 +1,6 @@
-"""Controllers as a process of their own, against `ctrlmgr serve`: the scenario, two candidates, our own controllers."""
+"""Tests of controllers in a separate process against `ctrlmgr serve`: the scenario, two candidates, built-in
+controllers.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,7 @@ def test_it_outlives_its_server_and_shows_metrics(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, *listens) as server:
         cluster = Served(server)
         config = yaml.safe_load(server.kubeconfig.read_text())
-        config["users"][0]["user"] = {"token": "secret"}  # the administrator's is another for each server of the test
+        config["users"][0]["user"] = {"token": "secret"}  # each server of the tests has another administrator's token
         operator = tmp_path / "operator.yaml"
         operator.write_text(yaml.safe_dump(config))
         with run(operator, "outlives", "shop:app", "--status-address", f"127.0.0.1:{pages}", *FAST):
@@ -195,7 +197,7 @@ def test_without_admission_functions_and_controllers_there_is_nothing_to_run(
     assert "there is nothing to run, because rules has no controller" in capsys.readouterr().err
     for arguments in (["rules_mixed.py", "--no-admission"], ["rules_mixed.py"], ["rules_alone.py"]):
         cli.run(["run", *arguments, "--kubeconfig", "nowhere"])
-        assert "nowhere" in capsys.readouterr().err  # it got as far as the cluster
+        assert "nowhere" in capsys.readouterr().err  # the process has connected to the cluster
 
 
 def test_a_file_runs_and_says_what_it_waits_for(server: ServerProcess, tmp_path: Path) -> None:

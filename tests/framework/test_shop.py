@@ -1,4 +1,4 @@
-"""The example operator in the harness: the scenario, and every order in which things may happen."""
+"""Tests of the example operator in the harness: the scenario, and every possible order of events."""
 
 from __future__ import annotations
 

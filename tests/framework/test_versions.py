@@ -44,7 +44,7 @@ def {{name}}_controller(widget: Widget, context: Context) -> None:
     size = str(widget.spec.{{field}})
     context.apply(ConfigMap(metadata=Metadata(name=f"{{{{widget.name}}}}-{{name}}"), data={{{{"size": size}}}}))
 '''
-"""An app for one version, which calls the size of widgets by its version's word."""
+"""An app for one version of the kind; the versions have different names for the size."""
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def hook(folder: Path) -> Iterator[Hook]:
 
 
 def define(cluster: Served, **spec: Any) -> None:
-    """Define widgets of v1, which is stored, and of v2, which is preferred, and make one."""
+    """Define a kind with v1, the stored version, and v2, the preferred version, and create an object."""
     versions = version("v1", "size"), version("v2", "width", storage=False)
     cluster.ask("POST", DEFINITIONS, definition(GROUP, *versions, **spec))
     path = f"/apis/{GROUP}/v1/namespaces/default/widgets"

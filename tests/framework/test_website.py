@@ -1,4 +1,4 @@
-"""The example of a whole operator: it is short, and does all of it."""
+"""Tests of the example of a complete operator: it is short, and has all features."""
 
 from __future__ import annotations
 

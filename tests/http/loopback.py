@@ -56,7 +56,7 @@ class Loop:
         return done
 
     def run(self) -> None:
-        """Run every task that is ready until it waits, or is over."""
+        """Run every ready task until it waits or ends."""
         while self.ready or self.soon:
             if self.soon:
                 self.soon.pop(0)()
@@ -90,7 +90,7 @@ class Loop:
 
 
 class Presented:
-    """As much of an `ssl.SSLObject` as says what the client presented."""
+    """The part of `ssl.SSLObject` that returns the client's certificate."""
 
     def getpeercert(self, binary_form: bool) -> bytes:
         assert binary_form
@@ -101,7 +101,7 @@ class Presented:
 
 
 class Transport(asyncio.Transport):
-    """A connection that keeps what is written, and how it ended."""
+    """A transport that records the written bytes and the end of the connection."""
 
     def __init__(self, certificate: dict[str, Any]) -> None:
         super().__init__()
@@ -149,10 +149,10 @@ def a_while() -> Generator[None]:
 
 
 class Client:
-    """The other end of a connection, and the application behind this one, which answers without reading a body.
+    """The client side of a connection, and an application that answers without reading the body.
 
-    At once, but for requests for `/slow`: those wait until `loop.go_on()`, before they are answered and after they have
-    begun to be. `/read` reads the body, and answers with it.
+    The application answers at once. Requests for `/slow` wait for `loop.go_on()` before the answer begins and before it
+    ends. For `/read`, the application reads the body and sends it back.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Two sides of a connection in memory: what one writes, the other receives at once."""
+"""A connection in memory: each side receives at once the bytes that the other side writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ctrlmgr.http.tunnel import Receiver
 
 
 class Pipe:
-    """One side; it remembers what was written until the other side is attached."""
+    """One side of a pipe; it stores written bytes until the other side is attached."""
 
     def __init__(self) -> None:
         self.other: Pipe
@@ -54,7 +54,7 @@ def pipe() -> tuple[Pipe, Pipe]:
 
 
 class Kept:
-    """Keeps what it receives."""
+    """Stores the received bytes."""
 
     def __init__(self) -> None:
         self.data = b""

@@ -1,4 +1,4 @@
-"""Coroutines that begin at once: nothing changes but that those which never wait need no task."""
+"""Tests of coroutines that start at once: the results are unchanged, and coroutines that never wait need no task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request's body, and the answer to it, as the application has them to do with."""
+"""Tests of the exchange that an application gets: it reads the body of a request and sends the answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CERTIFICATES = (b"jane's",)
 
 
 class Line(LineAnswers):
-    """A connection of one request: the written bytes, and the calls."""
+    """A connection with one request, which records written bytes and calls."""
 
     def __init__(self, room: int = 1 << 30) -> None:
         self.is_paused = False
@@ -315,7 +315,7 @@ def test_a_body_that_comes_on_is_waited_for() -> None:
 
 
 def pieces(line: Line, *parts: bytes, count: int) -> list[bytes]:
-    """Return the first parts of a body as the application reads them, when it arrives while it waits."""
+    """Return the first parts of a body that an application reads, if the body arrives while the application waits."""
 
     async def read() -> list[bytes]:
         asked, loop = exchange(line), asyncio.get_running_loop()

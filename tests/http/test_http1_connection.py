@@ -34,13 +34,13 @@ OK, TOO_LARGE, BAD = b"HTTP/1.1 200 OK", b"HTTP/1.1 431 Request Header Fields To
 
 
 def headed(size: int) -> bytes:
-    """Return a request whose head has so many bytes, but for the method and the version."""
+    """Return a request whose header has this number of bytes, without the method and the version."""
     head = b"GET / HTTP/1.1\r\nhost: x\r\nx: %b\r\n\r\n"
     return head % (b"a" * (size - len(b"/") - len(b"host: x\r\n") - len(b"x: \r\n")))
 
 
 def drip(client: Client, data: bytes, seconds: float) -> None:
-    """Send byte by byte, with a pause after each."""
+    """Send a request byte by byte, with a pause after each byte."""
     for at in range(len(data)):
         client.send(data[at : at + 1])
         client.loop.pass_time(seconds)
@@ -122,7 +122,7 @@ def test_whatever_makes_a_head_too_large(client: Client, head: bytes) -> None:
     client.send(head)
     assert (client.said, client.paths) == ([TOO_LARGE], [])
     client.send(GET)
-    assert (client.said, client.paths) == ([TOO_LARGE], [])  # what comes after that is not looked at
+    assert (client.said, client.paths) == ([TOO_LARGE], [])  # later bytes are not parsed
 
 
 def test_who_was_refused_has_a_moment_to_read_why(client: Client) -> None:
@@ -150,7 +150,7 @@ def test_what_was_asked_before_is_answered_first(client: Client, after: bytes) -
     client.send(SLOW + GET + after)
     assert (client.said, client.transport.closed) == ([], False)
     client.loop.go_on()
-    assert client.said == [OK]  # and nothing else in the midst of its answer
+    assert client.said == [OK]  # and no bytes between the parts of its answer
     client.loop.go_on()
     assert client.said == [OK, OK, TOO_LARGE if after[-1:] == b"a" else BAD]
     assert client.transport.closed
@@ -213,7 +213,7 @@ def test_after_an_upgrade_that_was_not_made_the_connection_closes(
     assert client.transport.written.count(b"connection: close") == 1
     client.send(GET)
     assert client.said == [OK, OK]
-    assert not caplog.records  # any client could ask for that as often as it likes
+    assert not caplog.records  # a client could cause this as often as it wants
 
 
 def test_a_connection_may_be_idle_again_once_a_body_that_nobody_read_is_over(client: Client) -> None:
@@ -290,7 +290,7 @@ def test_a_server_that_stops_waits_for_who_reads_an_answer(client: Client) -> No
         client.transport.unread = left
         client.loop.pass_time(LINGER)
         assert not client.transport.aborted
-    client.loop.pass_time(LINGER)  # nothing has been read since
+    client.loop.pass_time(LINGER)  # the client has not read since then
     assert client.transport.aborted
 
 
@@ -385,7 +385,7 @@ def test_an_application_that_fails_or_says_nothing_drops_the_connection(caplog: 
         assert (client.transport.aborted, client.said) == (True, [])
 
 
-# Heads that are held.
+# Request headers that are buffered.
 
 
 def long_head(path: bytes = b"/slow", size: int = 30_000) -> bytes:

@@ -1,4 +1,4 @@
-"""The server as its clients see it: pages, connections, start and stop; over a real socket on a port that was free."""
+"""Tests of the server over real sockets on a free port: answers, connections, start and stop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.background import background
 from tests.server.site import CONFIG_MAPS, TIMEOUT, Site, make, running, serving
 
 PROBLEMS: list[str] = []
-"""What the check `log` complains of."""
+"""The reason why the check `log` fails."""
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_head_is_a_get_without_the_body(site: Site) -> None:
 
 
 def answers(connection: socket.socket, count: int) -> list[bytes]:
-    """Read `count` answers with a length and return their bodies."""
+    """Read `count` answers with a content-length, and return their bodies."""
     reading, bodies = connection.makefile("rb"), []
     for _ in range(count):
         assert reading.readline().startswith(b"HTTP/1.1 200")
@@ -248,7 +248,7 @@ def test_nonsense_is_a_bad_request(site: Site) -> None:
 
 
 def received(connection: socket.socket) -> int:
-    """Read until the other side is gone, and return how many bytes that were."""
+    """Read until the server closes the connection, and return the number of bytes."""
     count = 0
     with suppress(ConnectionError):
         while data := connection.recv(1 << 16):
@@ -258,7 +258,7 @@ def received(connection: socket.socket) -> int:
 
 @pytest.mark.parametrize("sent", ["GET /version HTTP/1.1\r\nhost: x\r\n\r\n", "nonsense\r\n\r\n"])
 def test_a_connection_that_is_lost_leaves_nothing_to_the_collector(sent: str) -> None:
-    """With TLS it has buffers of hundreds of kilobytes."""
+    """With TLS, the connection has buffers of hundreds of kilobytes."""
     with running() as site:
         site.create("long", text="x" * 200_000)
         gc.collect()
@@ -270,7 +270,7 @@ def test_a_connection_that_is_lost_leaves_nothing_to_the_collector(sent: str) ->
                     connection.sendall(sent.replace("/version", path).encode())
                     assert connection.recv(100)
             ends_at = time.monotonic() + TIMEOUT
-            while connections() > before:  # one of an earlier test may end meanwhile, too
+            while connections() > before:  # a connection of an earlier test may end in the meantime
                 assert time.monotonic() < ends_at
                 threading.Event().wait(0.01)
         finally:
@@ -278,7 +278,7 @@ def test_a_connection_that_is_lost_leaves_nothing_to_the_collector(sent: str) ->
 
 
 def connections() -> int:
-    """Return how many connections there are in memory."""
+    """Return the number of connection objects in memory."""
     return sum(type(each) is Connection for each in gc.get_objects())
 
 
@@ -302,7 +302,7 @@ def test_who_does_not_read_a_long_list_is_cut_off(monkeypatch: pytest.MonkeyPatc
             assert received(connection) < 20_000_000
 
 
-# Start and stop.
+# Start and stop of the server.
 
 
 def server(address: tuple[str, int] = ("127.0.0.1", 0)) -> HttpServer:
@@ -395,12 +395,12 @@ def ask_once(connection: http.client.HTTPConnection) -> tuple[int, str | None]:
 
 
 def await_refusal(host: str, port: int) -> None:
-    """Return when nobody new is let in."""
+    """Return when the server refuses new connections."""
     while True:
         try:
             socket.create_connection((host, port), TIMEOUT).close()
         except ConnectionResetError:
-            continue  # it stood in line when nobody was let in any more
+            continue  # the connection waited in the accept queue when the server stopped accepting
         except ConnectionRefusedError:
             return
 
@@ -417,7 +417,7 @@ def test_housekeeping_is_done_while_it_serves() -> None:
 
 
 def test_a_server_whose_watches_fail_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Watchers who hear nothing any more, and do not know, would be worse."""
+    """Open watches without events would be worse, because clients could not detect the failure."""
 
     def fail(hub: Hub) -> None:
         raise RuntimeError("the hub is broken")

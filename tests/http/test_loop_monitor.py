@@ -15,7 +15,7 @@ from ctrlmgr.testing import FakeClock
 
 
 class Loop:
-    """A clock of the machine and one of the loop's thread, which a test moves."""
+    """Clocks that a test sets: the machine's clock and the CPU clock of the loop's thread."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -24,7 +24,9 @@ class Loop:
         self.watch.begin()
 
     def turn(self, *, works: float, waits: float = 0.0) -> None:
-        """Let a turn begin that works, and waits for a processor, for so many seconds; then the next tick."""
+        """Run a step of the loop that uses this CPU time and waits this long for a processor, and
+        then the next tick.
+        """
         self.used += works
         self.clock.step(PERIOD + works + waits)
         self.watch.sample(threading.get_ident())
@@ -71,7 +73,7 @@ def test_a_running_loop_is_watched() -> None:
     async def work() -> None:
         async with TurnWatch(SystemClock()).watching():
             await asyncio.sleep(2 * PERIOD)
-            sum(range(20_000_000))  # some tenths of a second of processor time, in one turn
+            sum(range(20_000_000))  # some tenths of a second of CPU time, in one step
             await asyncio.sleep(2 * PERIOD)
 
     asyncio.run(work())

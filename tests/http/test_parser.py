@@ -1,4 +1,4 @@
-"""Tests of valid and invalid requests, and that parsing costs no more than the bytes."""
+"""Tests of valid and invalid requests, and that the cost of parsing is linear in the bytes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Heard:
 
     def __init__(self, bounds: Bounds = DEFAULT) -> None:
         self.heads: list[Head] = []
-        self._bodies: list[bytearray] = []  # which grow at their end, as bytes do not
+        self._bodies: list[bytearray] = []  # bytearrays, because appending to bytes copies them
         self.ended = 0
         self.parser = RequestParser(self, bounds)
 
     @property
     def bodies(self) -> list[bytes]:
-        """Return the bodies, as far as they have come."""
+        """Return the received parts of the bodies."""
         return [bytes(each) for each in self._bodies]
 
     def on_head(self, head: Head) -> None:
@@ -200,7 +200,7 @@ def test_chunks_may_be_as_small_as_they_like() -> None:
     assert (len(heard.bodies[0]), heard.ended) == (100_000, 1)
 
 
-# Bounds of a head.
+# Limits of headers.
 
 
 @pytest.mark.parametrize("piece", [100, 65_536])
@@ -221,7 +221,7 @@ def test_a_head_has_so_many_headers_at_most() -> None:
 
 
 class Counting:
-    """What httptools is given, in bytes, counted each time it copies what it had before."""
+    """The number of bytes that were passed to httptools, including bytes that it copies again."""
 
     def __init__(self, parser: Any) -> None:
         self.copied = 0
@@ -230,7 +230,7 @@ class Counting:
 
     def feed_data(self, data: bytes) -> None:
         self._since_head += len(data)
-        self.copied += self._since_head  # a header that goes on is copied whole with every piece
+        self.copied += self._since_head  # httptools copies an incomplete header with every piece
         self._parser.feed_data(data)
 
     def __getattr__(self, name: str) -> Any:
@@ -247,14 +247,14 @@ def test_a_head_that_comes_byte_by_byte_is_copied_a_few_times_only(size: int) ->
     assert counting.copied < 8 * size
 
 
-# Header lines that have been read before.
+# Header lines that are cached.
 
 
 LINES = b"\r\nHost: x\r\nAuthorization: Bearer t\r\nX-Two: a\r\nx-two: b\r\nConnection: keep-alive\r\n\r\n"
 
 
 def parsed(heard: Heard) -> list[bytes]:
-    """Note what httptools is given from now on."""
+    """Record the bytes that are passed to httptools from now on."""
     given: list[bytes] = []
 
     class Noting(Counting):
@@ -322,7 +322,7 @@ def test_lines_that_say_more_are_parsed_each_time(line: bytes) -> None:
 
 
 def write(body: bytes, method: bytes = b"POST", length: int | None = None) -> bytes:
-    """Return a request with a body, which may be said to be longer or shorter than it is."""
+    """Return a request whose body may be shorter or longer than its content-length."""
     said = b"\r\nContent-Length: %d" % (len(body) if length is None else length)
     return method + b" /a?b=c HTTP/1.1\r\nHost: x" + said + LINES.removeprefix(b"\r\nHost: x") + body
 

@@ -29,7 +29,7 @@ NAMES = ["localhost", "127.0.0.1", "::1"]
 def clock() -> FakeClock:
     from ctrlmgr.clock import SystemClock
 
-    return FakeClock(SystemClock().now())  # OpenSSL compares with the real time
+    return FakeClock(SystemClock().now())  # OpenSSL compares with the system time
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def files(tmp_path: Path, clock: FakeClock) -> CertificateFiles:
 
 
 def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str = "localhost") -> ssl.SSLObject:
-    """Return the server's side of a finished handshake; raises what either side raises."""
+    """Return the server's side of a finished handshake; raise the error of either side."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     serving = server.wrap_bio(to_server, to_client, server_side=True)
     calling = client.wrap_bio(to_client, to_server, server_hostname=name)

@@ -1,4 +1,4 @@
-"""Which certificate, which versions and which ciphers a client meets."""
+"""Tests of the certificate, the TLS versions and the ciphers that clients get."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.http.test_tls import NAMES, client_of, handshake
 def clock() -> FakeClock:
     from ctrlmgr.clock import SystemClock
 
-    return FakeClock(SystemClock().now())  # OpenSSL compares with the real time
+    return FakeClock(SystemClock().now())  # OpenSSL compares with the system time
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def pair_of(files: CertificateFiles) -> Pair:
 
 
 def served(context: ssl.SSLContext, name: str) -> str:
-    """Return the issuer of the certificate that a client of a name receives."""
+    """Return the issuer of the certificate that a client gets for a server name."""
     client = ssl.create_default_context()
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -1,4 +1,6 @@
-"""Tunnels over real sockets with TLS: nothing is lost when a peer closes while reading is paused; memory is bounded."""
+"""Tests of tunnels over real sockets with TLS: no data is lost if a peer closes while reading is paused; memory is
+bounded.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ async def dial(port: int, context: ssl.SSLContext | None) -> UpstreamConnection:
 
 
 async def upgraded(connection: UpstreamConnection) -> ResponseHead:
-    """Ask a server for the other protocol."""
+    """Send a request to switch the protocol."""
     connection.begin("GET", UPGRADE)
     return await connection.head()
 
@@ -45,13 +47,13 @@ SIZE = 20_000_000
 
 
 def data(number: int) -> bytes:
-    """Return bytes that differ everywhere."""
+    """Return random-looking bytes, so that lost or reordered parts are detected."""
     return hashlib.shake_256(b"%d" % number).digest(SIZE)
 
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """The contexts of a server and of its clients."""
+    """The TLS contexts of a server and of its clients."""
     files = ensure_certificates(tmp_path_factory.mktemp("pki"), ["127.0.0.1"], clock=SystemClock())
     return ServingContext(files, TlsOptions(http2=False)).context, ssl.create_default_context(
         cafile=str(files.authority)
@@ -77,7 +79,7 @@ async def serving(handler: Handler, context: ssl.SSLContext | None) -> AsyncIter
 
 
 class Reader:
-    """Reads a side slowly: it pauses after each piece until the loop has turned some times."""
+    """Reads slowly: pauses after each piece for some steps of the loop."""
 
     def __init__(self, side: Side, pause: float = 0.0) -> None:
         self.size = 0
@@ -100,7 +102,7 @@ class Reader:
 
 
 class Writer(Receiver):
-    """Writes everything at once, as fast as the peer allows, and closes."""
+    """Writes all data as fast as the peer allows, and closes the connection."""
 
     def __init__(self, side: Side, whole: bytes) -> None:
         self._side, self._whole, self._at = side, whole, 0
@@ -157,7 +159,7 @@ def test_the_tail_arrives_though_the_peer_closes_while_reading_is_paused(
 def test_bytes_that_arrived_before_the_end_are_delivered_after_a_pause(
     tls: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
-    """Go closes the socket right after its last bytes, and does not wait for the other side's end of TLS."""
+    """Go closes the socket directly after its last bytes, and does not wait for the close_notify of the other side."""
     whole = data(9)[:100_000]
 
     async def one(port: int, serving: Thread) -> None:
@@ -189,7 +191,7 @@ def test_bytes_that_arrived_before_the_end_are_delivered_after_a_pause(
 def test_a_record_that_arrives_in_parts_is_delivered_whole_before_the_end(
     tls: tuple[ssl.SSLContext, ssl.SSLContext],
 ) -> None:
-    """The transport asks for a buffer with room for the second part alone, and decodes the whole record into it."""
+    """The transport requests a buffer for only the second part, and decodes the whole record into it."""
     whole = data(8)[:16_000]
 
     async def one(port: int, serving: Thread) -> None:

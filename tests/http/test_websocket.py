@@ -1,4 +1,4 @@
-"""The server's end of a WebSocket, against wsproto's frames."""
+"""Tests of the server side of WebSockets, with frames of wsproto."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.http.pipes import Kept, Pipe, pipe
 
 
 class Client:
-    """A WebSocket client on one side of a pipe, and what it has received."""
+    """A WebSocket client on one side of a pipe, and its received messages."""
 
     def __init__(self, side: Pipe) -> None:
         self.side = side

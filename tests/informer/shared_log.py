@@ -1,4 +1,4 @@
-"""A memory log that other processes write to as well, and objects to write."""
+"""A log in memory that other processes also append to, and objects for tests."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def thing(
 
 
 class SharedLog(MemoryEventLog):
-    """What is appended `elsewhere` is in the log but not told to this process's observers."""
+    """Appends in `elsewhere` are in the log, but the observers of this process are not notified."""
 
     def __init__(self, *, clock: Clock, seed: int = 0) -> None:
         super().__init__(clock=clock, random=random.Random(seed))
         self._elsewhere = False
         self.reads = 0
         self.outages = 0
-        """How many of the next reads fail."""
+        """The number of following reads that fail."""
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:

@@ -246,7 +246,8 @@ def test_a_commit_wakes_every_waiter(log: SharedLog, cache: WatchCache, clock: F
 
 def test_on_advance_is_called_once_a_batch_with_the_events_readable(log: SharedLog, cache: WatchCache) -> None:
     heads: list[tuple[int, int]] = []
-    cache.on_advance(lambda head: heads.append((head, cache.head())))  # would deadlock under the lock
+    # this call would deadlock if it was made under the lock
+    cache.on_advance(lambda head: heads.append((head, cache.head())))
     log.put(thing("a"), thing("b"), thing("c"))
     log.put(thing("a", note="x"))
     assert heads == [(3, 3), (4, 4)]
@@ -264,7 +265,7 @@ def test_on_advance_is_silent_about_a_gap_until_it_is_closed(log: SharedLog, cac
 
 
 class Following:
-    """A watch cache with its follower running; `until` waits in real time for a head."""
+    """A watch cache with a running follower; `until` waits in real time for a head."""
 
     def __init__(self, log: SharedLog, clock: FakeClock) -> None:
         self.cache = WatchCache(log, capacity=8, clock=clock)
@@ -313,7 +314,7 @@ def test_the_follower_brings_what_other_processes_write(log: SharedLog, clock: F
 
 def test_while_a_follower_runs_readers_leave_gaps_to_it(log: SharedLog, clock: FakeClock) -> None:
     following = Following(log, clock)
-    log.outages = 1_000_000  # nobody can close the gap, and whoever tries raises
+    log.outages = 1_000_000  # the gap cannot be closed, and each caller that tries raises the error
     with log.elsewhere():
         write(log, 1)
     write(log, 1)
@@ -357,7 +358,8 @@ def test_writers_here_and_elsewhere_with_a_follower_lose_and_double_nothing() ->
             if number % 3:
                 here.put(thing(name, note=str(number)))
             else:
-                with here.elsewhere():  # sometimes hides a neighbour's commit too: gaps of every kind
+                # the read sometimes also omits a neighbouring commit, so that all kinds of gaps occur
+                with here.elsewhere():
                     here.put(thing(name, note=str(number)))
 
     follower = threads.start("follower", lambda: cache.run(stop))

@@ -34,7 +34,7 @@ def informers(log: SharedLog, clock: FakeClock) -> Informers:
 
 
 def heard(informers: Informers, resource: Resource = PODS) -> list[tuple[str, str, int]]:
-    """Collect what a handler is told: type, name, revision."""
+    """Record the arguments of handler calls: type, name, revision."""
     told: list[tuple[str, str, int]] = []
 
     def handler(change: Change) -> None:
@@ -94,7 +94,7 @@ def test_what_was_replaced_keeps_nothing_decoded(log: SharedLog, informers: Info
     assert [change.type for change in changes] == [ADDED, MODIFIED, DELETED]
     olds = [change.old for change in changes if change.old is not None]
     assert [old._metadata for old in olds] == [None, None]
-    assert [old.name for old in olds] == ["a", "a"]  # it decodes again
+    assert [old.name for old in olds] == ["a", "a"]  # the object is decoded a second time
 
 
 def test_when_resources_changed_is_known_once_all_have_synced(log: SharedLog, informers: Informers) -> None:
@@ -366,7 +366,7 @@ def test_many_objects_are_frozen(log: SharedLog, informers: Informers) -> None:
 
 
 class Running:
-    """Informers run by a thread of their own, stopped by stepping their clock."""
+    """Informers that a separate thread runs, and that are stopped by advancing their clock."""
 
     def __init__(self, informers: Informers, clock: FakeClock) -> None:
         self.informers = informers
@@ -447,7 +447,7 @@ def test_run_outlives_an_unreachable_log(log: SharedLog, informers: Informers, c
     told = heard(informers)
     informers.sync()
     for number in range(20):
-        log.put(thing("a", note=str(number)))  # out of the window, so that the log is read
+        log.put(thing("a", note=str(number)))  # the revision is older than the window, so the log is read
     log.outages = 3
     running = Running(informers, clock)
     running.until(20)

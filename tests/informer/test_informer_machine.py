@@ -1,4 +1,4 @@
-"""After any history, however it was written, compacted and read, the stores and every index equal the log."""
+"""Property test: after any sequence of writes, compactions and reads, the stores and all indexes equal the log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class InformersEqualTheLog(RuleBasedStateMachine):
         self.informers.sync()
 
     def on_change(self, change: Change) -> None:
-        """Hold each change to the one before it, and follow."""
+        """Check that each change follows the previous change of its object, and apply it."""
         obj = change.new or change.old
         assert obj is not None
         assert self.told.get(obj.key) is change.old

@@ -1,6 +1,4 @@
-"""Tests that a failing handler is removed: others get all events, the process continues, and health checks
-report it.
-"""
+"""Tests of handlers that raise errors: they are removed, other handlers get all events, and health checks report it."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from tests.informer.shared_log import SharedLog, thing
 
 
 class Raising:
-    """A handler that raises over one object."""
+    """A handler that raises an error for one object."""
 
     def __init__(self, over: str, error: Exception) -> None:
         self.told: list[str] = []
@@ -94,9 +92,9 @@ def test_a_handler_of_resyncs_is_taken_out_by_itself(log: SharedLog) -> None:
 @pytest.mark.parametrize(
     ("quarantine", "vital", "error"),
     [
-        (None, False, ValueError("a bug")),  # a test, or a replay: what raises is to be seen
-        (Quarantine(), True, ValueError("a bug")),  # others would do wrong without what it keeps
-        (Quarantine(), False, LogCorrupt("the log")),  # which no handler is to blame for
+        (None, False, ValueError("a bug")),  # in tests and replays, the error must reach the caller
+        (Quarantine(), True, ValueError("a bug")),  # other components would use its incomplete state
+        (Quarantine(), False, LogCorrupt("the log")),  # no handler has caused this error
     ],
 )
 def test_what_a_handler_raises_goes_on(

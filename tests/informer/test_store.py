@@ -145,7 +145,7 @@ def test_loading_leaves_nothing_decoded_behind() -> None:
     store.replace([obj])
     assert obj._metadata is None
     assert store.list("default", WEB) == [obj]
-    assert obj._metadata is None  # the index alone answered
+    assert obj._metadata is None  # only the index was read
 
 
 def test_values_that_nothing_has_any_more_cost_nothing() -> None:
@@ -159,7 +159,7 @@ def test_values_that_nothing_has_any_more_cost_nothing() -> None:
 
 @pytest.fixture
 def eager_threads() -> Iterator[None]:
-    """Switch threads as often as possible, so that an unguarded moment is met."""
+    """Switch threads as often as possible, so that missing locks cause failures."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

@@ -1,4 +1,4 @@
-"""The history of `story.py` in each database."""
+"""Fixtures with the history of `story.py` in each database."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def story_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def database(story_url: str) -> Iterator[Database]:
-    """The story, to be asked."""
+    """The database with the story."""
     with open_database(story_url) as opened:
         yield opened
 
 
 @pytest.fixture
 def past_url(sqlite_story: str, tmp_path: Path) -> str:
-    """A copy of the story of one's own."""
+    """A copy of the story that the test may change."""
     return story.write(f"sqlite:///{tmp_path}/log.db")

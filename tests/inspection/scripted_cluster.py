@@ -1,4 +1,4 @@
-"""A cluster in one process and virtual time, whose log has the reconcile and causes of each write."""
+"""A cluster in one process with virtual time. Its log contains the reconcile and the causes of each write."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OPTIONS: dict[str, Any] = {
 
 
 class ScriptedCluster(WorkedStage):
-    """A cluster to be told of by a `ClusterScript`."""
+    """A cluster whose clients follow a `ClusterScript`."""
 
     def __init__(self) -> None:
         super().__init__(lambda stage: self.controllers[0])
@@ -67,7 +67,7 @@ class ScriptedCluster(WorkedStage):
 
 
 class ClusterScript:
-    """A `Teller`: `rest` lets virtual time pass, half a second after the other."""
+    """A client of the script; `rest` advances virtual time in steps of half a second."""
 
     def __init__(self, cluster: ScriptedCluster) -> None:
         self._cluster = cluster

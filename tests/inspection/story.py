@@ -1,4 +1,4 @@
-"""A short history of a cluster, with something in it for every question: the same revisions on every database."""
+"""A short history of a cluster with data for every query. The revisions are the same on every database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START = parse_time("2026-01-02T03:04:05.000001Z")
 HEAD = 16
 
 POD_ADDED, POD_READY, FIRST_WRITE, SECOND_WRITE = 4, 5, 8, 12
-"""Revisions: of the pod web-0, and of the Endpoints web that followed from it."""
+"""The revisions of the pod web-0, and of the Endpoints web that were written because of it."""
 
 
 def obj(kind: str, name: str, namespace: str = "shop", api_version: str = "v1", **fields: Any) -> Object:
@@ -65,7 +65,7 @@ def lease(holder: str) -> Object:
 
 
 def tell(log: EventLog, clock: FakeClock) -> None:
-    """Write the story: one append a line, a second apart."""
+    """Write the story: each line is one append, at intervals of a second."""
 
     def append(*changes: tuple[EventType, Object], author: Author = ALICE, **more: Any) -> None:
         log.append([Proposal(*change, None) for change in changes], author=author, **more)
@@ -115,7 +115,7 @@ def tell(log: EventLog, clock: FakeClock) -> None:
 
 
 def write(url: str) -> str:
-    """Fill the new database at `url`; return the URL."""
+    """Write the story into an empty database at `url`; return the URL."""
     clock = FakeClock(START)
     log = open_log(url, clock=clock, random=random.Random(1), migrate=True)
     tell(log, clock)

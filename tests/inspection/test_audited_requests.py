@@ -117,7 +117,7 @@ def test_what_an_earlier_version_kept_is_taken_over(tmp_path: Path, clock: FakeC
         before.execute("INSERT INTO noted VALUES (?, ?, ?)", values)
     before.commit()
     before.close()
-    for _ in range(2):  # the second time there is nothing left of it
+    for _ in range(2):  # at the second call, no rows are left to remove
         Store(tmp_path / FILE, 3600.0, clock=clock).close()
     assert asked(tmp_path, "audit", limit="1000") == [f"r{number}" for number in reversed(range(600))]
     with requests_if_kept(tmp_path) as database:

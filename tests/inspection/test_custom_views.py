@@ -27,18 +27,18 @@ COLUMNS = [
     {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Ready")].status'},
     {"name": "Spec", "type": "string", "jsonPath": ".spec.shape"},
 ]
-"""The last two are no columns here: SQL cannot follow the one, and the other is there already."""
+"""The last two printer columns have no SQL column: one has no simple path, and the other exists already."""
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a log with the story of widgets."""
+    """The URL of a log with the history of `widgets.py`."""
     found = f"sqlite:///{tmp_path / 'log.db'}" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     return widgets.write(found).url
 
 
 def change(url: str, method: str, path: str, body: Any = None) -> None:
-    """Send a request to the log's API."""
+    """Send a request to the API of the log."""
     with closing(open_log(url, clock=FakeClock(), random=Random(2))) as log:
         answer = Stage(log=log).send(method, path, body, media_type=MERGE if method == "PATCH" else "application/json")
         assert answer.code in (200, 201), answer
@@ -50,13 +50,13 @@ def ask(url: str, statement: str) -> Rows:
 
 
 def undefine(url: str) -> None:
-    """Delete the definition; the finalizer is that of a controller which does not run here."""
+    """Delete the definition; no controller removes its finalizer here."""
     change(url, "DELETE", f"{DEFINITIONS}/widgets.example.com")
     change(url, "PATCH", f"{DEFINITIONS}/widgets.example.com", {"metadata": {"finalizers": None}})
 
 
 def print_more(url: str) -> None:
-    """Change the kind's columns, and give it an object that fills them."""
+    """Change the printer columns of the kind, and create an object with values for them."""
     fields = {"shape": "string", "size": "integer", "weight": "number", "is-good": "boolean"}
     spec = {"type": "object", "properties": {name: {"type": type_} for name, type_ in fields.items()}}
     version = {"name": "v1", "served": True, "storage": True, "additionalPrinterColumns": COLUMNS}

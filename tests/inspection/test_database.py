@@ -1,4 +1,4 @@
-"""The read-only connection, and the ready-made questions over it."""
+"""Tests of the read-only connection, and of ready-made queries."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_what_cannot_be_asked_says_so(url: str, error: type[Exception]) -> None:
 
 
 def test_it_reads_beside_a_writer_and_from_a_file_that_is_nobodys(sqlite_story: str, tmp_path: Path) -> None:
-    """A copy without the files that SQLite keeps beside a database in use."""
+    """A copy of the database without the files that SQLite keeps beside a database in use."""
     copy = tmp_path / "copy.db"
     copy.write_bytes(Path(sqlite_story.removeprefix("sqlite:///")).read_bytes())
     with open_database(f"sqlite:///{copy}") as database:
@@ -135,7 +135,7 @@ def test_ctrl_c_ends_a_query(sqlite_story: str) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     before = signal.signal(signal.SIGVTALRM, signal.default_int_handler)
     with open_database(sqlite_story) as database:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.05)  # of processor time: it ends however slow the machine
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.05)  # seconds of CPU time, so the query ends on slow machines, too
         with pytest.raises(KeyboardInterrupt):
             database.query(endless)
         assert database.query("SELECT 1 AS one").rows == [(1,)]

@@ -40,7 +40,7 @@ GIVEN = {
 
 
 def ask(path: str, paths: list[str]) -> list[tuple[int, str]]:
-    """Return the code and text of each response of Datasette."""
+    """Return the status code and the body of each response of Datasette."""
     with open_database(f"sqlite:///{path}") as database:
         told = metadata("log", database.relations())
     arguments = [sys.executable, "-c", _SCRIPT, path, json.dumps(told), json.dumps(paths)]

@@ -1,4 +1,4 @@
-"""Forks: the same until a revision, then a log of its own; from and to each database."""
+"""Tests of forks: equal up to a revision, independent afterwards; from and to each database."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def opened_log(url: str) -> SQLLog:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database, on each kind in turn."""
+    """The URL of an empty database, of each type in turn."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/fork.db"
     url: str = request.getfixturevalue("postgres_url")
@@ -140,7 +140,7 @@ def test_a_compacted_log_can_be_forked_above_its_floor(past_url: str, target: st
 
 
 def test_of_what_was_compacted_by_itself_the_fork_has_what_is_left(past_url: str, target: str) -> None:
-    """web-0 changed after 4 and is lost; web-1 came later; everything else is there."""
+    """web-0 changed after revision 4 and is lost; web-1 was created later; all other objects exist."""
     log = opened_log(past_url)
     log.compact(13, resource=PODS)
     log.close()

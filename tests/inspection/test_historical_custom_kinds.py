@@ -1,4 +1,4 @@
-"""Custom kinds are read as they were: by the names, the columns and the schema of the moment."""
+"""Tests of custom kinds at past revisions: names, columns and schema are those of the selected moment."""
 
 from __future__ import annotations
 

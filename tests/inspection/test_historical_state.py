@@ -113,7 +113,7 @@ def test_between_can_be_asked_of_one_object(database: Database) -> None:
 
 
 def shape(node: Node) -> object:
-    """Return a tree as revisions alone."""
+    """Return the revisions of a tree."""
     return (node.revision, [shape(each) for each in node.links]) if node.links else node.revision
 
 

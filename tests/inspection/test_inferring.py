@@ -23,7 +23,7 @@ NEEDED = 0.98
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """What was inferred of a day of our own cluster, whose log knows the truth."""
+    """The inferred causes of a day of our own cluster, whose log contains the real causes."""
     cluster = ScriptedCluster()
     for name in ("kube-system", "kube-node-lease"):
         cluster.namespace(name)
@@ -52,11 +52,11 @@ def test_of_endpoints_nearly_everything_is_told(table: Table, kind: str) -> None
 
 def test_nothing_is_inferred_of_what_a_client_did(table: Table) -> None:
     row = total(row for (_, controller), row in table.items() if controller == CLIENT)
-    assert row.inferred == row.named == 2  # Endpoints that went with their service, in the same request
+    assert row.inferred == row.named == 2  # Endpoints that were deleted with their Service, in the same request.
 
 
 class Story:
-    """A past that is written down; what happens second after second."""
+    """A recording that a test writes, one step per second."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -69,7 +69,7 @@ class Story:
         return [each for each in self.steps if (each.resource, each.key.namespace) == place and each.revision < until]
 
     def add(self, resource: Resource, name: str, fields: dict[str, Any] | None, actor: str = "") -> Step:
-        """Add what an object is now, None: it is deleted; at the next revision."""
+        """Append an object at the next revision; None is a deletion."""
         key = Key("" if resource == NODES else "shop", name)
         before = next((each for each in reversed(self.steps) if (each.resource, each.key) == (resource, key)), None)
         is_there = before is not None and before.type is not EventType.DELETED

@@ -1,4 +1,4 @@
-"""Why, asked of everything that our controllers wrote of Endpoints in the replays of a real cluster's recordings."""
+"""Tests of `why` for each write of Endpoints by our controllers in replays of real recordings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/sql.md is held to the views and questions that there are."""
+"""Tests that docs/sql.md describes all views and ready-made queries, and no others."""
 
 from __future__ import annotations
 

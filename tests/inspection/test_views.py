@@ -1,4 +1,4 @@
-"""The views: the same on both databases, and never through more of the log than they need."""
+"""Tests of the views: equal on both databases, and without reading more of the log than necessary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ask(database: Database, statement: str, **parameters: Any) -> list[dict[str,
 
 
 def as_text(rows: list[tuple[Any, ...]]) -> list[str]:
-    """Make rows comparable: the databases write the same JSON with other spaces."""
+    """Normalize JSON in rows, because the databases write it with different spaces."""
 
     def cell(value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
@@ -144,7 +144,7 @@ def test_hot_objects_count_every_write(database: Database) -> None:
 
 
 ALIASES = ("e", "r", "t", "c", "before", "nearest", "probe", "first", "last", "lease")
-"""What the views call the tables that grow with the log."""
+"""The aliases in the views of tables that grow with the log."""
 
 QUESTIONS = {
     "one object": f"SELECT * FROM objects WHERE {WHERE}",
@@ -165,7 +165,7 @@ QUESTIONS = {
 
 
 def scans(plan: Any) -> Iterator[str]:
-    """Yield the tables that a plan of PostgreSQL reads from end to end."""
+    """Yield the tables of which a plan of PostgreSQL reads all rows."""
     if plan["Node Type"] == "Seq Scan":
         yield plan["Relation Name"]
     for inner in plan.get("Plans", ()):
@@ -173,7 +173,7 @@ def scans(plan: Any) -> Iterator[str]:
 
 
 def nodes(plan: Any) -> Iterator[str]:
-    """Yield what a plan of PostgreSQL does."""
+    """Yield the nodes of a plan of PostgreSQL."""
     yield plan["Node Type"]
     for inner in plan.get("Plans", ()):
         yield from nodes(inner)
@@ -184,14 +184,16 @@ def test_no_event_is_read_on_sqlite_but_by_index(sqlite_story: str, question: st
     with open_database(sqlite_story) as database:
         plan = [row[3] for row in database.query(f"EXPLAIN QUERY PLAN {question}").rows]
     whole = [step for step in plan if step.split()[0] == "SCAN" and step.split()[1] in ALIASES]
-    newest_first = [step for step in whole if "LIMIT" in question and step == "SCAN e"]  # along the key, a few rows
+    newest_first = [step for step in whole if "LIMIT" in question and step == "SCAN e"]  # a few rows, found by the key
     assert [step for step in whole if "USING COVERING INDEX" not in step] == newest_first, plan
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_no_event_is_read_on_postgres_but_by_index(postgres_story: str, question: str) -> None:
-    """With so few rows a scan is always cheaper; forbidden, it shows only where there is no other way."""
+    """With few rows, PostgreSQL prefers a full scan. If scans are disabled, the plan shows one only if there is no
+    alternative.
+    """
     url = postgres_story.replace("+psycopg", "")
     with psycopg.connect(url, options="-c enable_seqscan=off") as connection:
         [(plan,)] = connection.execute(f"EXPLAIN (FORMAT JSON) {question}".encode()).fetchall()
@@ -201,7 +203,7 @@ def test_no_event_is_read_on_postgres_but_by_index(postgres_story: str, question
 @pytest.mark.postgres
 @pytest.mark.parametrize("relation", ["objects", "objects_at(9) AS o", "endpoints_by_service", "allocations"])
 def test_postgres_cannot_join_states_by_reading_every_event(postgres_story: str, relation: str) -> None:
-    """Where there are many objects it would rather; forbidden to look up one by one, it does so all the same."""
+    """With many objects, PostgreSQL prefers a scan. It also scans if index look-ups are disabled."""
     url = postgres_story.replace("+psycopg", "")
     with psycopg.connect(url, options="-c enable_nestloop=off") as connection:
         [(plan,)] = connection.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM {relation}".encode()).fetchall()
@@ -213,7 +215,7 @@ def test_postgres_cannot_join_states_by_reading_every_event(postgres_story: str,
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url_of_the_first_schema(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of an empty log as the first migration made it."""
+    """The URL of an empty log with the schema of the first migration."""
     with ExitStack() as stack:
         if request.param == "sqlite":
             url, engine = f"sqlite:///{tmp_path}/log.db", sqlite.open_engine(tmp_path / "log.db")

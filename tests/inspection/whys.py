@@ -1,7 +1,8 @@
-"""Asks `why` of every write of Endpoints in a replayed recording, and checks the answer against the log itself.
+"""Checks the answer of `why` for every write of Endpoints in a replayed recording, against the log itself.
 
-A write of the endpoints controller must name a change of its Service, or of a Pod that the Service selects; one of the
-namespace controller its namespace, or what was in it. Run `python -m tests.inspection.whys RECORDING` for any file.
+For a write of the endpoints controller, the causes must include a change of its Service, or of a pod that the Service
+selects. For a write of the namespace controller, they must include its namespace, or an object in it. Run `python -m
+tests.inspection.whys RECORDING` for any file.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ class _Service(msgspec.Struct):
 def replay(recording: Path, url: str) -> None:
     """Replay a recording into a new log."""
     assert cli.run(["replay", str(recording), "--database", url, "--no-progress", "-o", "json"]) == 0
-    # A command configures logging for its process, here with pytest's captured stderr.
+    # Restore the configuration of logging, which a command changes for its process (here to pytest's captured stderr).
     structlog.reset_defaults()
     logging.getLogger().handlers.clear()
 
 
 def unexplained(database: Database) -> tuple[int, list[str]]:
-    """Return how many writes there are, and what is wrong with the answer for some of them."""
+    """Return the number of writes, and the errors in the answers."""
     writes = database.query(_WRITES).rows
     return len(writes), [wrong for write in writes for wrong in _check(database, *write)]
 
@@ -77,7 +78,9 @@ def _check(database: Database, revision: int, namespace: str, name: str, control
 
 
 def _explains(cause: Node, namespace: str, name: str, selectors: list[dict[str, str]]) -> bool:
-    """Tell whether a cause is a change of the Service itself, or of a Pod that it selects or did until then."""
+    """Return whether a cause is a change of the Service itself, or of a pod that the Service selects or selected
+    before.
+    """
     assert cause.change is not None
     obj, before = cause.change.object, cause.change.before
     if obj.resource == SERVICES:
@@ -97,7 +100,7 @@ def _is_within(cause: Node, namespace: str) -> bool:
 
 
 def main() -> None:
-    """Check one recording, and say what was found."""
+    """Check one recording, and print the result."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/log.db"
         replay(Path(sys.argv[1]), url)

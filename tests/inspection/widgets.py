@@ -17,15 +17,15 @@ NAMES = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind"
 
 
 class Story(NamedTuple):
-    """Where the log is, and what is at which revision."""
+    """The location of the log, and the revisions of its events."""
 
     url: str
     before: int
-    """There is no such kind yet."""
+    """The revision before the kind exists."""
     first: int
-    """An object is there, with the first schema's defaults."""
+    """The revision of an object with the defaults of the first schema."""
     second: int
-    """Another schema, and the object as it was stored."""
+    """The revision of the second schema; the object is unchanged."""
 
 
 def _version(column: str, **properties: Any) -> dict[str, Any]:

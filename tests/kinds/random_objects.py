@@ -1,4 +1,4 @@
-"""Random objects of a schema: right in type, wrong in everything else, the same for the same seed."""
+"""Random objects for a schema: types are correct, values are random; the same seed gives the same objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBERS = (-1, 0, 1, 2, 10, 80, 65535, 65536, 100_001, (1 << 31) - 1)
 
 
 def random_value(schema: Schema, random: Random, depth: int = 0) -> Any:
-    """Return something that a schema's decoder accepts."""
+    """Return a random value that the decoder of a schema accepts."""
     match schema.kind:
         case "object":
             return _random_fields(schema, random, depth)
@@ -64,7 +64,7 @@ def _random_text(format_: str, random: Random) -> str:
 
 
 def mutated(fields: Any, schema: Schema, random: Random) -> Any:
-    """Return `fields` with something random in one place."""
+    """Return `fields` with a random value at one place."""
     if schema.kind == "object" and schema.properties and random.random() < 0.9:
         name = random.choice([each for each in schema.properties if each not in _LEFT_OUT])
         below = (fields if isinstance(fields, dict) else {}).get(name)

@@ -1,4 +1,4 @@
-"""A kind on stage: its codec and strategy, called as the engine calls them, over objects that a test puts there."""
+"""Runs the codec and strategy of a kind as the engine does, on objects of a test."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Objects:
         self._objects = {(obj.resource, obj.key): obj for obj in objects}
 
     def put(self, *objects: Object) -> None:
-        """Become one of these objects alone, at the next revision."""
+        """Contain only one of these objects, at the next revision."""
         self._objects = {(obj.resource, obj.key): obj for obj in objects}
         self.revision += 1
 
@@ -57,7 +57,7 @@ class Objects:
 
 
 class Now:
-    """A `State` that shows what a `View` does."""
+    """A `State` with the objects of a `View`."""
 
     revision = 1
 
@@ -88,7 +88,7 @@ CHAIN = Chain(
     ],
     FakeClock(),
 )
-"""What the expectations were recorded with, besides the strategies."""
+"""The configuration with which the expectations were recorded."""
 
 
 class Stage:
@@ -115,7 +115,7 @@ class Stage:
         return decoded.fields
 
     def create(self, fields: Mapping[str, Any]) -> Unstructured:
-        """Create, as `x` unless it has a name, and return the object as it would be stored."""
+        """Create an object with the name `x` if it has no name; return its stored form."""
         new = self.read({**fields, "metadata": {"name": "x", **fields.get("metadata", {})}})
         new["metadata"].setdefault("namespace", "default")
         new["metadata"]["uid"] = "uid-1"
@@ -137,7 +137,7 @@ class Stage:
         return self.stored(new)
 
     def update(self, old: Unstructured, changes: Mapping[str, Any], subresource: str = "") -> Unstructured:
-        """Merge `changes` into `old` (None removes), and return the object as it would be stored."""
+        """Merge `changes` into `old` (None removes a field), and return the stored form."""
         new = self.read(merged(copy.deepcopy(old), changes))
         before = copy.deepcopy(old)
         ctx = self.context(old, subresource)
@@ -164,17 +164,17 @@ class Stage:
         return self.stored(new)
 
     def refusal(self, fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the fields and messages for which a creation is refused; none if it is not."""
+        """Return the fields and messages of a refused create; an empty list if it is accepted."""
         return _causes(lambda: self.create(fields))
 
     def update_refusal(
         self, old: Unstructured, changes: Mapping[str, Any], subresource: str = ""
     ) -> list[tuple[str, str]]:
-        """Return the fields and messages for which an update is refused; none if it is not."""
+        """Return the fields and messages of a refused update; an empty list if it is accepted."""
         return _causes(lambda: self.update(old, changes, subresource))
 
     def stored(self, fields: Unstructured) -> Unstructured:
-        """Return an object as it comes back from the log."""
+        """Return an object as the log returns it."""
         read: Unstructured = json.loads(self.kind.codec.encode(fields))
         return read
 
@@ -204,7 +204,7 @@ class Stage:
 
 
 def staged(path: str, *objects: Mapping[str, Any]) -> Stage:
-    """Return the kind at a path with the strategy that it has, and objects beside it."""
+    """Return the kind at a path with its strategy, and stored objects."""
     kind = find_kind(path)
     return Stage(path, copy.copy(kind.strategy), *objects)
 

@@ -1,4 +1,4 @@
-"""Kinds that are stored as others lose nothing on the way there and back."""
+"""Tests of kinds that are stored as other kinds: no data is lost in either direction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREFIX = "autoscaling.alpha.kubernetes.io/"
 
 
 def to_storage(group: str, version: str, plural: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return what is stored of an object of a converted kind, as the stored kind's codec would have it."""
+    """Return the stored form of an object of a converted kind, as the stored kind's codec decodes it."""
     kind = KINDS.find(group, version, plural)
     assert kind is not None
     assert kind.to_storage is not None
@@ -26,7 +26,7 @@ def to_storage(group: str, version: str, plural: str, fields: dict[str, Any]) ->
 
 
 def from_storage(group: str, version: str, plural: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return a stored object as a converted kind serves it."""
+    """Return a stored object as the converted kind serves it."""
     kind = KINDS.find(group, version, plural)
     assert kind is not None
     assert kind.from_storage is not None

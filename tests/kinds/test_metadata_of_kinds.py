@@ -61,7 +61,7 @@ def job(name: str, labels: dict[str, str] | None, own: dict[str, str] | None = N
 
 @pytest.mark.parametrize("labels", [None, {"a": "b"}])
 def test_a_job_without_labels_has_those_of_its_pods(stage: Stage, labels: dict[str, str] | None) -> None:
-    for name in ("one", "two", "three"):  # the same body again, which might be remembered
+    for name in ("one", "two", "three"):  # an equal body again, which a cache might contain
         made = stage.send("POST", JOBS, job(name, labels)).body
         assert made["metadata"]["labels"] == made["spec"]["template"]["metadata"]["labels"]
         assert made["metadata"]["labels"]["job-name"] == name

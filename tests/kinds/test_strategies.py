@@ -44,7 +44,7 @@ def test_an_event_is_checked_by_the_api_it_comes_through() -> None:
 
 
 def test_no_two_kinds_share_a_strategy() -> None:
-    """What is set on one, such as `has_status`, must not show on another."""
+    """An attribute such as `has_status` that is set on one strategy must not change another."""
     assert len({id(strategy) for strategy in STRATEGIES.values()}) == len(STRATEGIES)
 
 

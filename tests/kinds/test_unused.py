@@ -1,4 +1,4 @@
-"""Kinds that are stored but not used are declared so, and no others."""
+"""Tests that exactly the kinds without effect are declared as unused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ USED_BY = {
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "server/fairness",
     "priorityclasses.scheduling.k8s.io": "admission/plugins/pod_priority.py",
 }
-"""What uses the kinds that no controller watches."""
+"""The components that use kinds which no controller watches."""
 
 WATCHED = {resource for each in registry.ALL for resource in (*each.watches, *each.owns)}
 UNUSED = {(each.api_version, each.kind) for each in declared() if each.unused}

@@ -1,4 +1,4 @@
-"""No object is so odd that a strategy fails on it: it is taken, or refused in Kubernetes' words."""
+"""Tests of random objects: a strategy accepts each object, or refuses it with Kubernetes' messages, and never fails."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_random_changes_are_taken_or_refused(stage: Stage, seed: int) -> None:
 
 
 def odd(stage: Stage, base: dict[str, Any], random: Random) -> dict[str, Any]:
-    """Return an object that was stored under other rules."""
+    """Return an object that was stored under older rules."""
     fields = mutated({key: each for key, each in base.items() if key != "metadata"}, stage.kind.schema, random)
     fields["metadata"] = base["metadata"]
     return stage.stored(stage.read(fields))

@@ -25,10 +25,10 @@ ANNOTATED = {"metadata": {"annotations": {"x": "y"}}}
 @pytest.mark.parametrize(
     ("path", "change", "is_warned"),
     [
-        (DEPLOYMENTS, ANNOTATED, True),  # which counts as a change of what is desired
+        (DEPLOYMENTS, ANNOTATED, True),  # this counts as a change of the desired state
         (DEPLOYMENTS, {"metadata": {"labels": {"x": "y"}}}, False),
         (SETS, ANNOTATED, False),
-        (DAEMONS, {"spec": {"minReadySeconds": 5}}, False),  # whose template did not change
+        (DAEMONS, {"spec": {"minReadySeconds": 5}}, False),  # the template did not change
         (DAEMONS, {"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}}, True),
     ],
 )

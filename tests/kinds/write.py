@@ -1,4 +1,4 @@
-"""One write as the engine would take it through a strategy: defaults, preparation, validation, warnings, final form."""
+"""Runs one write through a strategy as the engine does: defaults, preparation, validation, warnings, final form."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def context(*, old: Unstructured | None = None, subresource: str = "", user: str
 
 
 def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True, user: str = "") -> Written:
-    """Create an object; namespaced ones are in `ns` unless they say otherwise."""
+    """Create an object; objects of namespaced kinds are in `ns` by default."""
     ctx = context(user=user)
     new = copy.deepcopy(fields)
     metadata: dict[str, Any] = new.setdefault("metadata", {})
@@ -63,7 +63,7 @@ def create(strategy: Strategy, fields: Unstructured, *, namespaced: bool = True,
 def update(
     strategy: Strategy, old: Unstructured, change: Unstructured, *, namespaced: bool = True, subresource: str = ""
 ) -> Written:
-    """Change top-level fields of a stored object; None removes one."""
+    """Change top-level fields of a stored object; None removes a field."""
     old = copy.deepcopy(old)
     old["metadata"].setdefault("uid", "u")
     old["metadata"].setdefault("resourceVersion", "5")
@@ -89,6 +89,6 @@ def update(
 
 
 def stored(api_version: str, kind: str, fields: Unstructured) -> Object:
-    """Return an object as the log holds it."""
+    """Return an object as the log stores it."""
     head = {"kind": kind, "apiVersion": api_version}
     return Object.from_wire(json.dumps({**head, **fields}).encode())

@@ -1,4 +1,4 @@
-"""Jobs that no client can ask for: what a worker process does about the worst."""
+"""Jobs that clients cannot request, to test how a worker process handles the worst case."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctrlmgr.engine.operations import Operation
 
 
 def greedy(engine: Any, size: int) -> Operation[int]:
-    """Take so many bytes."""
+    """Allocate this number of bytes."""
     yield from ()
     return len(bytearray(size))
 
@@ -22,12 +22,12 @@ def endless(engine: Any) -> Operation[None]:
 
 
 def mistaken(engine: Any) -> Operation[None]:
-    """Make a mistake."""
+    """Raise an unexpected error."""
     yield from ()
     raise ZeroDivisionError
 
 
 def pid(engine: Any) -> Operation[int]:
-    """Return the number of the process."""
+    """Return the PID."""
     yield from ()
     return os.getpid()

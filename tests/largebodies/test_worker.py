@@ -27,7 +27,7 @@ async def obey(command: Any) -> Any:
 
 
 def run(main: Callable[[Callable[..., Any]], Coroutine[Any, Any, None]], deadline: float = 10.0) -> None:
-    """Run `main`, which is given what runs jobs."""
+    """Run `main`; return its connection for jobs."""
 
     async def started() -> None:
         clock = SystemClock()

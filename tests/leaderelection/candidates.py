@@ -1,4 +1,4 @@
-"""Candidates on one log in memory, each with caches of its own."""
+"""Candidates on one log in memory, each with its own caches."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Shared:
         return lease
 
     def write(self, lease: Object, revision: int) -> None:
-        """Have somebody else write the lease."""
+        """Write the lease as another client."""
         self.log.append([Proposal(EventType.MODIFIED, lease, revision)], author=ALICE)
 
     def delete(self) -> None:
-        """Have somebody else delete it."""
+        """Delete the lease as another client."""
         self.log.append([Proposal(EventType.DELETED, self.lease, self.lease.revision)], author=ALICE)
 
 
 class Candidate:
-    """An elector that learns of the lease from informers, when `hear` lets it."""
+    """An elector that reads the lease from informers, which `hear` updates."""
 
     def __init__(self, shared: Shared, identity: str, *, sessions: Sessions | None = None) -> None:
         lock = LeaseLock(
@@ -60,13 +60,13 @@ class Candidate:
         self.elector.observe(change.new, change.revision)
 
     def hear(self) -> None:
-        """Bring the caches up to date."""
+        """Update the caches to the head of the log."""
         if not self.informers.has_synced():
             self.informers.sync()
         while self.informers.step():
             pass
 
     def step(self) -> float:
-        """Hear, then step."""
+        """Update the caches, and run a step."""
         self.hear()
         return self.elector.step()

@@ -1,8 +1,8 @@
-"""A world of electors on one log and one clock, in which a chooser decides what happens next.
+"""Simulates electors on one log and one clock; a chooser decides which event happens next.
 
-Each process is the real `Elector` with workers that write as controllers do. Whenever a process touches the log or asks
-about a session, others may act first, or time may pass: that is a process frozen at that instruction. What is true in
-every history is asked of the log (`violations`), of each takeover and of the moments at which a reconcile begins.
+Each process runs the real `Elector`, with workers that write as controllers do. Whenever a process calls the log or
+checks a session, other processes may act first, or time may pass, as if the process was frozen at that instruction.
+`violations` checks the invariants on the log. Other checks run at each takeover and when a reconcile begins.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ctrlmgr.testing import FakeClock
 KEY = Key("kube-system", "ctrlmgr")
 TIMING = Timing()
 STEPS = (0.5, 0.5, 2.0, 2.0, 9.0, 16.0)
-"""Seconds that may pass at once: within a period, one, less than the deadline, more than the lease."""
+"""Seconds that may pass at once: less than a period, one period, less than the deadline, more than the lease."""
 
 
 class Chooser(Protocol):
-    """Decides what happens next."""
+    """Decides which event happens next."""
 
     def choose(self, options: int) -> int:
-        """Return one of `options` numbers from 0."""
+        """Return a number from 0 to `options` - 1."""
 
 
 class Dice:
-    """Chooses at random, from a seed."""
+    """A chooser that draws randomly, from a seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -44,12 +44,14 @@ class Dice:
         return self._random.randrange(options)
 
 
-class Exhausted(Exception):  # an end, not an error
-    """A history has become as long as it may."""
+class Exhausted(Exception):  # raised to end a history, not as an error
+    """A history has reached its maximum length."""
 
 
 class Path:
-    """Chooses along a path, then always the first; `next` is the path after it, in the order of a depth-first walk."""
+    """A chooser that follows a path, and then always takes the first option. `next` is the next path of a depth-first
+    walk.
+    """
 
     def __init__(self, path: Sequence[int], depth: int) -> None:
         self._path = path
@@ -74,7 +76,7 @@ class Path:
 
 
 class MachineClock:
-    """A machine's own clocks: neither agrees with any other machine's."""
+    """The clocks of one machine, which differ from those of other machines."""
 
     def __init__(self, shared: FakeClock, offset: float) -> None:
         self._shared = shared
@@ -89,7 +91,7 @@ class MachineClock:
 
 
 class SharedLog(MemoryEventLog):
-    """The log as one process reaches it; `before` and `after` happen around each of its appends."""
+    """The log of one process; it calls `before` and `after` around each append."""
 
     around: Callable[[], None] = staticmethod(lambda: None)
     wrote_lease: Callable[[Object | None, Object], None] = staticmethod(lambda before, after: None)
@@ -108,7 +110,7 @@ class SharedLog(MemoryEventLog):
 
 
 class Sessions:
-    """Sessions that end with their processes, and sometimes are lost by the living."""
+    """Sessions that end with their processes, and that running processes sometimes lose."""
 
     look_again = 0.25
     may_be_lost = True
@@ -117,7 +119,7 @@ class Sessions:
     def __init__(self) -> None:
         self.ended: set[str] = set()
         self.lost: set[str] = set()
-        """Sessions that ended after their holder last wrote the lease, also those held again since."""
+        """Sessions that ended after their holder last wrote the lease, including sessions that were acquired again."""
 
     def name(self, identity: str) -> str:
         return f"simulated:{identity}"
@@ -137,7 +139,7 @@ class Sessions:
         return has_ended
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because no resource is open."""
 
 
 class Work(NamedTuple):
@@ -148,7 +150,7 @@ class Work(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """How the processes are made; the broken ones differ in one thing from the real ones."""
+    """The class of the processes; broken variants differ in one method."""
 
     elector: type[Elector] = Elector
     timing: Timing = TIMING
@@ -158,7 +160,7 @@ class Variant(NamedTuple):
 
 
 class Process:
-    """A process with a candidate and up to two reconciles at a time."""
+    """A process with a candidate and up to two running reconciles."""
 
     def __init__(self, world: SimulatedProcesses, name: str, offset: float) -> None:
         self.name = name
@@ -191,7 +193,7 @@ class Process:
         self.drain()
 
     def drain(self) -> None:
-        """Act like `Election` after the end of a term, when no runnable is left."""
+        """Act like `Election` after the end of a term, when no runnable runs."""
         drained = not self.work or not self.world.variant.drains
         if drained and not self.elector.term:
             self.elector.ended()
@@ -200,7 +202,7 @@ class Process:
             self.elector.release(1.0)
 
     def begin(self) -> None:
-        """Begin a reconcile, if this is a leader that has caught up."""
+        """Begin a reconcile if the process leads and its caches contain the takeover."""
         if self.leaving or not self.elector.term or self.caught_up != self.elector.term or len(self.work) == 2:
             return
         try:
@@ -212,7 +214,7 @@ class Process:
         self.work.append(Work(fence.term, fence))
 
     def write(self) -> None:
-        """Have the oldest reconcile write once, and end."""
+        """Let the oldest reconcile write once and end."""
         if not self.work:
             return
         work = self.work.pop(0)
@@ -228,7 +230,7 @@ class SimulatedProcesses:
     """Processes, their log, their clock, and their faults."""
 
     def __init__(self, chooser: Chooser, variant: Variant | None = None, *, processes: int = 2, depth: int = 2) -> None:
-        """`depth` is how many processes may be frozen inside of one another's appends."""
+        """`depth` is the maximum number of processes that are frozen inside each other's appends."""
         self.variant = variant or Variant()
         self.chooser = chooser
         self.clock = FakeClock()
@@ -251,7 +253,7 @@ class SimulatedProcesses:
             self.act()
 
     def act(self) -> None:
-        """Let one thing happen."""
+        """Run one random event."""
         kinds = (self._step, self._hear, self._begin, self._write, self._pass, self._fault)
         kinds[self.chooser.choose(len(kinds))]()
 
@@ -290,7 +292,7 @@ class SimulatedProcesses:
         self.clock.step(STEPS[self.chooser.choose(len(STEPS))])
 
     def _fault(self) -> None:
-        """Let a process die or leave, or its session be lost; another takes the place of one that is gone."""
+        """Kill or stop a process, or lose its session; start a new process for one that ended."""
         number = self.chooser.choose(len(self.processes))
         process = self.processes[number]
         if process.dead or (process.leaving and not process.elector.term and not process.work):
@@ -308,7 +310,7 @@ class SimulatedProcesses:
                 self.sessions.end(process.name)
 
     def _meanwhile(self) -> None:
-        """Let others act while somebody is in the middle of an append."""
+        """Let other processes act during an append."""
         if self._inside >= self._depth:
             return
         self._inside += 1
@@ -319,7 +321,7 @@ class SimulatedProcesses:
             self._inside -= 1
 
     def _on_lease(self, before: Object | None, after: Object) -> None:
-        """Check that no living leader was displaced; called after each write of the lease."""
+        """Check that no running leader was displaced; called after each write of the lease."""
         now = held(after)
         then = held(before).holder if before is not None else ""
         if "" not in (then, now.holder) and then != now.holder and self._lives(then):
@@ -330,7 +332,7 @@ class SimulatedProcesses:
             self.sessions.lost.discard(session)
 
     def _lives(self, holder: str) -> bool:
-        """Return whether the holder's lease is good and its session has stood since it was written."""
+        """Return whether the lease is valid and the holder's session exists since it was written."""
         is_good = self.clock.monotonic() < self._written_at + TIMING.lease_duration
         return is_good and self.sessions.name(holder) not in self.sessions.lost
 
@@ -343,13 +345,14 @@ class SimulatedProcesses:
             self.problems.append(f"{process.name} began to work {since:g} s after it began its last renewal")
 
     def write(self, process: Process, term: int, fence: Fence) -> None:
-        """Append what a reconcile of `term` writes."""
+        """Append a write of a reconcile of `term`."""
         self._names += 1
         body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": f"c{self._names}", "namespace": "work"}}
         proposal = Proposal(EventType.ADDED, Object.from_dict(body), 0)
         author = Author(f"{process.name} {term}")
         if self.variant.unfenced:
-            # The log's own word, asked for a moment too early: nothing holds the term until the append.
+            # A broken variant: it reads the term from the log before the append, so the term may be outdated at the
+            # append.
             if process.elector.term != term or self._newest_term() != term:
                 raise Fenced
             self.log.append([proposal], author=author)
@@ -361,18 +364,18 @@ class SimulatedProcesses:
         return 0 if lease is None else held(lease).term
 
     def violations(self) -> list[str]:
-        """Return what must never happen and did."""
+        """Return the violated invariants."""
         return [*self.problems, *violations(self.log.events_after(0, limit=1_000_000))]
 
     def heal(self) -> bool:
-        """Let everything go right for a while; return whether a new process leads and can write by then."""
+        """Run without faults for a while; return whether a new process then leads and can write."""
         self.chooser = Dice(0)
         self.log.around = self.sessions.around = lambda: None
         for process in self.processes:
             process.dead = True
         survivor = Process(self, "survivor", 0.0)
         self.processes.append(survivor)
-        until = self.clock.monotonic() + TIMING.lease_duration + 1  # whoever held the lease is silent
+        until = self.clock.monotonic() + TIMING.lease_duration + 1  # the process that held the lease sends nothing
         while self.clock.monotonic() < until:
             survivor.hear()
             while survivor.work:
@@ -385,7 +388,7 @@ class SimulatedProcesses:
 
 
 def violations(events: Sequence[Event]) -> Iterator[str]:
-    """Yield what the log says that went wrong: writes of an older term, terms that step back, work after a release."""
+    """Yield the violations in the log: writes of an older term, decreasing terms, writes after a release."""
     current = 0
     released = 0
     for event in events:

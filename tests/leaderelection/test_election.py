@@ -1,4 +1,4 @@
-"""A process' part in the election: what runs when, on real threads and a fake clock."""
+"""Tests of the election in one process, with real threads and a fake clock: which runnables run at which time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.leaderelection.simulation import Sessions
 
 
 class Diary:
-    """The events so far, to wait for."""
+    """Records events, and can wait for them."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -36,7 +36,7 @@ class Diary:
 
 
 class Worker:
-    """A controller that runs until it is stopped, and then until `may_end` is set."""
+    """A controller that runs until it is stopped and `may_end` is set."""
 
     def __init__(self, name: str, diary: Diary) -> None:
         self.name = name
@@ -75,7 +75,7 @@ class Running:
         *,
         sessions: Sessions | None = None,
     ) -> None:
-        """Make its worker fail with `error` in the first term, on request."""
+        """Let its worker fail with `error` in the first term, on request."""
         self.diary = Diary()
         self.candidate = Candidate(shared, identity, sessions=sessions)
         self.worker = Worker(identity, self.diary)
@@ -148,7 +148,7 @@ def test_one_works_at_a_time_and_the_next_begins_when_the_lease_is_given_back(sh
     until(lambda: second.election.problem() is None)
     assert not second.election.is_leading()
     first.end()
-    second.diary.wait_for("b works")  # with the clock standing still: nobody has waited for anything
+    second.diary.wait_for("b works")  # the clock did not advance, so no component has waited
     assert shared.clock.monotonic() == 0
     second.end()
 
@@ -166,7 +166,7 @@ def test_a_term_that_is_over_stops_the_work_and_the_process_stands_again(
     with monkeypatch.context() as patched:
         patched.setattr(shared.log, "submit", away)
         for _ in range(5):
-            shared.clock.wait_for_waiters(1)  # for when it is to be renewed
+            shared.clock.wait_for_waiters(1)  # until the next renewal
             shared.clock.step(2)
         running.diary.wait_for("a is to stop")
     assert not running.election.is_leading()

@@ -94,7 +94,8 @@ def test_a_leader_that_was_replaced_while_it_stood_still_renews_nothing(shared: 
     shared.clock.step(15)
     candidate.step()
     assert leader.elector._term is not None
-    leader.elector._term = leader.elector._term._replace(renewed_at=13.0)  # it believes it has just renewed
+    # the elector assumes that it has just renewed the lease
+    leader.elector._term = leader.elector._term._replace(renewed_at=13.0)
     leader.elector.step()
     assert leader.elector.term == 0
     assert held(shared.lease).holder == "b"
@@ -131,7 +132,7 @@ def test_terms_go_on_where_they_were_when_the_lease_is_deleted(shared: Shared) -
     leader.step()
     candidate.step()
     shared.delete()
-    candidate.step()  # refused: term 1 there has been
+    candidate.step()  # refused, because term 1 existed before
     candidate.step()
     assert candidate.elector.term == 2
     assert shared.lease.uid == "uid-by-b"
@@ -159,7 +160,7 @@ def test_the_end_of_the_holders_session_is_seen_at_once(shared: Shared) -> None:
 
 
 def test_a_session_that_is_not_the_holders_says_nothing(shared: Shared) -> None:
-    """A client-go elector that takes the lease leaves our annotation on it."""
+    """If a client-go elector takes the lease, our annotation stays on it."""
     sessions = Sessions()
     leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
     leader.step()
@@ -234,8 +235,8 @@ def test_a_lease_that_another_has_taken_is_not_taken_on_the_word_of_an_older_one
         each.step()
     sessions.end("a")
     first.step()
-    second.elector.step()  # refused: the log is in term 2 already
-    sessions.around = second.hear  # it hears of term 2 while it looks at the session of term 1
+    second.elector.step()  # refused, because the log is already in term 2
+    sessions.around = second.hear  # it reads of term 2 while it checks the session of term 1
     second.elector.step()
     assert (first.elector.term, second.elector.term) == (2, 0)
     assert held(shared.lease)[:2] == ("b", 2)

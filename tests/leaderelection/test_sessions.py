@@ -1,4 +1,4 @@
-"""Sessions: they end with their process, however it dies, and not before."""
+"""Tests of sessions: a session ends when its process ends in any way, and not before."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @contextmanager
 def holding(url: str, identity: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Have a process hold its session; yield it and the session's name."""
+    """Start a process that holds a session; yield the process and the session's name."""
     command = [sys.executable, "-c", HOLD, url, identity]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -47,7 +47,7 @@ def holding(url: str, identity: str) -> Iterator[tuple[subprocess.Popen[str], st
 
 
 def has_ended(sessions: Sessions, session: str) -> bool:
-    """Look as an elector does, until it has ended or would have been noticed long ago."""
+    """Check a session like an elector, until it has ended or a time limit is reached."""
     until = time.monotonic() + DEADLINE
     while time.monotonic() < until:
         if sessions.has_ended(session):

@@ -16,14 +16,14 @@ ACTIONS = 200
 
 
 class TrustsItselfTooLong(Elector):
-    """Believes in its term until it hears of another one."""
+    """A broken elector: it leads until it reads of a newer term."""
 
     def _trusted_until(self, term: Term) -> float:
         return float("inf")
 
 
 class ReleasesAtOnce(Elector):
-    """Gives the lease back whoever is at work."""
+    """A broken elector: it releases the lease while workers run."""
 
     def release(self, patience: float) -> None:
         self._at_work = False
@@ -31,7 +31,7 @@ class ReleasesAtOnce(Elector):
 
 
 class DoesNotWaitForTheEnd(Elector):
-    """Begins a term while the last one's workers are at work."""
+    """A broken elector: it begins a term while workers of the previous term run."""
 
     def step(self) -> float:
         self._at_work = False
@@ -39,7 +39,9 @@ class DoesNotWaitForTheEnd(Elector):
 
 
 class TakesWhatIsThereNow(Elector):
-    """Takes over the newest lease it knows, not the one that it found expired or abandoned."""
+    """A broken elector: it takes over the newest lease that it has read, not the one that it found
+    expired or released.
+    """
 
     def _take_over(self, after: int, seen: _ObservedLease, now: float) -> float:
         return super()._take_over(after, self._seen, now)
@@ -63,7 +65,7 @@ def test_no_history_breaks_a_promise_and_each_ends_with_a_leader(processes: int)
 
 @pytest.mark.slow
 def test_every_short_history_keeps_them() -> None:
-    """All of them, up to so many choices, from where one process leads and has begun to work."""
+    """Run all histories with up to this number of choices, from a state in which one process leads and works."""
     path: list[int] | None = []
     histories = 0
     while path is not None:
@@ -79,7 +81,7 @@ def test_every_short_history_keeps_them() -> None:
 
 
 def _lead(world: SimulatedProcesses) -> None:
-    """Let the first process lead and begin to work, with nothing left to choose."""
+    """Let the first process lead and begin to work, without any choices."""
     around = world.log.around
     world.log.around = world.sessions.around = lambda: None
     first, second = world.processes

@@ -1,4 +1,4 @@
-"""Tests of a client that may write the Lease: it can be noticed, and nothing more."""
+"""Tests of other clients that may write the Lease: the write is detected, and has no other effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shared() -> Shared:
 
 
 def written(shared: Shared, **spec: Any) -> None:
-    """Have a client write the lease."""
+    """Write the lease as another client."""
     fields = shared.lease.to_dict()
     fields["spec"] |= spec
     shared.write(Object.from_dict(fields), shared.lease.revision)

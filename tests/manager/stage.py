@@ -1,4 +1,4 @@
-"""Everything a controller stands on, real and in memory, driven by one thread."""
+"""Provides everything that a controller needs, in memory and driven by one thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def config_map(name: str) -> Object:
 
 
 class Scripted:
-    """A reconciler that does what it was told, call by call, and remembers what it was called for."""
+    """A reconciler with programmed results, which records its calls."""
 
     def __init__(self, *acts: Callable[[Key, Client], Result | None]) -> None:
         self.acts = list(acts)
@@ -69,7 +69,7 @@ def then(*acts: Callable[[Key, Client], Result | None]) -> Callable[[Key, Client
 
 
 class Stage:
-    """A log, its caches, and a controller that reconciles each pod under the pod's own key."""
+    """A log, its caches, and a controller that reconciles each pod with the pod's own key."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Stage:
         )
 
     def process_all(self) -> int:
-        """Bring the caches up to date and reconcile what is ready; return how many reconciles that took."""
+        """Update the caches and reconcile the ready keys; return the number of reconciles."""
         while self.informers.step():
             pass
         processed = 0

@@ -1,4 +1,4 @@
-"""Tests of Controller: from a change to a reconcile, and from its result to the key."""
+"""Tests of `Controller`: from a change to a reconcile, and from its result to the next handling of the key."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def last_event(stage: Stage) -> Event:
 
 
 def last_reconcile(stage: Stage) -> Reconcile:
-    """Return what the log knows of the reconcile that wrote its newest event."""
+    """Return the stored reconcile that wrote the newest event."""
     found = stage.log.reconcile(last_event(stage).reconcile)
     assert found is not None
     return found
 
 
-# From changes to keys
+# From changes to keys.
 
 
 def test_what_is_there_already_is_reconciled_first() -> None:
@@ -112,7 +112,7 @@ def test_process_next_says_when_there_is_nothing_to_do() -> None:
     assert stage.controller.process_next() is False
 
 
-# From results to what becomes of the key
+# From results to the next handling of the key.
 
 
 def test_success_is_forgotten_and_not_repeated() -> None:
@@ -164,7 +164,7 @@ def test_a_key_waits_until_its_caches_show_its_own_last_write(
     stage.controller.process_next(timeout=0)
     stage.controller.queue.add(A, [7])
     stage.clock.step(1)
-    for _ in range(3):  # the caches have not followed
+    for _ in range(3):  # the caches do not contain the write yet
         assert stage.controller.process_next(timeout=0)
         stage.clock.step(1)
     assert reconciler.keys == [A]
@@ -178,9 +178,9 @@ def test_what_asked_while_the_cache_was_behind_is_answered_by_whichever_delivery
     stage.controller.queue.add(A)
     stage.controller.process_next(timeout=0)
     stage.controller.queue.add(A, [7])
-    assert stage.controller.process_next(timeout=0)  # the caches have not followed, so it has to wait
+    assert stage.controller.process_next(timeout=0)  # the caches do not contain the write yet, so the key has to wait
     stage.controller.queue.add(A, [8])
-    stage.process_all()  # before that moment has come
+    stage.process_all()  # before this time
     assert last_reconcile(stage).cause.triggers == (7, 8)
 
 
@@ -288,7 +288,7 @@ def test_a_bug_is_contained_counted_and_logged_once_with_its_traceback() -> None
 
 def test_a_bug_that_repeats_is_one_traceback_and_then_a_counter() -> None:
     def divide(key: Key, client: Client) -> None:
-        raise ZeroDivisionError(f"at {stage.clock.now()}")  # the message differs each time
+        raise ZeroDivisionError(f"at {stage.clock.now()}")  # the message differs at each failure
 
     stage = Stage(Scripted(divide, divide, divide, fails(KeyError("spec")), then(), divide))
     stage.controller.queue.add(A)
@@ -305,7 +305,7 @@ def test_a_bug_that_repeats_is_one_traceback_and_then_a_counter() -> None:
         ("reconcile failed", None, True),
         ("reconcile failed again", 1, False),
         ("reconcile failed again", 2, False),
-        ("reconcile failed", None, True),  # another error
+        ("reconcile failed", None, True),  # a success came between the two errors
         ("reconcile failed", None, True),  # a success was in between
     ]
 
@@ -335,7 +335,7 @@ def test_an_error_that_is_part_of_the_job_is_logged_without_traceback_and_is_no_
     assert metric("reconcile_errors_total", controller=name) == 1
 
 
-# What the log remembers
+# Stored outcomes and failures.
 
 
 def test_a_reconcile_that_wrote_has_its_outcome_in_the_log() -> None:
@@ -394,11 +394,11 @@ def test_reconcile_time_and_workers_are_measured() -> None:
     assert metric("reconcile_time_seconds_bucket", controller="measured", le="0.35") == 1
 
 
-# Running with threads
+# Running with threads.
 
 
 class Gate:
-    """A reconciler whose calls wait until they are released."""
+    """A reconciler whose calls block until they are released."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -447,7 +447,7 @@ def test_stopping_lets_a_worker_finish_what_it_holds_and_start_nothing_else() ->
     stage.controller.queue.add(B)
     gate.wait_for_inside(1)
     stop.set()
-    stage.clock.wait_for_waiters(1)  # the drain waits for the reconcile under way
+    stage.clock.wait_for_waiters(1)  # the drain waits for the running reconcile
     assert not running.done()
     gate.let_go()
     running.result(DEADLINE)

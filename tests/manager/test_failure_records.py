@@ -101,7 +101,7 @@ def test_the_next_process_takes_over_and_looks_again() -> None:
     created = stage.client.create(pod("a"))
     stage.informers.sync()
     stage.process_all()
-    stage.client.delete(created)  # nothing else would bring the key back
+    stage.client.delete(created)  # no other event would add the key again
     stage.clock.step(5)
     informers = Informers(stage.log, WatchCache(stage.log, clock=stage.clock), clock=stage.clock)
     reconciler = Scripted()

@@ -22,7 +22,7 @@ NAMES = {
 
 
 class Diary:
-    """The events in order, with a way to wait for them."""
+    """Records events in order, and can wait for them."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -39,7 +39,7 @@ class Diary:
 
 
 class Plain:
-    """A runnable that does nothing until it is stopped; `error` is what it then raises."""
+    """A runnable that runs until it is stopped, and then raises `error`."""
 
     def __init__(self, name: str, diary: Diary, *, error: Exception | None = None) -> None:
         self.name = name
@@ -55,7 +55,7 @@ class Plain:
 
 
 class Syncing(Plain):
-    """A runnable that is of use only once the test says so."""
+    """A runnable that becomes ready when the test allows it."""
 
     synced = False
 
@@ -64,7 +64,7 @@ class Syncing(Plain):
 
 
 class Failing(Plain):
-    """A runnable that fails by itself when told to."""
+    """A runnable that fails when the test requests it."""
 
     def __init__(self, name: str, diary: Diary, error: Exception) -> None:
         super().__init__(name, diary)
@@ -78,7 +78,7 @@ class Failing(Plain):
 
 
 class Deaf(Plain):
-    """A runnable that does not stop when it should."""
+    """A runnable that does not stop when it is stopped."""
 
     def __init__(self, name: str, diary: Diary) -> None:
         super().__init__(name, diary)
@@ -90,7 +90,7 @@ class Deaf(Plain):
 
 
 class Running:
-    """A manager on a thread of its own."""
+    """A manager on a separate thread."""
 
     def __init__(self, manager: Manager) -> None:
         self.stop = threading.Event()

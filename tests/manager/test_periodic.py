@@ -1,4 +1,4 @@
-"""Periodic: jobs put keys on queues, and that is all they do."""
+"""Tests of `Periodic`: its jobs only add keys to queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers that stand by while another process leads, and then begin with everything there is."""
+"""Tests of controllers that stand by while another process leads, and then reconcile all existing objects."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_it_runs_again_after_its_term_has_ended() -> None:
             stage.controller.resume()
         called = len(reconciler.keys)
         running = background(lambda stop=stop: stage.controller.run(stop))  # type: ignore[misc]  # of this term
-        stage.clock.wait_for_waiters(1)  # its worker waits for more: it has done what there was
+        stage.clock.wait_for_waiters(1)  # its worker waits for keys, because it has processed all of them
         assert reconciler.keys[called:] == [A]
         stop.set()
         running.result(DEADLINE)

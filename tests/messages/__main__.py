@@ -1,4 +1,4 @@
-"""Prints the texts of ours that nothing justifies, or writes those of Kubernetes; see `tests.messages`."""
+"""Prints our messages that no entry justifies, or writes those of Kubernetes; see `tests.messages`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.messages.reading import of_go
 
 
 def main(folders: list[str]) -> int:
-    """Run the command; 1 if there are texts that nothing justifies."""
+    """Run the command; return 1 if there are messages that no entry justifies."""
     if folders:
         head = [each for each in KUBERNETES.read_text(encoding="utf-8").splitlines() if each.startswith("#")]
         texts = sorted({text for folder in folders for text in of_go(Path(folder))})

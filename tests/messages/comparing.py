@@ -1,7 +1,8 @@
-"""Says which texts of ours Kubernetes' source does not have.
+"""Finds messages of ours that Kubernetes' source does not contain.
 
-A text is cut at its holes, and each piece of at least two words must be (part of) one of Kubernetes' texts, or one of
-those with something filled in, of which the same holds. White space and quotes around what is filled in do not count.
+A message is split at its placeholders. Each piece of at least two words must be (part of) one of Kubernetes' messages,
+or such a message with filled-in placeholders, to which the same rule applies. White space and quotes around
+placeholders are ignored.
 """
 
 from __future__ import annotations
@@ -20,24 +21,26 @@ KUBERNETES: Final = HERE / "kubernetes.txt"
 OWN: Final = HERE / "own.toml"
 PACKAGE: Final = HERE.parents[1] / "ctrlmgr"
 FOLDERS: Final = ("kinds", "admission", "extensions", "engine", "schema")
-"""The folders of the package whose texts are answers to requests."""
+"""The folders of the package whose messages are answers to requests."""
 
 _QUOTED: Final = re.compile(rf"""(["'`]){HOLE}\1""")
 _WORD: Final = re.compile(r"\S*[A-Za-z]{2}\S*")
 _WORDS: Final = 2
-"""Words of a piece that is looked up."""
+"""The minimum number of words of a compared piece."""
 _MARKS: Final = " ;:,.()[]{}"
 _ENOUGH: Final = 8
-"""Letters that a text of Kubernetes needs besides its holes to be looked for with them filled in."""
+"""The minimum number of letters, besides placeholders, of a message of Kubernetes that is compared with filled-in
+placeholders.
+"""
 
 
 def plain(text: str) -> str:
-    """Return a text as it is compared."""
+    """Return a message in the form in which messages are compared."""
     return " ".join(_QUOTED.sub(HOLE, text).split())
 
 
 class Known:
-    """Texts of Kubernetes, as in `kubernetes.txt`: Go format strings, one per line."""
+    """Messages of Kubernetes, as in `kubernetes.txt`: Go format strings, one per line."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._texts = [plain(with_holes(line)) for line in lines if not line.startswith("#")]
@@ -52,7 +55,7 @@ class Known:
         return [each.split(HOLE) for each in formats]
 
     def has(self, text: str) -> bool:
-        """Return whether Kubernetes could write the text."""
+        """Return whether Kubernetes could write the message."""
         text = plain(text)
         pieces = [piece for cut in text.split(HOLE) for piece in cut.split(": ")]
         return self._is_filled_in(text) or all(map(self._has_piece, pieces))
@@ -77,12 +80,12 @@ class Known:
 
 
 def _is_word(text: str) -> bool:
-    """Return whether there is no end of a word between two characters."""
+    """Return whether two adjacent characters belong to the same word."""
     return text.isalnum()
 
 
 def _filled(text: str, parts: Sequence[str]) -> list[str] | None:
-    """Return what is between these parts of a text, None if it does not consist of them."""
+    """Return the strings between these parts of a message, None if the message does not consist of the parts."""
     first, *rest = parts
     at, found = len(first), list[str]()
     for part in rest:
@@ -95,23 +98,23 @@ def _filled(text: str, parts: Sequence[str]) -> list[str] | None:
 
 
 def kubernetes() -> Known:
-    """Return the texts of Kubernetes."""
+    """Return the messages of Kubernetes."""
     return Known(KUBERNETES.read_text(encoding="utf-8").splitlines())
 
 
 def own() -> Mapping[str, str]:
-    """Return this package's own texts, with `{}` for placeholders, and the reason for each."""
+    """Return the messages in `own.toml`, with `{}` for placeholders, and the reason for each."""
     groups = tomllib.loads(OWN.read_text(encoding="utf-8"))
     return {text: group["reason"] for group in groups.values() for text in group["texts"]}
 
 
 def shown(text: str) -> str:
-    """Return a text as `own.toml` has it."""
+    """Return a message in the form of `own.toml`."""
     return " ".join(text.replace(HOLE, "{}").split())
 
 
 def justifies(justified: str, text: str) -> bool:
-    """Return whether an entry of `own.toml` is a text, or one with something filled in."""
+    """Return whether an entry of `own.toml` equals a message, or equals it with filled-in placeholders."""
     parts = justified.split("{}")
     return text == justified or (
         text.startswith(parts[0]) and text.endswith(parts[-1]) and len(parts) > 1 and _filled(text, parts) is not None
@@ -119,16 +122,16 @@ def justifies(justified: str, text: str) -> bool:
 
 
 def unknown(known: Known, literals: Iterable[Literal]) -> list[Literal]:
-    """Return the texts that Kubernetes does not have."""
+    """Return the messages that Kubernetes does not have."""
     return [each for each in literals if not known.has(each.text)]
 
 
 def unjustified(literals: Iterable[Literal]) -> list[Literal]:
-    """Return the texts that no entry of `own.toml` justifies."""
+    """Return the messages that no entry of `own.toml` justifies."""
     justified = own()
     return [each for each in literals if not any(justifies(entry, shown(each.text)) for entry in justified)]
 
 
 def literals() -> Iterator[Literal]:
-    """Yield the texts of this package that are looked at."""
+    """Yield the compared messages of this package."""
     return ours(PACKAGE, FOLDERS)

@@ -1,4 +1,4 @@
-"""Reads texts from sources: literals of Python, with `HOLE` for placeholders, and of Go."""
+"""Reads messages from sources: string literals of Python, with `HOLE` for placeholders, and of Go."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST: Final = 450
 
 
 class Literal(NamedTuple):
-    """A text of ours."""
+    """A message of ours."""
 
     module: str
     line: int
@@ -30,7 +30,7 @@ class Literal(NamedTuple):
 
 
 def ours(root: Path, folders: tuple[str, ...]) -> Iterator[Literal]:
-    """Yield the texts of several words in these folders of the package, but for docstrings and heads of columns."""
+    """Yield the messages of several words in these folders of the package, except docstrings and column titles."""
     for folder in folders:
         for path in sorted((root / folder).rglob("*.py")):
             if path.stem.endswith(("printer", "printers")):
@@ -50,9 +50,9 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _unseen(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is no text of its own: docstrings, lists that are split, and the parts of a text with holes.
+    """Yield strings that are not messages: docstrings, lists that are split, and parts of a message with placeholders.
 
-    What the documentation says of unused kinds is none either.
+    Descriptions of unused kinds for the documentation are not messages either.
     """
     if isinstance(node, ast.Attribute) and node.attr == "split":
         yield node.value
@@ -78,7 +78,9 @@ def _part(node: ast.expr) -> str:
 
 
 def of_go(folder: Path) -> Iterator[str]:
-    """Yield the texts of several words in Go files, what is concatenated as one; logged ones and tests excepted."""
+    """Yield the strings of several words in Go files, with concatenated literals joined, except logged strings and
+    tests.
+    """
     for path in sorted(folder.rglob("*.go")):
         if not _SKIPPED.search(path.name) and _SKIPPED_FOLDERS.isdisjoint(path.parts):
             for text in _go_literals(path.read_text(encoding="utf-8")):
@@ -110,7 +112,7 @@ def _unquoted(token: str) -> str:
         return token[1:-1]
     try:
         return str(ast.literal_eval(token))
-    except (SyntaxError, ValueError):  # an escape that only Go has
+    except (SyntaxError, ValueError):  # an escape sequence that only Go has
         return token[1:-1]
 
 
@@ -119,5 +121,5 @@ def _is_sentence(text: str) -> bool:
 
 
 def with_holes(text: str) -> str:
-    """Return a format of Go's with `HOLE` for what is filled in."""
+    """Return a format string of Go with `HOLE` for placeholders."""
     return _VERB.sub(HOLE, text).replace("%%", "%")

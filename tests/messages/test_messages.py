@@ -12,7 +12,7 @@ UNKNOWN = unknown(KNOWN, literals())
 
 
 def test_each_text_is_kubernetes_or_says_why_it_is_not() -> None:
-    """A rule without a source shows here: `python -m tests.messages` prints its text and place."""
+    """A rule without a source fails here: `python -m tests.messages` prints its message and place."""
     assert [f"{each.module}: {shown(each.text)}" for each in unjustified(UNKNOWN)] == []
 
 

@@ -50,7 +50,9 @@ def test_a_pod_is_warned_of_by_the_version_that_is_asked_for() -> None:
 
 
 def test_who_enforces_is_warned_in_advance_of_nothing_less() -> None:
-    """If the label `warn` is not set, `warn` has the level of `enforce`, so templates of refused pods cause warnings."""
+    """If the label `warn` is not set, `warn` has the level of `enforce`, so templates of refused
+    pods cause warnings.
+    """
     template = {"template": {"spec": PRIVILEGED}, "selector": {}}
     fields = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": template}
     write = Write("apps/v1/deployments", fields, None, namespace(enforce="baseline"))

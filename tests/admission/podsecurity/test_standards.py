@@ -1,4 +1,6 @@
-"""Tests of the Pod Security Standards: the violations that each rule of each version finds, with Kubernetes' messages."""
+"""Tests of the Pod Security Standards: the violations that each rule of each version finds, with
+Kubernetes' messages.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Property tests of the graph of objects that belong to nodes: it always equals a new graph and a naive implementation."""
+"""Property tests of the graph of objects that belong to nodes: it always equals a new graph and a
+naive implementation.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ _CURRENT = "revision = (SELECT head_revision FROM object WHERE resource = :resou
 
 @pytest.fixture
 def network(tmp_path: Path) -> str:
-    """Return the URL of a log with three Services: `one` and `two` with addresses, and `three` also with a node port."""
+    """Return the URL of a log with three Services: `one` and `two` with addresses, and `three` also
+    with a node port.
+    """
     url = f"sqlite:///{tmp_path / 'log.db'}"
     log = open_log(url, clock=FakeClock(), random=random.Random(1), migrate=True)
     stage = Stage(log=log)

@@ -94,7 +94,9 @@ def test_an_append_that_no_standby_has_ends_as_unknown(both: ReplicatedPostgres,
 
 
 def test_failing_over_neither_loses_nor_repeats_a_revision(both: ReplicatedPostgres, opened: Open) -> None:
-    """While four writers append unconditionally and one reader follows, the primary is killed and the standby promoted."""
+    """While four writers append unconditionally and one reader follows, the primary is killed and
+    the standby promoted.
+    """
     logs, follower = [opened(), opened()], opened()
     stop, all_written = threading.Event(), threading.Event()
     acknowledged: dict[str, list[int]] = {}

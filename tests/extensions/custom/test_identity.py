@@ -1,4 +1,6 @@
-"""Property tests for any schema: an applied valid object is returned unchanged; pruning and defaulting are idempotent."""
+"""Property tests for any schema: an applied valid object is returned unchanged; pruning and
+defaulting are idempotent.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""An API server that is as unkind as a real one may be: a proxy before `ctrlmgr serve`.
+"""A proxy in front of `ctrlmgr serve` that delays and breaks requests, as a real API server may do.
 
-What it does to every request:
-- It sends no bookmarks but the one that ends a streamed list, and streams no lists where it is told so. Watches are
+It changes every request:
+- It sends no bookmarks except the one that ends a streamed list, and optionally refuses streamed lists. Watches are
   sent without chunks, as by a proxy of HTTP/1.0.
-- `Order.EVENT_FIRST`: the answer to a write waits until the watches of its resource have shown it;
+- `Order.EVENT_FIRST`: the answer to a write waits until the watches of its resource have sent the event;
   `Order.ANSWER_FIRST`: the watches wait until the writes that were in flight have been answered.
 
 A test adds `Fault`s for some requests, each for a number of times: another answer, none, or a watch that is cut. Bytes
@@ -29,11 +29,11 @@ from ctrlmgr.testing.served import ServerProcess
 
 _PATH: Final = re.compile(r"/(api/v1|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+)?/([a-z]+)(?:/([^/]+))?(?:/([a-z]+))?")
 _PATIENCE: Final = 10.0
-"""Seconds after which an answer no longer waits for an event that does not come: the write changed nothing."""
+"""Seconds that an answer waits for its watch event; there is no event if the write changed nothing."""
 
 
 class Order(Enum):
-    """The first result that the client receives for its write."""
+    """The first result of a write that the client receives."""
 
     EVENT_FIRST = 1
     ANSWER_FIRST = 2
@@ -48,7 +48,7 @@ class ClientRequest(NamedTuple):
 
     @property
     def resource(self) -> str:
-        """Such as `apps/v1/replicasets`; empty for discovery."""
+        """The resource, such as `apps/v1/replicasets`; empty for discovery."""
         found = _PATH.fullmatch(self.path)
         return f"{found[1].partition('/')[2]}/{found[2]}".removeprefix("v1/") if found else ""
 
@@ -73,18 +73,18 @@ class ClientRequest(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """The fault of the first `times` requests for which `hits` is true."""
+    """A fault for the first `times` requests for which `hits` returns true."""
 
     hits: Callable[[ClientRequest], bool]
     times: int = 1
     code: int = 0
-    """Answered without asking the server; 0: the server is asked."""
+    """The status code of an answer without a request to the server; 0: the server is called."""
     reason: str = ""
     headers: Mapping[str, str] = {}
     is_lost: bool = False
-    """The server does it, and its answer is lost."""
+    """If true, the server executes the request, and its answer is lost."""
     lines: int | None = None
-    """After so many lines a watch is cut, with what `code` and `reason` say as its last event."""
+    """The number of lines after which a watch is cut, with `code` and `reason` as its last event."""
 
     @property
     def status(self) -> bytes:
@@ -95,7 +95,7 @@ class Fault(NamedTuple):
 
 
 class Proxy:
-    """A context manager; it listens on a free port of 127.0.0.1."""
+    """A proxy that listens on a free port of 127.0.0.1; a context manager."""
 
     def __init__(self, server: ServerProcess, order: Order | None = None, *, streams_lists: bool = True) -> None:
         self._order = order
@@ -103,13 +103,13 @@ class Proxy:
         self._upstream = urllib3.PoolManager(ssl_context=server.trust, maxsize=64, retries=False)
         self._server = server
         self._changed = threading.Condition()
-        self._shown: dict[str, int] = defaultdict(int)  # by resource, the newest revision that a watch has sent
+        self._shown: dict[str, int] = defaultdict(int)  # the newest revision that a watch has sent, by resource
         self._watches: Counter[str] = Counter()
         self._in_flight: dict[str, set[int]] = defaultdict(set)
         self._writes = 0
         self._faults: list[list[Any]] = []
         self.answered: list[tuple[ClientRequest, int]] = []
-        """Every request that the server was asked, and the code of its answer."""
+        """Every forwarded request, with the status code of its answer."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
 
@@ -127,13 +127,13 @@ class Proxy:
         self._upstream.clear()
 
     def add(self, *faults: Fault) -> None:
-        """Have faults happen, the first that holds of a request alone."""
+        """Add faults; for each request, the first fault that matches it is injected."""
         with self._changed:
             self._faults += [[each, each.times] for each in faults]
 
     @property
     def is_through(self) -> bool:
-        """Return whether all faults have happened."""
+        """Return whether all faults have been injected."""
         with self._changed:
             return not self._faults
 
@@ -187,7 +187,7 @@ class Proxy:
 
     @contextmanager
     def _written(self, asked: ClientRequest) -> Iterator[None]:
-        """Count a write as in flight within the block."""
+        """Count a write as in flight within this block."""
         if not asked.is_write:
             yield
             return
@@ -216,14 +216,14 @@ class Proxy:
             return
         handler.send_response(200)
         handler.send_header("content-type", "application/json")
-        handler.end_headers()  # and no length: the connection is closed at the end
+        handler.end_headers()  # without a length: the end of the connection ends the body
         handler.close_connection = True
         counts = "fieldSelector" not in asked.query
         self._count_watch(asked, counts)
         try:
             self._pass_on_lines(handler, asked, answer, fault)
         except OSError:
-            pass  # the client has gone
+            pass  # the client has disconnected
         finally:
             self._count_watch(asked, -counts)
             answer.close()

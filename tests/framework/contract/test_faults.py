@@ -43,7 +43,7 @@ def proxy(server: ServerProcess) -> Iterator[Proxy]:
 
 
 def rolls_out(server: ServerProcess) -> None:
-    """Make, roll and delete a Deployment."""
+    """Create, update and delete a Deployment."""
     cluster = Workloads(server)
     cluster.make("Deployment", replicas=2)
     cluster.deployment_is(2)
@@ -55,7 +55,7 @@ def rolls_out(server: ServerProcess) -> None:
 
 
 def assert_survives(server: ServerProcess, proxy: Proxy, *faults: Fault) -> None:
-    """Check that all goes well although all of these happen."""
+    """Check that the workloads converge although all these faults are injected."""
     proxy.add(*faults)
     with running(access_to(server, proxy.url), RUNS):
         rolls_out(server)
@@ -93,7 +93,7 @@ def test_lists_that_fail_for_a_while(server: ServerProcess, proxy: Proxy) -> Non
 
 def test_watches_that_are_cut(server: ServerProcess, proxy: Proxy) -> None:
     resources = ("pods", "apps/v1/replicasets")
-    # A streamed list becomes a watch of the same request: the first cut is in that.
+    # A streamed list and the following watch are one request, so the first cut occurs in the list.
     first = [streams(each)._replace(lines=lines) for lines, each in enumerate(resources, 1)]
     assert_survives(server, proxy, *first, *(watches(each)._replace(lines=1) for each in resources))
 

@@ -1,4 +1,6 @@
-"""The contract of `ctrlmgr run`: the same on our server, and on one that is as unkind as a real one may be."""
+"""Tests of `ctrlmgr run` with workloads: the results are equal on our server and through a proxy
+that injects delays.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def test_a_stateful_set_is_updated_rolled_back_orphaned_and_adopted(cluster: Wor
     cluster.stateful_set_is(2)
     cluster.roll("statefulsets", "nginx:2")
     cluster.stateful_set_is(2)
-    cluster.roll("statefulsets", "nginx:1")  # the first revision again, with a new number
+    cluster.roll("statefulsets", "nginx:1")  # the first ControllerRevision again, with a new number
     cluster.stateful_set_is(2)
     assert cluster.images() == {"nginx:1"}
     assert sorted(each["revision"] for each in cluster.found(f"{APPS}controllerrevisions")) == [2, 3]

@@ -1,4 +1,6 @@
-"""How an API server reaches webhooks: what the user says, local clusters, and clusters that cannot reach them."""
+"""Tests of the addresses of webhooks: options of the user, local clusters, and clusters that cannot connect to the
+process.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def test_without_an_address_it_does_not_start() -> None:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A kubeconfig of a cluster on another machine; no name of another machine is asked for its certificate."""
+    """A kubeconfig of a cluster on another machine; no certificate is requested from other host names."""
 
     def unreachable(*arguments: object, **options: object) -> str:
         raise OSError("no route")

@@ -1,4 +1,4 @@
-"""AdmissionReviews that admission functions answer, and the JSON patches in the answers."""
+"""Tests of the answers of admission functions to AdmissionReviews, and of their JSON patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The rules of one app decide alike inside the API server (`serve --app`) and as webhooks (`run`)."""
+"""Tests that the rules of an app give the same results inside the API server (`serve --app`) and as
+webhooks (`run`).
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ def site(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def play(server: ServerProcess) -> list[Any]:
-    """Do what a user does, and return what the user sees; only the wrapping of refusals differs."""
+    """Make the requests of a user, and return the results, without the prefix of refusals by webhooks."""
     seen: list[Any] = []
 
     def do(method: str, path: str, body: Any = None, query: str = "") -> None:
@@ -152,7 +154,7 @@ def test_rules_decide_alike_in_the_server_and_as_webhooks(tmp_path: Path, rules:
         wait_until(lambda: are_registered(cluster))
         assert play(server) == expected
         told = log.read_text()
-        assert "controllers=" not in told  # it has none
+        assert "controllers=" not in told  # the app has no validating rules
         assert "webhooks=['defaults', 'few-replicas', 'kept', 'broken']" in told
         assert "webhooks registered" in told
         assert "https://127.0.0.1:" in told

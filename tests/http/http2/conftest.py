@@ -1,4 +1,4 @@
-"""A connection for each test, of which nothing must be left."""
+"""A connection for each test; after the test, no state of it may remain."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def asking(path: str, *more: tuple[str, str], method: str = "GET") -> list[tuple
 
 
 class Http2Client(Client):
-    """The other end; what it is answered is kept by stream."""
+    """The client side of a connection, which stores answers by stream."""
 
     def __init__(self, bounds: Bounds = DEFAULT, *, window: int | None = None, **given: Any) -> None:
         self.h2 = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
@@ -49,14 +49,14 @@ class Http2Client(Client):
         self.exchange()
 
     def exchange(self) -> None:
-        """Send what there is to send, and take what comes, until both are silent."""
+        """Exchange bytes until neither side has anything to send."""
         while out := self.h2.data_to_send():
             self.connection.receive(out)
             self.loop.run()
             self.take()
 
     def take(self) -> None:
-        """Take what has come."""
+        """Process the received bytes."""
         data, self.transport.written = self.transport.written, b""
         for event in self.h2.receive_data(data):
             self._note(event)
@@ -80,19 +80,19 @@ class Http2Client(Client):
                 raise AssertionError("no answer has trailers")
 
     def ask(self, *fields: tuple[str, str], ends: bool = True) -> int:
-        """Send the head of a request, and return its stream."""
+        """Send the header of a request, and return its stream."""
         stream = self.h2.get_next_available_stream_id()
         self.h2.send_headers(stream, list(fields), end_stream=ends)
         return stream
 
     def get(self, path: str, *more: tuple[str, str]) -> int:
-        """Send a request without a body, at once."""
+        """Send a request without a body, with END_STREAM in its HEADERS frame."""
         stream = self.ask(*asking(path, *more))
         self.exchange()
         return stream
 
     def untold(self) -> list[Frame]:
-        """Return the frames that have come and not been taken: hyper-h2 takes none after a GOAWAY."""
+        """Return the received frames that hyper-h2 has not processed; it processes no frames after a GOAWAY."""
         data, self.transport.written = memoryview(self.transport.written), b""
         found = []
         while data:
@@ -103,7 +103,7 @@ class Http2Client(Client):
         return found
 
     def say(self, data: bytes) -> None:
-        """Send bytes that hyper-h2 would not."""
+        """Send bytes that hyper-h2 would not create."""
         self.connection.receive(data)
         self.loop.run()
         self.take()
@@ -113,12 +113,12 @@ class Http2Client(Client):
 
 
 def code_of(client: Http2Client) -> Code | None:
-    """Return why the connection ended."""
+    """Return the error code with which the connection ended."""
     return None if client.goodbye is None else Code(client.goodbye.error_code or 0)
 
 
 def begun(client: Http2Client) -> Stream:
-    """Have the first request answered with a stream, and return that."""
+    """Answer the first request with a stream, and return the stream."""
     assert client.get("/slow") == 1
     client.loop.go_on()
     stream = client.exchanges[0].stream

@@ -1,4 +1,6 @@
-"""Tests of the work that a client can cause with little: counted in wake-ups, timers, buffered bytes and loop steps."""
+"""Tests of the work that a client can cause with few bytes, counted in wake-ups, timers, buffered
+bytes and loop steps.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ LONG = "a" * 20_000
 
 
 def inner(client: Http2Client) -> Http2Connection:
-    """Return the connection, to read counts that it does not publish."""
+    """Return the connection object, whose private counters tests read."""
     assert isinstance(client.connection, Http2Connection)
     return client.connection
 
 
 def goodbye(client: Http2Client) -> Code:
-    """Return what the last frame ends the connection with."""
+    """Return the error with which the last frame ends the connection."""
     last = client.untold()[-1]
     assert isinstance(last, GoAwayFrame)
     return Code(last.error_code)
@@ -34,7 +36,7 @@ def goodbye(client: Http2Client) -> Code:
 
 @pytest.fixture
 def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Note the resumed channels."""
+    """Record the resumed channels."""
     woken: list[int] = []
     go_on = Channel.go_on
 
@@ -48,7 +50,7 @@ def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def with_waiting(count: int, bounds: Bounds = DEFAULT, *, window: int = 1_000_000) -> Http2Client:
-    """Return a client that reads nothing, for which `count` responses wait."""
+    """Return a client that reads nothing while `count` responses wait."""
     client = Http2Client(bounds, window=window)
     client.reads = False
     while len(inner(client)._channels) < count:
@@ -104,7 +106,7 @@ def test_a_window_that_narrows_wakes_none(wakes: list[int]) -> None:
     assert wakes == []
 
 
-# Heads that are held.
+# Request headers that are buffered.
 
 
 def head(size: int, number: int = 0) -> list[tuple[str, str]]:
@@ -169,7 +171,7 @@ def test_a_head_whose_request_is_not_begun_is_given_back(lost: bool) -> None:
     client.loop.run()
 
 
-# Requests that are given up.
+# Requests that the client cancels.
 
 
 def test_a_client_that_takes_back_what_it_asks_is_sent_away_soon() -> None:
@@ -229,7 +231,7 @@ def test_a_stream_that_is_taken_back_once_it_is_answered_is_no_request_that_is_g
 
 def test_so_is_one_whose_heads_have_very_many_fields() -> None:
     client = Http2Client()
-    block = client.h2.encoder.encode(asking("/a")) + b"\x90" * 980  # a byte for each field
+    block = client.h2.encoder.encode(asking("/a")) + b"\x90" * 980  # one byte for each field
     for at in range(200):
         client.connection.receive(framed(frames.HEADERS, WHOLE, 2 * at + 1, block))
         client.loop.run()
@@ -262,7 +264,7 @@ def test_what_comes_at_once_is_taken_in_several_turns(count: int, fields: int, t
 def test_what_comes_in_several_turns_comes_in_order() -> None:
     client = Http2Client()
     said = [framed(frames.PING, 0, 0, b"%08d" % at) for at in range(2_000)]
-    for at in range(0, 2_000, 1_000):  # the second half comes before the first is taken
+    for at in range(0, 2_000, 1_000):  # the second half arrives before the first half is processed
         client.connection.receive(b"".join(said[at : at + 1_000]))
     client.loop.run()
     assert [frame.opaque_data for frame in client.untold() if isinstance(frame, PingFrame)] == [
@@ -291,7 +293,7 @@ def test_what_has_come_waits_while_the_client_does_not_read() -> None:
     assert len(client.untold()) == 1_000 - taken
 
 
-# What must come first, and what a request must not be.
+# The required order of fields, and malformed requests.
 
 
 @pytest.mark.parametrize(

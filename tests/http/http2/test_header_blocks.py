@@ -20,7 +20,7 @@ VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=40
 
 
 class Sender:
-    """Encodes as a client: with a dynamic table or without."""
+    """Encodes header blocks as a client does: with a dynamic table or without."""
 
     def __init__(self, *, table: bool) -> None:
         self._encoder = Encoder()
@@ -54,7 +54,7 @@ def test_a_head_is_what_was_sent(table: bool, huffman: bool, lines: Fields, quer
 def test_without_a_table_the_same_headers_are_read_once() -> None:
     sender, reader = Sender(table=False), BlockReader(DEFAULT)
     more = [(b"user-agent", b"kubectl"), (b"content-length", b"7")]
-    sender.block(PSEUDO)  # says that there is no table
+    sender.block(PSEUDO)  # declares a table of size 0
     heads = [reader.read(b"\x20" + sender.block([*PSEUDO, *more]))]
     heads += [reader.read(sender.block([*PSEUDO[:3], (b":path", b"/%d" % at), *more])) for at in range(3)]
     assert [head.path for head in heads] == [b"/a", b"/0", b"/1", b"/2"]
@@ -96,7 +96,8 @@ def test_a_block_that_comes_again_is_not_read_again() -> None:
         reader.read(size + sender.block(PSEUDO))
     short, long = ([*PSEUDO[:3], (b":path", b"/" + b"x" * size)] for size in (1, 3000))
     assert reader.read(sender.block(short)) is reader.read(sender.block(short))
-    assert reader.read(sender.block(long)) is not reader.read(sender.block(long))  # which is not worth the room
+    # the entry is larger than the cache allows
+    assert reader.read(sender.block(long)) is not reader.read(sender.block(long))
 
 
 def test_a_client_that_takes_a_table_up_again_is_understood() -> None:
@@ -228,16 +229,16 @@ def test_a_client_may_wait_to_be_told_to_go_on(table: bool) -> None:
 @pytest.mark.parametrize(
     "block",
     [
-        b"\x80",  # no index
+        b"\x80",  # no index; an index of the dynamic table, which is empty; a truncated number
         b"\xbe",  # a table's first, where it has none
         b"\xff",  # a number cut short
-        b"\xff\xff\xff\xff\xff\xff\xff",  # one too long
+        b"\xff\xff\xff\xff\xff\xff\xff",  # a string that is too long
         b"\x40",  # a literal without a name
-        b"\x40\x01a",  # or a value
+        b"\x40\x01a",  # a missing value, or an incomplete name
         b"\x40\x05a",  # or all of its name
-        b"\x40\x81\xff\x01a",  # a name that Huffman did not write
-        b"\x82\x3f\xe1\x1f",  # a size behind a field
-        b"\x3f\xe2\x1f",  # a size that was not allowed
+        b"\x40\x81\xff\x01a",  # a name with an invalid Huffman code
+        b"\x82\x3f\xe1\x1f",  # a table size after a field
+        b"\x3f\xe2\x1f",  # a table size that exceeds the limit
     ],
 )
 def test_a_block_that_cannot_be_read_ends_the_connection(block: bytes) -> None:

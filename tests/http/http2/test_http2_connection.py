@@ -98,7 +98,7 @@ def test_an_application_that_fails_or_says_nothing_resets_the_stream_alone(clien
     assert client.bodies[client.get("/next")] == b"/next"
 
 
-# What a client takes back, and what it must not do.
+# Requests that the client cancels, and protocol errors.
 
 
 def test_a_request_that_is_taken_back_is_lost_and_answered_no_more(client: Http2Client) -> None:
@@ -330,7 +330,7 @@ def test_nor_does_one_that_waited_for_room() -> None:
                 client.exchange()
         assert len(client.ended) == 1
         client.exchanges.clear()
-        client.loop.timers.clear()  # which asyncio would not keep, cancelled as they are
+        client.loop.timers.clear()  # asyncio keeps only weak references to cancelled tasks
         assert count(Channel, Exchange) == before
     finally:
         gc.enable()
@@ -357,7 +357,7 @@ def test_a_connection_that_is_lost_leaves_nothing_to_the_collector() -> None:
         gc.enable()
 
 
-# How it ends.
+# The end of a connection.
 
 
 def test_a_server_that_stops_says_so_and_answers_what_is_under_way(client: Http2Client) -> None:

@@ -1,6 +1,6 @@
 """Tests of one request and response over HTTP/2: flow control, and independent streams.
 
-The client is hyper-h2, the time is ours.
+The client is hyper-h2, and the test controls the time.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ def test_a_body_has_room_as_long_as_it_is_wanted(client: Http2Client) -> None:
     client.exchange()
     wanted = client.exchanges[0].body(10 * half, 60)
     with pytest.raises(RuntimeError, match="no running event loop"):
-        wanted.send(None)  # it has asked for it, and would wait
+        wanted.send(None)  # the application has requested the body, and would wait
     for _ in range(2):
         client.say(framed(frames.DATA, 0, stream, b"a" * 16_384) * 2)
         assert window_updates(client, stream) == half
-    client.exchanges[0].receive(b"a" * (10 * half))  # more than is wanted, while nobody waits
+    client.exchanges[0].receive(b"a" * (10 * half))  # more data than the window allows, while no read waits
     client.say(framed(frames.DATA, 0, stream, b"a" * 16_384) * 2)
     assert window_updates(client, stream) == 0
 
 
 def window_updates(client: Http2Client, stream: int) -> int:
-    """Return the room that a stream has been given since the last look."""
+    """Return the sum of the window updates of a stream since the last call."""
     events, client.events = client.events, []
     return sum(each.delta for each in events if isinstance(each, WindowUpdated) and each.stream_id == stream)
 
@@ -116,7 +116,7 @@ def test_a_body_is_as_long_as_was_announced(client: Http2Client, said: int) -> N
     assert client.resets == {stream: Code.PROTOCOL_ERROR}
 
 
-# Room for answers.
+# Flow control of answers.
 
 
 def test_no_more_is_sent_than_there_is_room_for() -> None:
@@ -224,7 +224,7 @@ def test_a_reader_is_not_called_back_while_the_connection_is_behind(monkeypatch:
     client.connection.pause_writing()
     client.h2.increment_flow_control_window(100, stream)
     client.exchange()
-    assert (client.bodies[stream], body in woken) == (b"/slo", False)  # those of other tests' clients may be
+    assert (client.bodies[stream], body in woken) == (b"/slo", False)  # connections of other tests may still exist
     client.connection.resume_writing()
     client.loop.run()
     client.take()

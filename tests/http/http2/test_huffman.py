@@ -1,4 +1,4 @@
-"""Huffman's code, against the library that it is put together from."""
+"""Tests of the Huffman decoder, against the library whose tables it uses."""
 
 from __future__ import annotations
 

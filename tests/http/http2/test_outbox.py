@@ -1,4 +1,4 @@
-"""Tests of outgoing data: few writes, in order."""
+"""Tests of outgoing data: it is sent in order, with few writes."""
 
 from __future__ import annotations
 

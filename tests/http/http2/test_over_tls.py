@@ -27,7 +27,9 @@ LIMIT = 2_000_000
 
 
 class Echo:
-    """Answers with the body of the request, for `/early` before it has come, and in pieces for `/pieces`."""
+    """An application that answers with the body of the request: for `/early` before the body arrives, for `/pieces` in
+    pieces.
+    """
 
     def __init__(self) -> None:
         self.versions: list[str] = []
@@ -52,7 +54,7 @@ class Echo:
         yield
 
     def drain(self) -> None:
-        """End nothing: nothing lasts."""
+        """Do nothing, because there are no long responses."""
 
 
 class Served:

@@ -1,4 +1,4 @@
-"""How a proxy rewrites the links of the server behind it."""
+"""Tests of links in headers, which the proxy rewrites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Links in HTML, with the cases of apimachinery's `pkg/util/proxy/transport_test.go` and some of its tokenizer's."""
+"""Tests of links in HTML, with the cases of apimachinery's `pkg/util/proxy/transport_test.go` and some of its
+tokenizer.
+"""
 
 from __future__ import annotations
 

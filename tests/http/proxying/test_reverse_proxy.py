@@ -1,4 +1,4 @@
-"""Requests that a proxy passes on: bodies, headers, slow readers, servers that die, upgrades."""
+"""Tests of forwarded requests: bodies, headers, slow readers, servers that crash, upgrades."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GET = b"GET /path?a=b HTTP/1.1\r\nhost: front.example\r\nconnection: close\r\n"
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # the loop of the server
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # the event loop of the server
         return runner.run(asyncio.wait_for(work, 20))
 
 
@@ -44,7 +44,7 @@ def says(answer: bytes, seen: list[bytes] | None = None) -> Behaviour:
 
 
 async def mirrors(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer with the request, head and body."""
+    """Answer with the header and the body of the request."""
     head = await reader.readuntil(b"\r\n\r\n")
     body = b""
     if b"chunked" in head:
@@ -93,7 +93,7 @@ def test_a_body_of_known_length_and_one_in_chunks_arrive_whole() -> None:
     body = bytes(range(256)) * 2_000
     post = b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
     known = run(ask(post + b"content-length: %d\r\n\r\n%b" % (len(body), body)))
-    assert known.count(bytes(range(256))) >= 1_900  # chunks of the answer cut some in two
+    assert known.count(bytes(range(256))) >= 1_900  # pieces of the answer that split some chunks
     chunks = run(ask(post + b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"))
     assert b"transfer-encoding: chunked\r\n" in chunks
     assert b"abc" in chunks
@@ -125,7 +125,7 @@ def test_a_connection_is_reused_and_a_closed_one_is_replaced() -> None:
             seen[-1] += 1
             writer.write(OK)
         await reader.readuntil(b"\r\n\r\n")
-        writer.close()  # without an answer
+        writer.close()  # the connection ends without an answer
 
     async def ask() -> list[bytes]:
         async with in_front_of(behave) as front:

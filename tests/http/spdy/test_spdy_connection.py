@@ -1,4 +1,4 @@
-"""SPDY connections: streams, ends, resets, and input that is not valid."""
+"""Tests of SPDY connections: streams, their ends, resets, and invalid input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Both:
 
 def test_the_dictionary_is_the_protocols() -> None:
     assert len(DICTIONARY) == 1423
-    assert zlib.adler32(DICTIONARY) == 0xE3C6A7C2  # the id in streams of every implementation
+    assert zlib.adler32(DICTIONARY) == 0xE3C6A7C2  # the stream id that every implementation uses
 
 
 def test_streams_carry_data_both_ways_and_end_one_by_one() -> None:

@@ -294,7 +294,7 @@ def test_expressions_of_a_policy_may_name_parameters_and_variables() -> None:
     ],
 )
 def test_a_json_patch_takes_unknown_fields_of_no_type(patch: str, told: str) -> None:
-    """Its type says of every name that there is such a field (apiserver `JSONPatchType.Field`)."""
+    """The type reports that each field name exists (apiserver `JSONPatchType.Field`)."""
     mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{patch}]"}}
     messages = _create(MutatingPolicyStrategy(), {**MUTATING, "mutations": [mutation]}).messages
     assert [told in each for each in messages] == [True] * bool(told)

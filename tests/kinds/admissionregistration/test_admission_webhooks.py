@@ -28,7 +28,7 @@ def told(*each: dict[str, Any], strategy: WebhookConfigurationStrategy = VALIDAT
 
 
 def kept(before: dict[str, Any], **change: Any) -> list[str]:
-    """Return what is wrong with a hook that was stored as `before` and is changed."""
+    """Return the errors of a webhook whose stored form is `before`."""
     return update(VALIDATING, hooks(before), {"webhooks": [{**HOOK, **before, **change}]}, namespaced=False).messages
 
 

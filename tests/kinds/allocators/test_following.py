@@ -1,4 +1,4 @@
-"""A searcher over views that say what changed."""
+"""Tests of a searcher on views that report changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RANGES = pytest.mark.parametrize("range_", [FOUR, SIX, PORTS], ids=["IPv4", "IPv
 
 
 class Counting(Cacher):
-    """A cacher that counts what it is asked."""
+    """A cacher that counts queries."""
 
     gets = lists = 0
 
@@ -43,7 +43,7 @@ class Counting(Cacher):
 
 
 class Cluster:
-    """A log of claims and of other things, and the state folded from it."""
+    """A log with claims and other objects, and the state that results from it."""
 
     def __init__(self, *, window: int = 10_000) -> None:
         clock = FakeClock()
@@ -74,14 +74,14 @@ class Cluster:
 
 
 def free(state: Cacher, range_: Range) -> set[int]:
-    """Return what a look at every value finds free that may be chosen at all."""
+    """Return the free values that a check of each value finds."""
     values = {index for first, end in range_.bands for index in range(first, end)}
     return {index for index in values if state.get(range_.claims, Key("", range_[index])) is None}
 
 
 @pytest.fixture(params=[0, PROBES], ids=["unprobed", "probed"])
 def probes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have everything found by the index alone, too."""
+    """Find all values with the index alone, too."""
     monkeypatch.setattr(search, "PROBES", request.param)
 
 
@@ -219,7 +219,7 @@ def test_the_largest_ranges_are_asked_value_by_value() -> None:
 
 
 class Silent:
-    """A view that cannot say what changed."""
+    """A view that cannot report changes."""
 
     def __init__(self, state: Cacher) -> None:
         self.get, self.list = state.get, state.list
@@ -234,7 +234,7 @@ def test_other_views_are_asked_value_by_value() -> None:
 
 
 class Beheaded:
-    """A view that has forgotten all changes."""
+    """A view that has dropped all changes."""
 
     def __init__(self, state: Cacher) -> None:
         self.state, self.get, self.list, self.revision = state, state.get, state.list, state.revision

@@ -8,7 +8,7 @@ from ctrlmgr.kinds.allocators.search import PROBES, probe, walk
 
 
 class Looking:
-    """Counts what is asked about."""
+    """Counts the checked values."""
 
     def __init__(self, taken: set[int]) -> None:
         self.taken = taken

@@ -1,4 +1,4 @@
-"""Servers that know nothing of each other but the log."""
+"""Tests of servers that share only the log."""
 
 from __future__ import annotations
 

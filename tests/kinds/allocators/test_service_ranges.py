@@ -8,7 +8,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.kinds.allocators.service_ranges import AddressRange, PortRange, Ranges
 
 PORTS = "30000-32767"
-# (range, first and last address that can be had, addresses in the static band)
+# (range, first and last usable address, addresses in the static band)
 ADDRESSES = [
     ("10.96.0.0/16", "10.96.0.1", "10.96.255.254", 256),
     ("10.0.0.0/12", "10.0.0.1", "10.15.255.254", 256),

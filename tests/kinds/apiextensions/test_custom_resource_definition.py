@@ -1,4 +1,4 @@
-"""A CustomResourceDefinition on its way into storage: defaults, first status, causes, warnings."""
+"""Tests of writes of CustomResourceDefinitions: defaults, first status, causes, warnings."""
 
 from __future__ import annotations
 

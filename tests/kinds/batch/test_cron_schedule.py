@@ -14,7 +14,7 @@ from ctrlmgr.kinds.batch.cron_schedule import Every, MalformedSchedule, parse_sc
 from tests.controllers.cronjob.clocks import ZONES, Days, random_schedule
 
 WINDOWS = int(os.environ.get("CTRLMGR_TEST_SCHEDULE_WINDOWS", "12"))
-"""How many stretches of time are tried, with 150 (schedule, instant) pairs each: 700 make 10^5 of them."""
+"""The number of tested periods, each with 150 pairs of schedule and time: 700 periods are 10^5 pairs."""
 
 
 def _at(text: str) -> int:
@@ -22,7 +22,7 @@ def _at(text: str) -> int:
 
 
 def _next(schedule: str, after: str) -> str:
-    """Return the next run in the schedule's own zone."""
+    """Return the next run in the time zone of the schedule."""
     parsed = parse_schedule(schedule)
     found = next_run(parsed)(_at(after))
     zone = ZoneInfo("UTC" if isinstance(parsed, Every) else parsed.zone or "UTC")
@@ -40,7 +40,7 @@ def test_runs_are_those_that_a_clock_on_the_wall_shows(window: int) -> None:
         found = next_run(parse_schedule(f"TZ={zone} {schedule}"))(after * SECOND) // SECOND
         expected = days.next(schedule, after)
         if days.is_odd(after, max(found, expected or days.end)):
-            continue  # of these there are some below
+            continue  # for these schedules there are explicit cases below
         if expected is None:
             assert found >= days.end, (schedule, zone, after)
         else:
@@ -62,17 +62,17 @@ def test_runs_are_those_that_a_clock_on_the_wall_shows(window: int) -> None:
         ("0 0 * * 0-6/1", "2026-01-03T00:00:00Z", "2026-01-04T00:00:00+00:00"),
         ("@every 90m", "2026-01-01T00:00:00Z", "2026-01-01T01:30:00+00:00"),
         ("@every 1.5s", "2026-01-01T00:00:00Z", "2026-01-01T00:00:01+00:00"),
-        # Clocks are put forward: 02:30 is not there, and is left out.
+        # When clocks are put forward, 02:30 does not exist and is skipped.
         ("TZ=Europe/Berlin 30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-30T02:30:00+02:00"),
         ("TZ=America/New_York 0 2 * * *", "2026-03-08T00:00:00Z", "2026-03-09T02:00:00-04:00"),
-        # Clocks are put back: 02:30 comes twice, and counts twice.
+        # When clocks are put back, 02:30 occurs twice and counts twice.
         ("TZ=Europe/Berlin 30 2 * * *", "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00"),
         ("TZ=Europe/Berlin 30 2 * * *", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00+01:00"),
-        # Midnight is not there, west of Greenwich: the day is not left out.
+        # West of Greenwich, if midnight does not exist, the day is not skipped.
         ("TZ=America/Sao_Paulo 0 9 * * 0", "2018-11-01T12:00:00Z", "2018-11-04T09:00:00-02:00"),
-        # East of Greenwich robfig/cron falls back into the day before, and loses the day.
+        # East of Greenwich, robfig/cron goes back to the previous day, and skips the day.
         ("TZ=Asia/Beirut 59 2 * * 0,3", "2036-03-26T13:51:05Z", "2036-04-02T02:59:00+03:00"),
-        # Half an hour is put back: hours are counted from there, and the full hour of the evening is missed.
+        # If clocks are put back by half an hour, hours are counted from there, and the next full hour is missed.
         ("TZ=Australia/Lord_Howe 0,45 23 * * 0,3", "2029-03-30T13:52:11Z", "2029-04-01T23:45:00+10:30"),
     ],
 )

@@ -1,20 +1,20 @@
-"""Tables of refusals with their texts: one file per kind, one block per case.
+"""Tables of refused objects with their error messages: one file per kind, one block per case.
 
-A file starts with the kind's path (`apps/v1/deployments`). A block has, each on a line of its own:
+A file starts with the kind's path (`apps/v1/deployments`). A block has these lines:
 
     # its name, unique in its file
-    + a JSON merge patch (RFC 7396) that makes the kind's valid object (`VALID`) the one to create
+    + a JSON merge patch (RFC 7396) of the kind's valid object (`VALID`); the result is created
     +container a patch for its first container instead
-    > a patch that makes the object as it was created another one, to update it with
+    > a patch of the created object; the result is written as an update
     >status a patch for its subresource `status` instead
     @ the name of a feature gate that is on for the case
-    the path of a field: what is wrong with it
+    the path of a field: the error message
 
-`pod_recorded.txt` is what Kubernetes 1.36.2 was seen to answer; the others are what its source says.
+`pod_recorded.txt` has recorded answers of Kubernetes 1.36.2; the other files follow its source.
 
-Without the last kind of lines it is taken. There may be several lines of each kind: patches are applied one after the
-other (of updates only the last may be refused), and the causes come in this order. `<LABEL>` and the like stand for
-Kubernetes' longer explanations, `\\n` and `\\t` for white space.
+If a block has no error messages, the object must be accepted. There may be several lines of each type: patches are
+applied one after the other (only the last update may be refused), and the errors must have this order. `<LABEL>` and
+similar placeholders stand for Kubernetes' longer explanations, `\\n` and `\\t` for white space.
 """
 
 from __future__ import annotations
@@ -110,11 +110,11 @@ VALID: dict[str, dict[str, Any]] = {
     f"{_RBAC}/rolebindings": {"roleRef": _ROLE},
     f"{_RBAC}/clusterrolebindings": {"roleRef": _ROLE},
 }
-"""The least that each kind must say, by its path; not to be changed."""
+"""The minimal valid object of each kind, by its path; tests must not change it."""
 
 
 class Change(NamedTuple):
-    """A patch; `part` is the subresource it is for, or "container"."""
+    """A patch; `part` is the subresource that it changes, or "container"."""
 
     part: str
     patch: dict[str, Any]
@@ -131,7 +131,7 @@ class Case(NamedTuple):
 
 
 def cases() -> dict[str, Case]:
-    """Return all cases by the names of their files and themselves."""
+    """Return all cases, each with the name of its file."""
     files = sorted(FOLDER.glob("*.txt"))
     return {f"{file.stem}: {name}": case for file in files for name, case in _read(file.read_text("utf-8"))}
 
@@ -159,7 +159,7 @@ def _spelled_out(line: str) -> str:
 
 
 def patched(fields: dict[str, Any], change: Change) -> dict[str, Any]:
-    """Return an object, or its first container, as a change makes it."""
+    """Return an object, or its first container, after a change."""
     fields = copy.deepcopy(fields)
     if change.part != "container":
         changed: dict[str, Any] = merged(fields, change.patch)

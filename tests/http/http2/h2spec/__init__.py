@@ -1,6 +1,6 @@
-"""The cases of h2spec, the conformance suite of HTTP/2 servers, written anew: in memory, with no socket and no clock.
+"""The cases of h2spec, the conformance suite of HTTP/2 servers, implemented in memory, without sockets and clocks.
 
-A module has the cases of one part of h2spec. A case names h2spec's section, whose numbers are those of RFC 7540 and
-RFC 7541, says what the client sends, and what the server must do. h2spec also passes a server that closes the
-connection without a word; here the server must send the code that the RFC names.
+Each module has the cases of one part of h2spec. A case has h2spec's section, whose numbers are those of RFC 7540 and
+RFC 7541, the frames that the client sends, and the required reaction of the server. h2spec also accepts a server that
+closes the connection without an error code. In these tests, the server must send the error code of the RFC.
 """

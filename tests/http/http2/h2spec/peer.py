@@ -33,20 +33,22 @@ ZEROS, NAMED = bytes(8), b"h2spec\0\0"
 
 
 def fields(path: str = "/slow", *more: Field, method: str = "GET") -> list[Field]:
-    """Return the fields of a request; the server does not answer one for `/slow`, and echoes any other path."""
+    """Return the fields of a request. The server does not answer requests for `/slow`, and answers others with their
+    path.
+    """
     return [(":method", method), (":scheme", "http"), (":path", path), (":authority", "x"), *more]
 
 
 def without(name: str) -> list[Field]:
-    """Return the fields of a request but one."""
+    """Return the fields of a request without one field."""
     return [each for each in fields() if each[0] != name]
 
 
 class Peer(Client):
-    """A client of a connection after its handshake; `deliver` delivers its frames."""
+    """The client of a connection after the handshake; `deliver` sends its bytes to the server."""
 
     def __init__(self, piece: int, *, acknowledges: bool = True, bounds: Bounds = DEFAULT) -> None:
-        """Deliver at most `piece` bytes at once."""
+        """The maximum number of bytes that are delivered at once."""
         super().__init__(bounds, protocol=Http2Connection)
         self.encoder = Encoder()
         self.answers: list[Frame] = []
@@ -58,7 +60,7 @@ class Peer(Client):
         self.deliver()
         self.handshake, self.answers = self.answers, []
 
-    # What it sends.
+    # Methods that send frames.
 
     def raw(self, data: bytes) -> Self:
         """Send bytes."""
@@ -81,7 +83,9 @@ class Peer(Client):
         before: bytes = b"",
         after: bytes = b"",
     ) -> Self:
-        """Send a HEADERS frame: fields, or their block; `before` and `after` are further bytes of its payload."""
+        """Send a HEADERS frame with fields or an encoded block; `before` and `after` are further
+        bytes of its payload.
+        """
         block = given if isinstance(given, bytes) else self.block(fields() if given is None else given)
         return self.frame(frames.HEADERS, flags, stream, before + block + after)
 
@@ -108,7 +112,7 @@ class Peer(Client):
         return self
 
     def window(self, count: int) -> Self:
-        """Send the room of new streams."""
+        """Set the initial flow-control window of new streams."""
         return self.settings((Setting.INITIAL_WINDOW_SIZE, count))
 
     def room(self, count: int, stream: int = 1) -> Self:
@@ -120,7 +124,7 @@ class Peer(Client):
         return self.frame(frames.PING, flags, 0, data)
 
     def deliver(self) -> Self:
-        """Deliver what is sent, and take what the server sends back."""
+        """Deliver the sent bytes, and receive the frames of the server."""
         data, self._unsent = self._unsent, b""
         for at in range(0, len(data), self._piece):
             self.connection.receive(data[at : at + self._piece])
@@ -129,14 +133,14 @@ class Peer(Client):
         self.transport.written = b""
         return self
 
-    # What it has been answered.
+    # Methods that return received frames.
 
     def codes(self, *kinds: type[Frame]) -> set[int]:
         """Return the error codes of frames of these kinds."""
         return {each.error_code for each in self.answers if isinstance(each, kinds)}  # type: ignore[attr-defined]  # both kinds have one
 
     def status(self, stream: int) -> str | None:
-        """Return the status that a stream is answered with."""
+        """Return the status of the answer on a stream."""
         for each in self.answers:
             if isinstance(each, HeadersFrame):
                 head = {str(name): str(value) for name, value in self._decoder.decode(each.data)}
@@ -145,7 +149,7 @@ class Peer(Client):
         return None
 
     def bodies(self) -> list[int]:
-        """Return how many bytes each DATA frame has."""
+        """Return the number of bytes of each DATA frame."""
         return [len(each.data) for each in self.answers if isinstance(each, DataFrame)]
 
     @property
@@ -165,11 +169,11 @@ def parsed(data: bytes) -> list[Frame]:
 
 
 def priority(on: int, weight: int, *, exclusive: bool = False) -> bytes:
-    """Return what a PRIORITY frame says; `weight` is one less than the priority."""
+    """Return the payload of a PRIORITY frame; `weight` is one less than the weight in the RFC."""
     return (on | exclusive << 31).to_bytes(4, "big") + bytes((weight,))
 
 
-# What must come of it.
+# Methods that check the reaction of the server.
 
 Then = Callable[[Peer], None]
 
@@ -200,7 +204,7 @@ def answered(peer: Peer) -> None:
 
 
 def pong(data: bytes) -> Then:
-    """Expect the answer to one PING."""
+    """Expect one acknowledgement of a PING."""
 
     def judge(peer: Peer) -> None:
         pings = [(each.opaque_data, "ACK" in each.flags) for each in peer.answers if isinstance(each, PingFrame)]
@@ -211,7 +215,7 @@ def pong(data: bytes) -> Then:
 
 
 def pong_or_close(data: bytes) -> Then:
-    """Expect the answer to a PING, or that the connection closes without an error."""
+    """Expect the acknowledgement of a PING, or a closed connection without an error."""
 
     def judge(peer: Peer) -> None:
         if peer.is_closed:
@@ -223,7 +227,7 @@ def pong_or_close(data: bytes) -> Then:
 
 
 def acknowledged(peer: Peer) -> None:
-    """Expect that settings are acknowledged."""
+    """Expect an acknowledgement of settings."""
     flags = [set(each.flags) for each in peer.answers if isinstance(each, SettingsFrame)]
     assert flags == [{"ACK"}], peer.answers
     assert not peer.is_closed
@@ -250,17 +254,17 @@ class Case(NamedTuple):
 
 
 PIECES = (1, 1 << 16)
-"""Bytes that arrive at once: one, and all."""
+"""The sizes of the pieces in which bytes are delivered: one byte, and all bytes."""
 
 
 def each_of(cases: Sequence[Case]) -> pytest.MarkDecorator:
-    """Run a test with each case."""
+    """Run a test once for each case."""
     assert len({(each.section, each.says) for each in cases}) == len(cases)
     return pytest.mark.parametrize("case", cases, ids=[f"{each.section} {each.says}" for each in cases])
 
 
 def assert_conforms(case: Case) -> None:
-    """Run a case, however its bytes arrive."""
+    """Run a case, with each size of delivered pieces."""
     for piece in PIECES:
         peer = Peer(piece, acknowledges=case.acknowledges)
         case.send(peer)

@@ -1,4 +1,4 @@
-"""None of h2spec's 146 cases is left out, nor the one that only its strict mode runs."""
+"""Tests that all of h2spec's 146 cases are present, and the one case of its strict mode."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MODULES = (
     test_hpack,
 )
 ALONE = 2
-"""Cases that need a connection of their own: another preface, and more streams than are allowed."""
+"""Cases that need a separate connection: another preface, and more streams than are allowed."""
 BESIDES = 1
-"""Cases that h2spec does not have: trailers that end the stream."""
+"""Additional cases that h2spec does not have: trailers that end the stream."""
 
 
 def test_no_case_is_left_out() -> None:

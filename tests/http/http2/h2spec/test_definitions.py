@@ -1,4 +1,4 @@
-"""h2spec's HTTP/2 part, sections 6 and 7: what each kind of frame must be."""
+"""h2spec's HTTP/2 part, sections 6 and 7: definitions of frames and error codes."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ DUMMY = [("x-dummy0", "a" * 100)]
 
 
 def open_block(peer: Peer) -> Peer:
-    """Send a header block that is not finished."""
+    """Send an incomplete header block."""
     return peer.headers(flags=END_STREAM)
 
 
 def narrow(peer: Peer, *sizes: int) -> Peer:
-    """Ask for an answer of 7 bytes, with room for the last of `sizes`."""
+    """Request an answer of 7 bytes, with the last of `sizes` as the flow-control window."""
     peer.settings(*((Setting.INITIAL_WINDOW_SIZE, size) for size in sizes))
     return peer.headers(ECHO)
 
 
 def widen_beyond(peer: Peer, stream: int) -> Peer:
-    """Give more room than there can be."""
+    """Send a window update that exceeds the maximum window."""
     peer.room(WIDEST, stream)
     return peer.room(WIDEST, stream)
 
 
 def make_negative(peer: Peer) -> Peer:
-    """Take room back that has been used, and give some."""
+    """Make the flow-control window negative, and then send a window update."""
     narrow(peer, 3)
     peer.deliver()
     assert peer.bodies() == [3]

@@ -1,4 +1,4 @@
-"""h2spec's HTTP/2 part, sections 3 to 5: how a connection begins, frames, streams."""
+"""h2spec's HTTP/2 part, sections 3 to 5: the start of a connection, frames, streams."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONG = fields("/slow", *((f"x-dummy{at}", "~" * LARGEST) for at in range(5)))
 
 
 def ask_and_close(peer: Peer) -> Peer:
-    """Have a stream closed by both ends."""
+    """Make a stream that both sides have closed."""
     peer.headers(fields("/h2spec"))
     peer.deliver()
     assert peer.status(1) == "200"
@@ -45,13 +45,13 @@ def ask_and_close(peer: Peer) -> Peer:
 
 
 def ask_and_reset(peer: Peer) -> Peer:
-    """Have a stream closed by the client."""
+    """Make a stream that the client has closed."""
     peer.headers(flags=END_HEADERS)
     return peer.cancel()
 
 
 def open_block(peer: Peer) -> Peer:
-    """Send a header block that is not finished."""
+    """Send an incomplete header block."""
     return peer.headers(flags=0)
 
 
@@ -151,7 +151,8 @@ STREAMS = [
         "5.1.1",
         "a lower number than the last",
         lambda peer: peer.headers(stream=5).headers(stream=3),
-        connection_error(Code.STREAM_CLOSED, Code.PROTOCOL_ERROR),  # HEADERS on a higher one have closed it
+        # HEADERS on a stream with a higher id have closed this stream
+        connection_error(Code.STREAM_CLOSED, Code.PROTOCOL_ERROR),
     ),
     Case(
         "5.3.1",
@@ -190,7 +191,7 @@ def test_the_server_answers(case: Case) -> None:
 
 
 def test_another_preface_ends_the_connection() -> None:
-    """Section 3.5 of h2spec, too."""
+    """This is also section 3.5 of h2spec."""
     peer = Peer(1)
     peer.connection = Http2Connection(peer.context)
     peer.connection.connection_made(peer.transport)
@@ -203,7 +204,7 @@ def test_another_preface_ends_the_connection() -> None:
 
 
 def test_more_streams_than_are_allowed_are_refused() -> None:
-    """Section 5.1.2 of h2spec."""
+    """This is section 5.1.2 of h2spec."""
     peer = Peer(1 << 16, bounds=Bounds(streams=10))
     for at in range(11):
         peer.headers(stream=2 * at + 1)

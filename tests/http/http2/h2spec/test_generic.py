@@ -55,7 +55,7 @@ def ask_in_parts(peer: Peer, *ends: int) -> Peer:
 
 
 def ask_without_room(peer: Peer) -> Peer:
-    """Send a request whose answer the client has no room for, so that its stream is half-closed."""
+    """Send a request whose answer exceeds the flow-control window, so that the stream stays half-closed."""
     peer.window(0)
     return peer.headers(ECHO)
 

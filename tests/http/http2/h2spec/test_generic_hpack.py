@@ -25,7 +25,7 @@ REPRESENTATIONS = {
     "never indexed, new name": NEVER_INDEXED + NAME + VALUE,
     "never indexed, new name (Huffman)": NEVER_INDEXED + NAME_CODED + VALUE_CODED,
 }
-"""h2spec writes out the names that it calls indexed, and exchanges the first two labels."""
+"""h2spec sends literals in the cases that it calls indexed, and swaps the names of the first two cases."""
 
 
 def ask(peer: Peer, before: bytes = b"", after: bytes = b"") -> Peer:
@@ -44,7 +44,9 @@ UPDATES = [
     ),
     Case("5", "two updates", lambda peer: ask(peer, before=b"\x3f\x61\x3f\xe1\x1f"), answered, acknowledges=False),
 ]
-"""Before the client acknowledges the server's settings, its table may have 4,096 bytes; the server asks for none."""
+"""Before the client acknowledges the server's settings, its header table may have 4,096 bytes; the
+settings allow none.
+"""
 
 
 @each_of([*FIELDS, *UPDATES])

@@ -1,4 +1,4 @@
-"""h2spec's HTTP/2 part, section 8: what a request must not be."""
+"""h2spec's HTTP/2 part, section 8: malformed requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def send_trailers(peer: Peer, field: Field, flags: int) -> Peer:
 
 
 def send_too_much(peer: Peer, count: int) -> Peer:
-    """Send a body that is longer than the request says."""
+    """Send a body that is longer than the content-length of the request."""
     peer.headers(fields("/slow", ("content-length", "1"), method="POST"), END_HEADERS)
     for _ in range(count - 1):
         peer.data(flags=0)
@@ -45,7 +45,7 @@ def send_too_much(peer: Peer, count: int) -> Peer:
 
 
 def refused(peer: Peer) -> None:
-    """Expect a stream error of a request that the server has not begun to answer."""
+    """Expect a stream error for a request that the server has not begun to answer."""
     MALFORMED(peer)
     assert peer.paths == []
 

@@ -1,4 +1,4 @@
-"""Whether containers may be privileged is said once for a process, and holds for pods and templates of pods."""
+"""Tests of the permission for privileged containers: one setting for the process, for pods and templates of pods."""
 
 from __future__ import annotations
 

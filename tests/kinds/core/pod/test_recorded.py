@@ -30,7 +30,7 @@ OF_A_CONTAINER = ("imagePullPolicy", "resources", "terminationMessagePath", "ter
 
 
 def recorded_pods(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield every pod as created."""
+    """Yield every pod as it was created."""
     with gzip.open(path, "rb") as lines:
         for line in lines:
             event = json.loads(line)
@@ -39,7 +39,7 @@ def recorded_pods(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def minimal(pod: dict[str, Any]) -> dict[str, Any]:
-    """Return a pod without anything that Kubernetes adds by itself."""
+    """Return a pod without the fields that Kubernetes adds."""
     pod = json.loads(json.dumps(pod))
     spec = {field: value for field, value in pod["spec"].items() if field not in OF_A_POD}
     if spec["restartPolicy"] == "Always":

@@ -1,4 +1,4 @@
-"""Bindings and evictions, as decisions."""
+"""Tests of the decisions about bindings and evictions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A stage for the Service strategy: the write path around it and nothing else, over objects in a dict.
+"""Runs the Service strategy as the write path does, on objects in a dict.
 
-It does what the engine does with a strategy, in its order, and takes companions as strictly as the log does: what is
-ADDED must be absent, what is DELETED must be there unchanged.
+It calls a strategy in the order of the engine, and checks companions as strictly as the log: an ADDED object must not
+exist, and a DELETED object must exist unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ assert KIND is not None
 
 
 class Objects:
-    """A `View` with the test's objects."""
+    """A `View` of the objects of the test."""
 
     def __init__(self) -> None:
         self.revision = 0
@@ -49,7 +49,7 @@ class Objects:
         return sorted(found, key=lambda obj: obj.key)
 
     def append(self, proposals: Sequence[Proposal]) -> None:
-        """Apply all or nothing."""
+        """Apply all changes or none."""
         for proposal in proposals:
             place = (proposal.object.resource, proposal.object.key)
             if proposal.type is EventType.ADDED and place in self.objects:
@@ -74,7 +74,7 @@ class Stage:
         self.state = Objects()
         self.uids = itertools.count(1)
         self.companions: list[Proposal] = []
-        """Those of the last write."""
+        """The warnings of the last write."""
 
     def context(self, *, old: Unstructured | None = None, subresource: str = "", dry_run: bool = False) -> Context:
         assert KIND is not None
@@ -87,7 +87,7 @@ class Stage:
         return obj.to_dict()
 
     def create(self, spec: Unstructured, name: str = "s", *, dry_run: bool = False, **rest: Any) -> Unstructured:
-        """POST; `rest` are further fields of the body, `metadata` fields included."""
+        """Create a Service; `rest` are further fields of the body, including `metadata` fields."""
         metadata = {"name": name, "namespace": "ns"} | rest.pop("metadata", {})
         new = self.read({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, **rest})
         new.pop("status", None)
@@ -104,7 +104,7 @@ class Stage:
     def update(
         self, new: Unstructured, name: str = "s", *, subresource: str = "", dry_run: bool = False
     ) -> Unstructured:
-        """PUT of a whole body; what the server sets is taken from what is there."""
+        """Replace a Service; fields that the server sets are copied from the stored object."""
         namespace = new.get("metadata", {}).get("namespace") or "ns"
         old = self.get(name, namespace)
         new = self.read(new)
@@ -131,7 +131,7 @@ class Stage:
         return self.finish(ctx, EventType.MODIFIED, new, int(old["metadata"]["resourceVersion"]))
 
     def patch(self, patch: Unstructured, name: str = "s", *, namespace: str = "ns", **how: Any) -> Unstructured:
-        """PATCH with a merge patch."""
+        """Change a Service with a merge patch."""
         return self.update(merge_patch(self.get(name, namespace), patch), name, **how)
 
     def delete(self, name: str = "s", namespace: str = "ns") -> None:
@@ -155,7 +155,7 @@ class Stage:
             raise refuse("Service", "", obj["metadata"].get("name") or "", errors)
 
     def finish(self, ctx: Context, type: EventType, new: Unstructured, expected: int) -> Unstructured:
-        """Append and return what is answered."""
+        """Append the write, and return the answered object."""
         assert KIND is not None
         new["metadata"].pop("resourceVersion", None)
         ctx.warnings += self.strategy.warnings(ctx, new, ctx.old)
@@ -179,7 +179,7 @@ class Stage:
         return {name: f"{parent.namespace}/{parent.name}" for name, parent in parents.items() if parent is not None}
 
     def used(self) -> dict[str, str]:
-        """Return what the Services say they hold; asserts that none holds what another does."""
+        """Return the addresses and ports in Services; fail if two Services have the same one."""
         used: dict[str, str] = {}
         for obj in self.state.list(SERVICES):
             held = holdings(obj.to_dict())

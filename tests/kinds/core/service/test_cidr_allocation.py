@@ -16,7 +16,7 @@ from tests.kinds.core.service.service_stage import NOW, Stage
 PORTS: dict[str, Any] = {"ports": [{"port": 80}]}
 SMALL = Ranges.parse("10.96.0.0/29", "30000-30003")
 FIRST = [f"10.96.0.{last}" for last in range(2, 7)]
-"""What is given of it to who asks for none: not the first, which is the `kubernetes` Service's."""
+"""The addresses that are allocated automatically; the first one belongs to the Service `kubernetes`."""
 NOT_OF_IT = "the provided network does not match the current range"
 
 
@@ -38,7 +38,7 @@ def remove(stage: Stage, name: str) -> None:
 
 
 def fill(stage: Stage) -> list[str]:
-    """Create Services until no address is left; return those that they were given."""
+    """Create Services until no address is free; return the allocated addresses."""
     given: list[str] = []
     while True:
         try:
@@ -50,7 +50,7 @@ def fill(stage: Stage) -> list[str]:
 
 
 def asked(stage: Stage, address: str, **options: Any) -> str:
-    """Return the problem with an address that is asked for by value, empty if there is none."""
+    """Return the error for a request of a certain address, empty if it is free."""
     try:
         stage.create(PORTS | {"clusterIP": address}, f"s{len(stage.state.objects)}", **options)
     except Invalid as error:
@@ -63,7 +63,7 @@ def test_what_is_full_is_widened() -> None:
     assert sorted(fill(stage)) == FIRST
     put(stage, service_cidr("more", "10.97.0.0/29", ready="True"))
     assert sorted(fill(stage)) == [f"10.97.0.{last}" for last in range(1, 7)]
-    put(stage, service_cidr("still-more", "10.98.0.0/30"))  # that says nothing of being ready
+    put(stage, service_cidr("still-more", "10.98.0.0/30"))  # without a condition Ready
     assert sorted(fill(stage)) == ["10.98.0.1", "10.98.0.2"]
 
 

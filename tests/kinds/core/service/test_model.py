@@ -1,4 +1,4 @@
-"""Services of every shape and every change, in ranges so small that they are full much of the time."""
+"""Property test of Services of all types and all changes, in ranges that are so small that they are often full."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NODE_PORTS = [0, 0, 0, 0, 30001, 30002, 30003, 40000]
 
 
 class Client:
-    """A client that writes Services, most of them valid."""
+    """A client that writes mostly valid Services."""
 
     def __init__(self, ranges: Ranges, seed: int) -> None:
         self.stage = Stage(ranges, seed)
@@ -41,7 +41,7 @@ class Client:
         return ports
 
     def spec(self) -> dict[str, Any]:
-        """Draw a spec; what goes badly with the type is rare in it."""
+        """Generate a spec; fields that are invalid for the type are rare."""
         kind = self.random.choice(["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"])
         spec: dict[str, Any] = {"type": kind, "externalName": "a.example", "ports": self.ports()}
         rare = {
@@ -61,7 +61,7 @@ class Client:
         return spec
 
     def write(self) -> None:
-        """Do one thing to one Service."""
+        """Make one random request for a Service."""
         stage, name, spec = self.stage, self.random.choice(NAMES), self.spec()
         body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
         change = {field: spec[field] for field in self.random.sample(sorted(spec), k=min(len(spec), 2))}

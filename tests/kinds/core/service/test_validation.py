@@ -267,7 +267,7 @@ REFUSED = [
 @pytest.mark.parametrize(("spec", "found"), REFUSED)
 def test_what_is_refused_is_refused_in_kubernetes_words(spec: dict[str, Any], found: list[tuple[str, str]]) -> None:
     stage = Stage()
-    for _ in range(2):  # what was wrong once is so again
+    for _ in range(2):  # an invalid value is refused again
         with pytest.raises(Invalid) as refusal:
             stage.create({"selector": {"a": "b"}, **spec})
         assert causes(refusal.value) == found
@@ -275,7 +275,7 @@ def test_what_is_refused_is_refused_in_kubernetes_words(spec: dict[str, Any], fo
 
 
 def test_ports_that_are_known_to_be_right_are_so_for_the_inside_of_the_cluster_alone() -> None:
-    """Whatever comes before, and however often: as many are known as have been right."""
+    """Only valid values are cached, regardless of the order and number of calls."""
     stage = Stage()
     for at, port in enumerate([*range(1, 400), *range(1, 400)]):
         ports = {"ports": [{"port": 80, "name": "a"}, {"port": port, "name": "b"}]}
