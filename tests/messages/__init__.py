@@ -12,5 +12,6 @@ The directories to read are `pkg/{api,apis,registry,kubeapiserver,quota,util,ser
 `plugin/pkg` of a checkout of Kubernetes, its staging repositories apimachinery, apiserver, apiextensions-apiserver,
 kube-aggregator, pod-security-admission and component-helpers, and the libraries that `kubernetes.txt` names at its top.
 
-This package is in `tests/` and not in `scripts/` because `tests/messages/test_messages.py` runs it with every other test.
+This package is in `tests/` and not in `scripts/` because `tests/messages/test_messages.py` runs it with every other
+test.
 """

@@ -40,7 +40,7 @@ MARK = "ran so far:"
 
 
 def run_all(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
-    """Run the commands of a page in one shell; return the output of each that ended, and what the last one said."""
+    """Run the commands of a page in one shell; return the output of each finished command, and the last output."""
     script = "".join(f"{command}\necho '{MARK}'\n" for command in commands(page))
     shell = subprocess.Popen(
         ["sh", "-ec", script],
@@ -55,12 +55,12 @@ def run_all(page: Path, folder: Path, environment: dict[str, str]) -> list[str]:
         output, _ = shell.communicate(timeout=200)
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(shell.pid, signal.SIGKILL)  # and what a page left running when one of its commands failed
+            os.killpg(shell.pid, signal.SIGKILL)  # also end processes that a failed page left running
     return output.split(f"{MARK}\n")
 
 
 def looks_like(shown: str) -> re.Pattern[str]:
-    """Return the pattern of an output as a page shows it."""
+    """Return the pattern of the output that a page shows."""
     lines = [
         r"(?:.*\n)*?" if line == "…" else f"{re.escape(line).replace('…', '.*')} *\\n" for line in shown.splitlines()
     ]
@@ -68,7 +68,7 @@ def looks_like(shown: str) -> re.Pattern[str]:
 
 
 def check_page(page: Path, folder: Path, environment: dict[str, str], *, is_compared: bool = True) -> None:
-    """Write the files of a page into a folder, run its commands there, and compare their outputs."""
+    """Write the files of a page into a folder, run the commands of the page there, and compare their outputs."""
     for name, content in titled(page).items():
         (folder / name).write_text(content, encoding="utf-8")
     outputs = run_all(page, folder, environment)

@@ -1,7 +1,9 @@
-"""Which programs chosen tests need beside Python: `python -m tests.project.programs [ARGUMENTS]` prints their names.
+"""Finds the programs besides Python that selected tests need: `python -m tests.project.programs [ARGUMENTS]` prints
+their names.
 
-Guarantees: no test is run. A test needs what its module, and the fixtures that it uses, refer to, however indirectly;
-where that cannot be told (no such test, a wrong option) nothing is printed, and pytest says it better.
+Guarantees: no test is run. A test needs the programs to which its module and its fixtures refer, directly or
+indirectly. If the tests cannot be collected (no such test, an invalid option), nothing is printed, because pytest
+prints a better error.
 """
 
 from __future__ import annotations
@@ -30,20 +32,20 @@ FINDERS: dict[Callable[..., Any], str] = {
     machine.Network: "faults",
     machine.WallClock: "faults",
 }
-"""What looks for a program, and its name in `scripts/test`."""
+"""Functions that search for a program, and the name of the program in `scripts/test`."""
 _OURS = ("tests", "ctrlmgr.testing")
 
 
 class Needs:
-    """Collects the names; a plugin of pytest."""
+    """Collects the names of programs; a plugin of pytest."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin without names."""
         self.names: set[str] = set()
         self._seen: set[int] = set()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Look at the tests that were chosen."""
+        """Examine the selected tests."""
         for item in session.items:
             if item.get_closest_marker("postgres"):
                 self.names.add("postgres")
@@ -61,7 +63,7 @@ class Needs:
                     self._look_at_fixture(used, item)
 
     def _look(self, value: object, item: pytest.Item) -> None:
-        """Follow what a function, or the functions of a class, refer to."""
+        """Follow the references of a function, or of the functions of a class."""
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
@@ -79,7 +81,7 @@ class Needs:
                     self._look_at_fixture(name, item)
 
     def _is_ours(self, value: Callable[..., Any]) -> bool:
-        """Return whether to look into it; what looks for a program is noted by the way."""
+        """Return whether to examine an object; record the program if the object is a function that searches for one."""
         if name := FINDERS.get(value):
             self.names.add(name)
         return (value.__module__ or "").startswith(_OURS)
@@ -90,7 +92,7 @@ def _is_text(constant: object) -> bool:
 
 
 def _referred(code: CodeType, names: dict[str, Any]) -> Iterator[object]:
-    """Return what the names in a function's code stand for: globals, and what it takes out of modules of ours."""
+    """Return the objects that a function's names refer to: globals, and imports from our modules."""
     named = [names[name] for name in code.co_names if name in names]
     modules = [each for each in named if isinstance(each, ModuleType) and each.__name__.startswith(_OURS)]
     yield from named
@@ -102,7 +104,7 @@ def _referred(code: CodeType, names: dict[str, Any]) -> Iterator[object]:
 
 
 def needed(arguments: list[str]) -> set[str]:
-    """Return the names of the programs that pytest with these arguments would need."""
+    """Return the names of the programs that pytest needs with these arguments."""
     needs, said = Needs(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *arguments], plugins=[needs])

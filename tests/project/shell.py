@@ -1,4 +1,4 @@
-"""Shell scripts as programs, for tests of code that calls programs by name."""
+"""Shell scripts that replace programs, for tests of code that calls programs by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def put_programs(folder: Path, programs: Mapping[str, str]) -> None:
-    """Put programs into a folder, given their names and the lines of shell that they are."""
+    """Write programs into a folder, given their names and their shell code."""
     for name, lines in programs.items():
         program = folder / name
         program.write_text(f"#!/bin/sh\n{lines}\n", encoding="utf-8")

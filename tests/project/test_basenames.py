@@ -1,4 +1,4 @@
-"""No two modules of `ctrlmgr` share a basename, except those with the same role (`ROLES`)."""
+"""Tests that no two modules of `ctrlmgr` share a basename, except those with the same role (`ROLES`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROLES = {
     "view": "The typed view of the fields that one controller reads.",
     "warnings": "The warnings about allowed objects of a kind, as `warnings.go` in Kubernetes' API groups.",
 }
-"""Basenames that several modules may have, because they mean the same in each folder; and what they mean."""
+"""Basenames that several modules may have, because they have the same meaning in each folder, with that meaning."""
 
 
 def basenames() -> list[str]:
@@ -31,7 +31,7 @@ def basenames() -> list[str]:
 
 
 def duplicates(names: Iterable[str]) -> set[str]:
-    """Return the names that occur more than once and are not the name of a role."""
+    """Return the basenames that occur more than once and are not in `ROLES`."""
     return {name for name, count in Counter(names).items() if count > 1} - ROLES.keys()
 
 

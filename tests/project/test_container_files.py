@@ -1,4 +1,4 @@
-"""The files of container images: what they copy exists, and the options of the commands that they run exist."""
+"""Tests of container files: the files that they copy exist, and the options of the commands that they run exist."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Image(NamedTuple):
         return [rest for word, rest in self.instructions if word == instruction]
 
     def is_ignored(self, path: str) -> bool:
-        """Return whether `.dockerignore` excludes a file or folder at the top: the last rule that fits decides."""
+        """Return whether `.dockerignore` excludes a file or folder at the top: the last matching rule decides."""
         rules = (self.folder / ".dockerignore").read_text().splitlines()
         fitting = [rule for rule in rules if fnmatch(path, rule.lstrip("!")) and not rule.startswith("#")]
         return bool(fitting) and not fitting[-1].startswith("!")
@@ -104,7 +104,7 @@ def commands(image: Image) -> Iterator[list[str]]:
 
 
 def help_of(words: list[str]) -> str:
-    """Return the help of a command; every option counts as known if its program is not on this machine."""
+    """Return the help of a command; if its program is not on this machine, every option counts as known."""
     program = [sys.executable, "-m", "pip", words[1]] if words[0] == "pip" else [words[0]]
     if not shutil.which(program[0]):
         return " ".join(words)

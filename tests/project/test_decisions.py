@@ -1,4 +1,4 @@
-"""Numbers that a decision quotes are those of the code."""
+"""Tests that the numbers in the pages of decisions equal those in the code."""
 
 from __future__ import annotations
 

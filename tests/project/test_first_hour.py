@@ -1,8 +1,8 @@
-"""Newcomers in empty directories, with a new environment, do what the pages say and get what the pages show.
+"""Tests that follow the pages as new users do, in empty directories with a new environment, and compare the outputs.
 
-They are an operator developer, a user of other clients, a CI engineer, and one who compares by a recording. They share
-one environment, into which the first page installs ctrlmgr. The packages that ctrlmgr needs are those of the
-environment that runs this test: pip finds them there and downloads none.
+The users are an operator developer, a user of other clients, a CI engineer, and a user who compares controllers by a
+recording. They share one environment, into which the first page installs ctrlmgr. pip finds the dependencies of ctrlmgr
+in the environment that runs this test, and downloads none.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "operators"
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 IN_A_CHECKOUT = {"investigate-a-recording"}
-"""The pages that need the project's recordings, and say so."""
+"""The pages that need the project's recordings, and mention it."""
 
 
 def typed(page: str) -> str:
-    """Return the commands of the first block for a shell on a page."""
+    """Return the commands of the first shell block of a page."""
     found = re.search(r"^```sh\n(.*?)^```", (PAGES / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert found
     return found[1]
 
 
 def packages_without_ctrlmgr(folder: Path) -> Path:
-    """Make a folder with the packages of this environment except ctrlmgr itself, which the page has to install."""
+    """Create a folder with the packages of this environment except ctrlmgr itself, which the page installs."""
     folder.mkdir()
     for each in Path(sysconfig.get_path("purelib")).iterdir():
         if "ctrlmgr" not in each.name:
@@ -53,18 +53,18 @@ def a_new_users(home: Path) -> dict[str, str]:
     (home / "ctrlmgr").symlink_to(ROOT)
     packages = str(packages_without_ctrlmgr(home / "packages"))
     path = os.pathsep.join(each for each in os.environ["PATH"].split(os.pathsep) if ".venv" not in each)
-    # No index, and hatchling from where this test runs; `0` is how pip spells that it shall not isolate a build.
+    # Use no index, and hatchling of the environment of this test; `0` disables the isolation of builds in pip.
     pip = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     return {"HOME": str(home), "PATH": path, "PYTHONPATH": packages, **pip}
 
 
 class Installed(NamedTuple):
-    """What the page about the installation leads to."""
+    """The result of following the page about the installation."""
 
     work: Path
-    """The folder in which its commands ran."""
+    """The folder in which the commands ran."""
     environment: dict[str, str]
-    """The variables of a shell in which the virtual environment is active."""
+    """The variables of a shell with the active virtual environment."""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 def shell(script: str, folder: Path, environment: dict[str, str]) -> str:
-    """Run a script in a folder, and return what it prints."""
+    """Run a script in a folder, and return its output."""
     done = subprocess.run(
         ["sh", "-e"],
         input=script,

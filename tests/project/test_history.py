@@ -1,4 +1,4 @@
-"""The changelog keeps its form and its length, and messages of commits are checked."""
+"""Tests of the form and length of the changelog, and of commit messages."""
 
 from __future__ import annotations
 

@@ -19,29 +19,29 @@ TESTS = ROOT / "tests"
 
 TESTED_ELSEWHERE = {
     "serve/simulation": "e2e/workloads/test_metrics_of_simulated_nodes.py",
-    "admission/expressions": "admission/policies",  # policies and webhooks alone evaluate them
+    "admission/expressions": "admission/policies",  # only policies and webhooks evaluate them
     "controllers/certificatesigningrequest_approving": "controllers/test_certificatesigningrequest_signing.py",
     "controllers/certificatesigningrequest_cleaner": "controllers/test_certificatesigningrequest_signing.py",
-    "controllers/ephemeral_volume": "controllers/test_persistentvolume_expander.py",  # both change claims of pods
-    "controllers/persistentvolume_protection": "controllers/test_protection.py",  # one finalizer, three kinds
+    "controllers/ephemeral_volume": "controllers/test_persistentvolume_expander.py",  # both change the claims of pods
+    "controllers/persistentvolume_protection": "controllers/test_protection.py",  # one finalizer for three kinds
     "controllers/persistentvolumeclaim_protection": "controllers/test_protection.py",
     "controllers/volumeattributesclass_protection": "controllers/test_protection.py",
-    "controllers/simulated_load_balancer": "controllers/simulated_nodes",  # only simulated clusters have it
+    "controllers/simulated_load_balancer": "controllers/simulated_nodes",  # only simulated clusters use it
     "controllers/token_cleaner": "controllers/bootstrap_signer",  # both act on bootstrap tokens
     "controllers/ttl": "controllers/node_ipam",  # both count nodes
-    "expressions/library": "expressions",  # functions are called by expressions
-    "extensions/paths": "extensions/test_validation.py",  # paths are those of schemas that are validated
-    "framework/project": "cli/operators",  # `ctrlmgr new` alone writes a project
-    "kinds/apps": "kinds/refusals",  # one table of refused objects a kind
+    "expressions/library": "expressions",  # expressions call the functions
+    "extensions/paths": "extensions/test_validation.py",  # the paths occur in schemas that are validated
+    "framework/project": "cli/operators",  # only `ctrlmgr new` writes a project
+    "kinds/apps": "kinds/refusals",  # one table of refused objects for each kind
     "kinds/autoscaling": "kinds/refusals",
-    "kinds/core/pod/volumes": "kinds/core/pod",  # a volume is tested in its pod
+    "kinds/core/pod/volumes": "kinds/core/pod",  # volumes are tested in pods
     "kinds/events": "kinds/core/test_core_event.py",  # one kind in two groups
-    "kinds/node": "kinds/test_class_kinds.py",  # one test for all kinds of classes
+    "kinds/node": "kinds/test_class_kinds.py",  # one test for all classes
     "kinds/policy": "kinds/refusals",
     "kinds/rbac": "kinds/refusals",
     "kinds/scheduling": "kinds/test_class_kinds.py",
 }
-"""Folders of the package without tests of their own, and what tests them instead."""
+"""Folders of the package without a folder of tests, and the tests that cover them."""
 
 CHECKS = (
     "check",
@@ -55,8 +55,9 @@ CHECKS = (
     "eventually",
     "run_state_machine",
 )
-"""The beginnings of names of functions that check: our helpers, pytest's, Playwright's `expect`, waits with a deadline,
-and Hypothesis' `run_state_machine_as_test`."""
+"""Prefixes of the names of functions that check: our helpers, pytest's, Playwright's `expect`, waits with a deadline,
+and Hypothesis' `run_state_machine_as_test`.
+"""
 
 RAISES_NOTHING = {
     "test_the_control_plane_and_its_administrators_do",
@@ -70,7 +71,7 @@ RAISES_NOTHING = {
     "test_what_stands_in_strings_is_no_value",
     "test_frames_are_read_while_threads_start_and_objects_are_collected",
 }
-"""Tests that check that a call of ours raises no error, and nothing else."""
+"""Tests that only check that a call raises no error."""
 
 
 def folders() -> list[str]:
@@ -95,7 +96,7 @@ def test_what_is_tested_elsewhere_exists_and_is_tested_there() -> None:
 
 
 def checks(function: ast.AST) -> bool:
-    """Tell whether a function asserts or calls what does."""
+    """Return whether a function asserts, or calls a function that checks."""
     return any(isinstance(node, ast.Assert) or _is_check(node) for node in ast.walk(function))
 
 
@@ -107,7 +108,7 @@ def _is_check(node: ast.AST) -> bool:
 
 
 def without_a_check(module: ast.Module) -> Iterator[str]:
-    """Yield the names of the test functions that check nothing."""
+    """Yield the names of test functions that check nothing."""
     for node in ast.walk(module):
         if (
             isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)

@@ -30,11 +30,11 @@ FILES = sorted(path for folder in OURS for path in (ROOT / folder).rglob("*.py")
 TRACKED = sorted(path for folder in ROOTS for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts)
 
 KUBERNETES = frozenset((Path(__file__).parent / "kubernetes_names.txt").read_text(encoding="utf-8").split())
-"""Names of Kubernetes, Go and other programs that texts cite."""
+"""Names of Kubernetes, Go and other programs that texts mention."""
 NOT_OURS = frozenset({"tests/project/names.py", "operator.py", "website.py", "file.py", "module.Name", "ctrlmgr.apps"})
-"""What a reader of a page writes, examples in this module, and the group of entry points."""
+"""Names that a reader of a page writes, examples in this module, and the group of entry points."""
 NO_MODULES = ("db", "io", "py")
-"""Last parts of names that are files or API groups."""
+"""Suffixes of names that are files or API groups."""
 
 
 @cache
@@ -44,7 +44,7 @@ def tree(path: Path) -> ast.Module:
 
 @cache
 def docstrings(path: Path) -> tuple[ast.Constant, ...]:
-    """Return the strings that stand alone: docstrings of modules, classes, functions and variables."""
+    """Return the docstrings of modules, classes, functions and variables."""
     alone = (each.value for each in ast.walk(tree(path)) if isinstance(each, ast.Expr))
     return tuple(each for each in alone if isinstance(each, ast.Constant) and isinstance(each.value, str))
 
@@ -77,7 +77,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def members(path: Path) -> frozenset[str]:
-    """Return the names that a module has, and those of its classes' members."""
+    """Return the names in a module, and the members of its classes."""
     found = (value for node in ast.walk(tree(path)) for _, value in ast.iter_fields(node) if isinstance(value, str))
     return frozenset(found)
 
@@ -89,12 +89,12 @@ def settings_keys() -> frozenset[str]:
 
 
 def code_in(text: str) -> Iterator[str]:
-    """Yield what stands in backticks, without fenced blocks."""
+    """Yield the texts in backticks, without fenced blocks."""
     yield from re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
 
 
 def unresolved(text: str, *, is_code: bool) -> list[str]:
-    """Return the names in backticks that claim to be ours and do not exist."""
+    """Return the names in backticks that look like ours and do not exist."""
     return [each for each in code_in(text) if not resolves(each, is_code=is_code)]
 
 
@@ -109,7 +109,7 @@ def resolves(name: str, *, is_code: bool) -> bool:
 
 
 def is_below(name: str) -> bool:
-    """Tell whether a name is a path in one of our folders."""
+    """Return whether a name is a path in one of our folders."""
     return "/" in name and name.split("/")[0] in ROOTS
 
 
@@ -122,7 +122,7 @@ def ends() -> frozenset[str]:
 
 @cache
 def packages() -> frozenset[str]:
-    """Return the names of what is directly in `ctrlmgr`."""
+    """Return the names of the modules and packages directly in `ctrlmgr`."""
     return frozenset(each.split(".")[1] for each in modules() if each.startswith("ctrlmgr."))
 
 
@@ -135,7 +135,7 @@ def by_basename() -> dict[str, list[Path]]:
 
 
 def is_member(name: str) -> bool:
-    """Tell whether a dotted name is a module of ours or something in one, a key of the settings, or not ours at all."""
+    """Return whether a dotted name is a module of ours or a member of one, a key of the settings, or not ours."""
     parts = name.split(".")
     if parts[0] == "ctrlmgr":
         return found(parts)
@@ -154,7 +154,7 @@ def found(parts: list[str]) -> bool:
 
 
 def found_anywhere(parts: list[str]) -> bool:
-    """Tell whether any module of ours whose name is the first part has the others."""
+    """Return whether a module of ours whose name is the first part has the other parts as members."""
     return any(set(parts[1:]) <= members(path) for path in by_basename().get(parts[0], ()))
 
 

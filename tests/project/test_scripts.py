@@ -1,4 +1,6 @@
-"""The scripts that set the tests up: the Python, packages of the distribution, and which programs chosen tests need."""
+"""Tests of the scripts that install the tests' programs: the Python, system packages, and programs
+of selected tests.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ UNKNOWN = "E: Unable to locate package chromium"
 
 
 def run(tmp_path: Path, script: str, apt_get: str) -> subprocess.CompletedProcess[str]:
-    """Run shell lines after the scripts, as root on a distribution whose apt-get is `apt_get`."""
+    """Run shell code after sourcing the scripts, as root on a distribution whose apt-get is `apt_get`."""
     programs = tmp_path / "bin"
     programs.mkdir()
     put_programs(programs, {"apt-get": apt_get, "id": "echo 0", "sleep": f'echo "$1" >>{tmp_path}/slept'})

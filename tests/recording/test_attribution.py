@@ -110,7 +110,7 @@ def test_the_writer_is_told(old: Any, new: Any, expected: Attribution) -> None:
 
 
 def test_a_real_recording_has_few_writers_but_the_controllers() -> None:
-    """In small.jsonl.gz these are the API server's writes of the `kubernetes` Endpoints and one client's of it."""
+    """In small.jsonl.gz, these are the API server's writes of the Endpoints `kubernetes`, and one write of a client."""
     last: dict[Any, Managed] = {}
     others = []
     for entry in RecordingReader(SMALL):

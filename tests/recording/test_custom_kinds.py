@@ -28,10 +28,10 @@ WIDGETS = f"/apis/{GROUP}/v1/namespaces"
 
 
 class Recorded(NamespaceStage):
-    """A cluster with the controllers of definitions and of namespaces, which can be recorded."""
+    """A cluster with the controllers of definitions and of namespaces, whose log can be recorded."""
 
     def in_process(self, do: Any) -> None:
-        """Do something to a definition in a process of its own, which then sees to it."""
+        """Write a definition in a separate process, and run its controllers."""
         other = DefinedStage.__new__(DefinedStage)
         other.__dict__.update(self.__dict__)
         WorkedStage.start(other)
@@ -54,7 +54,9 @@ def _undefine(stage: DefinedStage) -> None:
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    """A kind comes, its schema changes, a namespace goes with objects of it, it goes itself, and comes again."""
+    """A kind is created, its schema changes, a namespace with its objects is deleted, the kind is deleted and created
+    again.
+    """
     stage = Recorded()
     stage.define()
     for name in ("a", "b"):

@@ -1,4 +1,4 @@
-"""Tests of differences and of their texts."""
+"""Tests of divergences and of their descriptions."""
 
 from __future__ import annotations
 

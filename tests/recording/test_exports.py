@@ -31,7 +31,7 @@ def test_an_exported_log_replays(recording: Path, tmp_path: Path) -> None:
         again = replay("log.jsonl")
         assert again.divergences == ()
         assert again.writes > first.writes / 3
-        # What our controller wrote of Endpoints is none of the inputs; deletions tell of no writer.
+        # The inputs contain no write of Endpoints by our controller; deletions have no author.
         written = [event for event in replay.log.scan() if event.resource == ENDPOINTS and event.type is not DELETED]
         put = [event for event in written if event.actor == RECORDING.actor]
         assert len(put) < len(written) / 4

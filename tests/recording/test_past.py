@@ -22,11 +22,11 @@ from ctrlmgr.testing.replays import Replayer
 from tests.recording.samples import WORKLOADS, write_lines
 
 PAST = WORKLOADS.with_name("past.jsonl.gz")
-"""75 seconds of a cluster on `ctrlmgr serve --nodes 3`, told by `ctrlmgr record`; it had lived for a minute before.
+"""A recording by `ctrlmgr record` of 75 seconds of `ctrlmgr serve --nodes 3`, which had run for a minute before.
 
-There had been rollouts, one stuck past its deadline, one paused in the middle, one undone; Jobs half done and in
-back-off; a CronJob, a StatefulSet and a DaemonSet between two revisions; Endpoints, slices and a service without a
-selector; a quota, a budget, an autoscaler; a namespace that is going. The recording goes on with all of them.
+The cluster had these objects: rollouts that were past their deadline, paused or undone; Jobs that were partly done or
+in back-off; a CronJob, a StatefulSet and a DaemonSet between two revisions; Endpoints, slices and a Service without a
+selector; a quota, a budget, an autoscaler; a terminating namespace. The recording continues with all of them.
 """
 
 Line = dict[str, Any]
@@ -54,7 +54,7 @@ def test_a_cluster_that_has_a_past_is_gone_on_with(replay: Replayer) -> None:
     ours = [event for event in replay.log.scan() if event.actor != "recording"]
     kinds = {event.resource.plural for event in ours if event.type is EventType.ADDED}
     assert {"pods", "replicasets", "jobs", "controllerrevisions"} >= kinds >= {"pods", "replicasets", "jobs"}
-    # No controller of ours made the past: what ours made is in the recording as made while it went on.
+    # Our controllers create no objects from before the recording; their objects were created during the recording.
     began = parse_time(recorded()[0]["recordedAt"])
     made = [event.object.metadata.creation_timestamp or "" for event in ours if event.type is EventType.ADDED]
     assert min(map(parse_time, made)) >= began - 1_000_000
@@ -125,7 +125,7 @@ def test_what_is_wrong_is_raised_after_everything_above_it() -> None:
 
 
 def test_endpoints_without_a_selector_stay_as_they_were(replay: Replayer, tmp_path: Path) -> None:
-    """A service that has lost its selector before leaves Endpoints that look like the controller's behind."""
+    """If a Service lost its selector before the recording, its Endpoints look like those of the controller."""
     lines = [each for each in recorded() if each["object"]["kind"] in ("Namespace", "Service", "Endpoints")]
     lines = [
         each for each in lines if each["object"]["metadata"]["name"] in ("old", "left") and each["type"] == "ADDED"

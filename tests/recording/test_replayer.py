@@ -1,4 +1,4 @@
-"""Recordings through our log, caches and controllers."""
+"""Tests of recordings that are replayed into our log, with caches and controllers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_inputs_and_our_controllers_writes_are_told_apart_by_their_actor() -> No
 
 
 def test_inputs_keep_their_time_but_for_50_milliseconds() -> None:
-    _, log = replay(SMALL, leave_out="namespace-controller")  # which lets time pass at checkpoints
+    _, log = replay(SMALL, leave_out="namespace-controller")  # the replayer, which advances time at checkpoints
     recorded = {
         (entry.object.resource, entry.object.key, entry.type, entry.object.uid, entry.object.body): entry.recorded_at
         for entry in RecordingReader(SMALL)
@@ -185,11 +185,11 @@ def test_without_controllers_everything_is_input() -> None:
     assert (report.inputs, report.writes, report.objects_compared) == (421, 0, 0)
 
 
-# Histories that a recording of a busy cluster may hold, each as short as can be.
+# Short histories that a recording of a busy cluster may contain.
 
 
 def shop() -> Script:
-    """A service with one ready pod, and the Endpoints that Kubernetes made of them."""
+    """Return a Service with one ready pod, and the Endpoints that Kubernetes wrote for it."""
     script = Script().event("ADDED", service(selector={"app": "s"})).event("ADDED", pod("a", "10.0.0.1"))
     return script.event("ADDED", made(("a", "10.0.0.1"))).checkpoint("made")
 
@@ -204,13 +204,13 @@ def edited(*pods: tuple[str, str], time: str = "2026-01-01T00:00:01Z") -> dict[s
 
 
 def written_after_a_note() -> dict[str, Any]:
-    """A client's annotation, and a later write of the controller's."""
+    """Return Endpoints with a client's annotation, and a later write of the controller."""
     entries = [managed(CLIENT, ["metadata annotations note"]), managed(KCM, ["subsets"], time="2026-01-01T00:00:01Z")]
     return made(("a", "10.0.0.1"), entries=entries, annotations={"note": "x"})
 
 
 def overwritten() -> dict[str, Any]:
-    """A client put in an address of its own."""
+    """Return Endpoints to which a client added an address."""
     entries = [managed(CLIENT, ["subsets"], time="2026-01-01T00:00:02Z")]
     return made(("a", "203.0.113.7"), entries=entries)
 

@@ -23,7 +23,7 @@ MINE = "system:controller:endpoint-controller"
 
 
 class Log(NamedTuple):
-    """As much of a log as is read."""
+    """The part of a log that the comparison reads."""
 
     events: Sequence[Event]
 
@@ -32,7 +32,7 @@ class Log(NamedTuple):
 
 
 def log(*steps: tuple[EventType, dict[str, Any]]) -> Log:
-    """Return a log of pods that are put in, and whatever else our controllers write."""
+    """Return a log with pods that are created, and writes of our controllers."""
     events = []
     for revision, (type_, fields) in enumerate(steps, start=1):
         obj = Object.from_dict(fields).at(revision)
@@ -108,7 +108,7 @@ def test_differences(ours: Log, theirs: Log, expected: list[WriteDifference]) ->
 
 
 def bare(found: WriteDifference) -> WriteDifference:
-    """Leave out of a whole object what differs between any two."""
+    """Remove fields that differ between any two objects."""
     return found if all(each.path for each in found.differences) else told(found.verdict, found.input, 0, 0)
 
 

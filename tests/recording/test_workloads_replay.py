@@ -34,7 +34,7 @@ def test_our_controllers_come_to_the_same(replay: Replayer) -> None:
     assert report.checkpoints > 90
     assert report.objects_compared > 2_000
     assert report.writes > 400
-    # What controllers made has the names and uids that it has in the recording, and nothing else was made.
+    # Objects of controllers have the names and uids of the recording, and there are no additional objects.
     made = {line["object"]["metadata"]["uid"] for line in recorded() if line["type"] == "ADDED"}
     assert {event.object.uid for event in replay.log.scan() if event.type.name == "ADDED"} <= made
     writers = {event.actor.rpartition(":")[2] for event in replay.log.scan() if event.reconcile}
@@ -57,7 +57,7 @@ def test_every_replay_makes_the_same_log(replay: Replayer, tmp_path: Path) -> No
 
 
 def watched() -> list[Line]:
-    """Return what a watch would have told of the same."""
+    """Return the events that a watch would have sent for this history."""
     told = {"type", "object", "recordedAt"}
     return [{name: value for name, value in line.items() if name in told} for line in recorded()]
 
@@ -67,7 +67,7 @@ def test_a_watch_that_does_not_say_who_wrote_is_enough(replay: Replayer, tmp_pat
 
 
 def test_a_quota_may_be_used_up_before_what_uses_it_is_there(replay: Replayer, tmp_path: Path) -> None:
-    """Kubernetes does it in that order; here both are one append."""
+    """Kubernetes writes both objects in this order; ctrlmgr writes them in one append."""
     lines, swapped = watched(), 0
     for place, (line, after) in enumerate(itertools.pairwise(lines)):
         made, quota = line["object"], after["object"]
@@ -81,14 +81,14 @@ def test_a_quota_may_be_used_up_before_what_uses_it_is_there(replay: Replayer, t
 
 
 def doctored(change: Callable[[Line], bool]) -> list[Line]:
-    """Return the lines with the first changed for which `change` says that it was the one."""
+    """Return the lines with one changed: the first for which `change` returns a new object."""
     lines = recorded()
     assert any(change(line) for line in lines), "there is such a line"
     return lines
 
 
 def _is_scaled(line: Line) -> bool:
-    """Have a user ask for a pod more than the controllers then made."""
+    """Change the recording so that a user requested one pod more than the controllers created."""
     obj = line["object"]
     if obj["kind"] == "Deployment" and line.get("actor") == "system:admin" and line["type"] == "ADDED":
         obj["spec"]["replicas"] += 1
@@ -97,7 +97,7 @@ def _is_scaled(line: Line) -> bool:
 
 
 def _is_renamed(line: Line) -> bool:
-    """Have a pod bear another hash."""
+    """Change the hash of a recorded pod."""
     obj = line["object"]
     if obj["kind"] == "Pod" and line["type"] == "ADDED" and "replicaset" in line["actor"]:
         obj["metadata"]["labels"]["pod-template-hash"] = "another"

@@ -1,4 +1,4 @@
-"""Every single recorded write has its counterpart in a replay that is asked for it: no flip is lost."""
+"""Tests that every recorded write has a counterpart if a replay requests it: no change of readiness is lost."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ def replay(tmp_path: Path) -> Iterator[Replayer]:
 
 
 def told(*pods: tuple[str, str], entries: int = 0) -> dict[str, Any]:
-    """Return what the recorded controller wrote of ready pods, at some second."""
+    """Return the recorded controller's Endpoints with these ready pods, at some second."""
     time = f"2026-01-01T00:00:{entries:02}Z"
     return endpoints(entries=[managed(KCM, ["subsets"], time=time)], labels=LABELS, subsets=addresses(*pods))
 
 
 def flapping() -> Script:
-    """A pod that becomes unready and ready again, and a controller that is a change behind each time."""
+    """A recording of a pod that becomes unready and ready again, with a controller that lags one change behind each
+    time.
+    """
     script = Script().event("ADDED", service(selector={"app": "s"})).event("ADDED", pod("a", "10.0.0.1"))
     script.event("ADDED", pod("b", "10.0.0.2")).event("ADDED", told(("a", "10.0.0.1"), ("b", "10.0.0.2")))
     unready = {"notReadyAddresses": addresses(("a", "10.0.0.1"))[0]["addresses"]}
@@ -76,7 +78,7 @@ def test_a_write_without_a_counterpart_is_a_divergence(replay: Replayer, tmp_pat
     script.event("ADDED", told(("a", "10.0.0.1")))
     script.event("MODIFIED", told(("nobody", "203.0.113.7"), entries=1))
     path = script.event("MODIFIED", told(("a", "10.0.0.1"), entries=2)).checkpoint("end").write(tmp_path)
-    assert replay(path, CONTROLLERS).divergences == ()  # at the end it is as recorded
+    assert replay(path, CONTROLLERS).divergences == ()  # at the end, the state equals the recorded one
     report = replay(path, CONTROLLERS, every_write=True)
     (divergence,) = report.divergences
     assert (divergence.verdict, divergence.subject) == (Verdict.UNPAIRED, "endpoints shop/s")
@@ -105,7 +107,7 @@ def test_nearly_every_write_of_workloads_has_its_counterpart(replay: Replayer) -
 
 
 def tracked(recorded: str, ours: str) -> str:
-    """Return which of ours each recorded state is paired with; ours stand at revisions 10, 20 and so on."""
+    """Return the pairs of recorded states and our writes; our writes have the revisions 10, 20 and so on."""
     tracker = WriteTracker()
     tracker.follow(ENDPOINTS, lambda event: ())
     for number, state in enumerate(recorded, 1):
@@ -118,7 +120,7 @@ def tracked(recorded: str, ours: str) -> str:
     ("recorded", "ours", "moments"),
     [
         ("ab", "ab", "10 20"),
-        ("aba", "aba", "10 20 30"),  # a flip is three writes
+        ("aba", "aba", "10 20 30"),  # a change to unready and back is three writes
         ("ac", "abc", "10"),  # c is not there yet when it was written: ours stands at 30, the recorded one at 25
         ("xac", "abc", "10 30"),
         ("aab", "ab", "10 20"),  # the second changed nothing that is compared
@@ -138,7 +140,7 @@ def test_a_test_in_which_nothing_can_diverge_fails(replay: Replayer, tmp_path: P
     with pytest.raises(NothingCompared, match=r"nothing of .* was compared"):
         replay(path, CONTROLLERS)
     assert replay(path, CONTROLLERS, must_compare=False).divergences == ()
-    assert replay(path, controllers={}).divergences == ()  # which only loads it
+    assert replay(path, controllers={}).divergences == ()  # the module only loads it
 
 
 def test_an_ownership_that_matches_nothing_fails(replay: Replayer) -> None:

@@ -1,10 +1,11 @@
-"""Whether the API keeps its word under load and faults, judged from recorded histories.
+"""Tests of the guarantees of the API under load and faults, by recorded histories.
 
-In the order of a run: `serving` starts real `ctrlmgr serve` processes; `traffic`, `readers` and `watchers` talk to them
-over TLS (`wire`) and record what they asked and were told in a `History`; `disturbing` kills, stops, pauses, compacts
-meanwhile; `tail` reads the event log, which is the truth. Then `checks` compare: pure functions over a history, each
-with a test of its own that it notices what it is for. `python -m tests.robustness.histories.soak` does it for as long
-as wanted.
+A run has these parts: `serving` starts real `ctrlmgr serve` processes. `traffic`, `readers` and `watchers` send
+requests over TLS (`wire`) and record requests and answers in a `History`. Meanwhile, `disturbing` kills, stops and
+pauses processes, and compacts the log. `tail` reads the event log, which contains the real order. Then `checks`
+compares: pure functions over a history, each with a test that it detects its violation. `python -m
+tests.robustness.histories.soak` runs for any time.
 
-The method is etcd's (tests/robustness), its log being ours: nobody has to guess in which order things happened.
+The method is that of etcd (tests/robustness). In contrast to etcd's tests, the log gives the order of events, so that
+no checker has to search for one.
 """

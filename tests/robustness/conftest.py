@@ -17,7 +17,7 @@ HOSTILE = "hostile"
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def setting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]:
-    """A database of the test's own, on each kind there is."""
+    """A new database for one test, of each type in turn."""
     if request.param == "sqlite":
         yield on_sqlite(tmp_path)
         return
@@ -27,7 +27,7 @@ def setting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Setting]
 
 @pytest.fixture
 def served(setting: Setting) -> Iterator[Served]:
-    """A server of the test's own, on that database."""
+    """A server for one test, on that database."""
     server = server_of(setting)
     try:
         server.start()
@@ -38,7 +38,7 @@ def served(setting: Setting) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server to be ill-treated; it must neither log a traceback nor fail to stop in order."""
+    """A server for attacks. It must not log a traceback, and must stop in order."""
     server = server_of(on_sqlite(tmp_path_factory.mktemp("hostile")))
     try:
         server.start()

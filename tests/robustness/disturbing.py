@@ -1,4 +1,4 @@
-"""Faults of servers and their database during use, for the time of a run; see `faults` for more."""
+"""Faults of servers and their database during a run; `faults` has more."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.robustness.histories.tail import Tail
 
 _PAUSE = 1.5
 _KEEP = 150
-"""How many of the newest revisions a compaction leaves at most."""
+"""The maximum number of newest revisions that a compaction keeps."""
 
 ALL = ("stop", "kill", "pause", "database")
-"""Every kind there is; the last one only where there are connections to a database."""
+"""Every kind of fault; the last one only for databases with connections."""
 
 Fault = Callable[[int], Awaitable[None]]
 
 
 class Faults:
-    """Inflicts faults, one at a time, and compacts all the while."""
+    """Inflicts faults, one at a time, and compacts the log repeatedly."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Faults:
         kinds: Collection[str],
         cut_connections: Callable[[], object] | None,
     ) -> None:
-        """`cut_connections` ends all connections to the database, if it is one that has connections."""
+        """`cut_connections` ends all connections to the database; None for a database without connections."""
         self._world = world
         self._tail = tail
         self._database = database
@@ -47,7 +47,7 @@ class Faults:
         self._kinds = {kind: known[kind] for kind in sorted(known) if kind in kinds}
 
     async def run(self, seconds: float, between: float) -> None:
-        """Inflict every kind of fault, again and again in another order, for so many seconds or once each."""
+        """Inflict every kind of fault, repeatedly in random order for this number of seconds, or once each."""
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + seconds
         while True:
@@ -58,7 +58,7 @@ class Faults:
                 return
 
     async def compact(self, pause: float) -> None:
-        """Forget what is old every `pause` seconds; the first time with the command, as people would."""
+        """Compact the log every `pause` seconds; the first time with the command, as an administrator would."""
         first = True
         while self._world.loaded:
             await asyncio.sleep(pause)
@@ -72,7 +72,7 @@ class Faults:
                 await asyncio.to_thread(self._command if first else self._tail.compact, before)
             except CtrlmgrError:
                 assert self._was_cut_since(compaction.called), "compaction failed"
-                continue  # part of it may have been done
+                continue  # a part of the compaction may be done
             compaction.returned = self._world.now()
             first = False
 

@@ -1,4 +1,4 @@
-"""Requests one after the other, as `http.client` sends them, on a connection that is kept while it lasts."""
+"""Sends requests one after the other with `http.client`, on a connection that is reused as long as possible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.robustness.serving import Served
 
 
 class Exchange:
-    """The bytes that a client sends with the name `program`, and the response."""
+    """The bytes of a request of the client `program`, and the response."""
 
     def __init__(self, server: Served, program: str) -> None:
         self._server = server
@@ -18,7 +18,8 @@ class Exchange:
         self._connection: http.client.HTTPSConnection | None = None
 
     def ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        """Return code and body of the answer; raises OSError and HTTPException, and begins anew after them.
+        """Return the code and the body of the answer; raise OSError or HTTPException, and reconnect after such an
+        error.
 
         A header without a value is left out.
         """

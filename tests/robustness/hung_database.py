@@ -1,8 +1,9 @@
-"""How long requests take while PostgreSQL stands still: `python -m tests.robustness.hung_database --rounds 5`.
+"""Measures requests while PostgreSQL hangs: `python -m tests.robustness.hung_database --rounds 5`.
 
-Each round every process of the server is stopped (SIGSTOP), so that its host answers for it and it does not; requests
-are sent, and it goes on. Prints what was answered and after how long. Ends with 1 if what needs the database was not
-refused within 5 s, if what does not need it took longer than 1 s, or if anything had to be restarted to go on.
+In each round, every process of the database server is stopped (SIGSTOP), so that the host accepts packets and the
+server does not answer. Then requests are sent, and the server continues. The script prints the answers and their times.
+The exit code is 1 if a request that needs the database was not refused within 5 s, if another request took longer than
+1 s, or if a process had to be restarted.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _REFUSED_WITHIN = 5.0
 _CACHED_WITHIN = 1.0
 _READY_WITHIN = 15.0
 _NOTICED_AFTER = 8.0
-"""Seconds after which `/readyz` must tell of it."""
+"""Seconds after which `/readyz` must fail."""
 
 
 class Answered(NamedTuple):
-    """What a request was answered, and after how many seconds."""
+    """The answer to a request, and the seconds that it took."""
 
     what: str
     code: int
@@ -42,7 +43,7 @@ class Answered(NamedTuple):
 
 @contextmanager
 def served_on_its_own(folder: Path) -> Iterator[tuple[PostgresCluster, Served]]:
-    """A server on a PostgreSQL that nobody else uses."""
+    """A server on a PostgreSQL that no other process uses."""
     with PostgresCluster() as cluster:
         cluster.execute(f"CREATE DATABASE {_DATABASE}")
         migrate_log(cluster.url(_DATABASE), clock=SystemClock(), random=random.Random(1))
@@ -55,7 +56,7 @@ def served_on_its_own(folder: Path) -> Iterator[tuple[PostgresCluster, Served]]:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the measurement with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds

@@ -1,4 +1,4 @@
-"""What a server says can be asked of it: the operations of its OpenAPI documents."""
+"""The operations that a server offers, from its OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ class Operation(NamedTuple):
 
     method: str
     path: str
-    """With `{namespace}` and the like in it."""
+    """The path, with placeholders such as `{namespace}`."""
     parameters: tuple[str, ...]
-    """What its query may have."""
+    """The parameters of the query."""
     body: str
-    """The definition of what it takes, empty if it takes nothing."""
+    """The name of the body's definition, empty if there is no body."""
     media_types: tuple[str, ...]
     kind: Mapping[str, str]
-    """Group, version and kind of what it is about."""
+    """The group, version and kind of the object."""
     action: str
 
     @property
     def collection(self) -> str:
-        """The path of the collection that its object is in."""
+        """The path of the collection that contains the object."""
         head, found, _ = self.path.partition("/{name}")
         return head if found else self.path
 
     @property
     def is_watch(self) -> bool:
-        """Return whether its answer goes on until its time is over, by its path alone."""
+        """Return whether the answer is a stream that lasts until a timeout, by the path."""
         return self.action.startswith("watch")
 
 
 def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
-    """Yield what an OpenAPI v3 document describes."""
+    """Yield the operations of an OpenAPI v3 document."""
     for path, item in document["paths"].items():
         for method in METHODS:
             if method in item:

@@ -1,4 +1,4 @@
-"""Databases for runs to take place on: a file, or a PostgreSQL server of one's own."""
+"""Databases for test runs: a file, or a private PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def on_sqlite(folder: Path, *, settings: str = "") -> Setting:
 
 @contextmanager
 def on_postgres(folder: Path, cluster: PostgresCluster, *, servers: int = 1, settings: str = "") -> Iterator[Setting]:
-    """A database of a cluster, whose connections can be cut."""
+    """A database of a PostgreSQL server, whose connections can be cut."""
     cluster.execute(f"CREATE DATABASE {_NAME}")
     try:
         migrate_log(cluster.url(_NAME), clock=SystemClock(), random=random.Random(1))

@@ -1,6 +1,6 @@
-"""Generated requests for operations of an OpenAPI document: valid and invalid ones.
+"""Generates requests for operations of an OpenAPI document: valid and invalid ones.
 
-They are about few names, so that many of them meet an object that is there; updates start from what was last seen.
+Requests use few names, so that many of them concern an existing object. Updates change the last received object.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _QUERY: Mapping[str, tuple[str, ...]] = {
     "container": ("a", "", ".."),
 }
 _SUITABLE = 0.85
-"""The part of the queries that has nothing odd in it, because it has nothing in it."""
+"""Queries without invalid parts, because they are empty."""
 
 
 class Question(NamedTuple):
@@ -53,26 +53,26 @@ class Question(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     collection: str
-    """Where its object belongs, for remembering it."""
+    """The key under which the object is remembered."""
 
 
 class Questions:
-    """Makes them up, the same for the same seed and the same answers."""
+    """Generates requests; the same seed and the same answers give the same requests."""
 
     def __init__(self, definitions: Mapping[str, Schema], choice: random.Random) -> None:
-        """Make bodies as `definitions` say; decide by `choice`."""
+        """Make bodies for `definitions`; draw random values from `choice`."""
         self._specimens = Specimens(definitions, choice)
         self._choice = choice
         self._seen: dict[str, list[Any]] = {}
 
     def remember(self, collection: str, fields: Any) -> None:
-        """Note an object that there is."""
+        """Remember an existing object."""
         seen = self._seen.setdefault(collection, [])
         seen.append(fields)
         del seen[:-_REMEMBERED]
 
     def about(self, operation: Operation) -> Question:
-        """Make one up."""
+        """Generate a request."""
         known = self._known(operation)
         name = known["metadata"]["name"] if known else self._specimens.name()
         path = self._path(operation, known, name if self._choice.random() < 0.97 else self._specimens.name())
@@ -196,7 +196,7 @@ class Questions:
         return self._choice.choice((pointer, pointer, pointer, pointer + "/-", pointer + "/0", pointer + "/none", "x"))
 
     def _direct(self, made: Any) -> None:
-        """Put a directive of strategic merge patches somewhere."""
+        """Insert a directive of strategic merge patches at some place."""
         place = made
         while self._choice.random() < 0.6:
             inner = [
@@ -219,7 +219,7 @@ class Questions:
 
 
 def _merged(known: Any, made: Any, choice: random.Random) -> Any:
-    """Return a known object with some of it as it was made up."""
+    """Return a known object with some generated fields."""
     merged = copy.deepcopy(known)
     places = [(merged, made)]
     while places:
@@ -238,6 +238,6 @@ def _leaves(fields: Any) -> list[Any]:
 
 def _encoded(fields: Any, media_type: str) -> bytes:
     text = json.dumps(fields)
-    if media_type.endswith("yaml"):  # YAML cannot say everything that JSON can: lone surrogates
+    if media_type.endswith("yaml"):  # YAML cannot express all strings of JSON: lone surrogates
         return yaml.safe_dump(json.loads(text.replace("\\ud800", "?")), allow_unicode=True).encode()
     return text.encode()

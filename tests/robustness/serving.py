@@ -1,4 +1,4 @@
-"""Servers for robustness tests: what `tests.e2e` starts, which can be paused and looked at, too."""
+"""Servers for robustness tests: those of `tests.e2e`, which can also be paused and measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.serving import Server
 
 
 class Site(NamedTuple):
-    """Where a server is and how one is let in."""
+    """The URL of a server, and the credentials for it."""
 
     host: str
     port: int
@@ -23,7 +23,7 @@ class Site(NamedTuple):
 
 
 class Served(Server):
-    """A `ctrlmgr serve` process, see `Server`; `settings` are lines of its settings file."""
+    """A `ctrlmgr serve` process, as `Server`; `settings` are lines of its settings file."""
 
     def __init__(self, folder: Path, *arguments: str, settings: str = "") -> None:
         file = folder / "settings.toml"
@@ -46,11 +46,11 @@ class Served(Server):
         return self._process.pid
 
     def resident(self) -> int:
-        """Return the resident bytes of its process (Linux)."""
+        """Return the resident memory of the process in bytes (Linux)."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def pause(self, seconds: float) -> None:
-        """Let it stand still for a while."""
+        """Stop the process with SIGSTOP for a while."""
         os.kill(self.pid, signal.SIGSTOP)
         time.sleep(seconds)
         os.kill(self.pid, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""How errors have to look, whatever was wrong."""
+"""The required form of errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where history begins: watches and exact reads at the very revisions where it has just been forgotten.
+"""Tests of the compaction limit: watches and exact reads at the revisions where history has just been compacted.
 
-Two of etcd's worst bugs (#18089, #19179) were here: a deletion at the compacted revision, and a watch that began one
-revision beside it.
+Two of the worst bugs in etcd (#18089, #19179) were of this kind: a deletion at the compacted revision, and a watch that
+began one revision after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAPS = path_of("configmaps", "edges")
 
 
 def write_some(served: Served) -> None:
-    """Leave a deletion in the midst of the history of two objects."""
+    """Create a deletion in the middle of the history of two objects."""
     steps = [
         ("POST", "/api/v1/namespaces", {"metadata": {"name": "edges"}}),
         ("POST", _MAPS, {"metadata": {"name": "gone"}}),
@@ -40,7 +40,7 @@ def write_some(served: Served) -> None:
 
 
 class Story:
-    """What was written: the revision of the deletion, and of what came after it."""
+    """The written events: the revision of the deletion, and the following revisions."""
 
     def __init__(self, tail: Tail) -> None:
         tail.read()
@@ -53,13 +53,13 @@ class Story:
 
 
 def watched(served: Served, *revisions: int) -> list[list[tuple[str, int]]]:
-    """Return what watches of a second tell that begin at these revisions, all at once."""
+    """Return the events of watches that begin at these revisions and run concurrently for a second."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(lambda revision: watched_from(served, revision), revisions))
 
 
 def watched_from(served: Served, revision: int) -> list[tuple[str, int]]:
-    """Return types and revisions, of an error its code."""
+    """Return types and revisions; for an error, its code."""
     query = {"watch": "true", "resourceVersion": str(revision), "timeoutSeconds": "1"}
     reply = ask(served.site, "GET", path_of("configmaps", "edges", "", query))
     assert reply.code == 200, reply

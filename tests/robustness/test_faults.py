@@ -1,4 +1,4 @@
-"""Each fault once, with real processes; `python -m tests.robustness.faults` plays hundreds of rounds."""
+"""Tests of each fault once, with real processes; `python -m tests.robustness.faults` runs hundreds of rounds."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.robustness.faults.round import Row
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 IN_A_ROW = ("kill", "restart-db", "cut")
-"""What can be played on one stage."""
+"""The faults that can be tested with one set-up."""
 
 
 def assert_survives(*names: str, cluster: PostgresCluster | None = None) -> None:
-    """Play rounds in a row; skips, with the reason, what this machine cannot do."""
+    """Run rounds; skip, with the reason, faults that this machine cannot create."""
     seed = new_seed()
     database = "postgresql" if cluster else "sqlite"
     print(f"seed {seed}: python -m tests.robustness.faults --database {database} --faults {','.join(names)}")  # noqa: T201  # for more of it
     dice = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="ctrlmgr-faults-") as name:
         folder = Path(name)
-        folder.chmod(0o755)  # a database server that is not root has its files in there
+        folder.chmod(0o755)  # a database server that does not run as root has its files there
         row = Row([INJECTIONS[each](Ground(folder, dice, cluster, is_short=True)) for each in names], seed)
         try:
             wrong = row.play()
@@ -46,7 +46,7 @@ def test_on_sqlite(names: tuple[str, ...]) -> None:
 
 @pytest.mark.postgres
 def test_processes_connections_and_the_server_of_postgresql() -> None:
-    with PostgresCluster() as own:  # others use the shared one
+    with PostgresCluster() as own:  # other faults use the shared server
         assert_survives(*IN_A_ROW, cluster=own)
 
 

@@ -30,7 +30,7 @@ def check_hang(own: PostgresCluster, served: Served) -> None:
         code, status = served.request("GET", CONFIG_MAPS)
         assert (code, status["reason"]) == (503, "ServiceUnavailable")
         assert status["details"]["retryAfterSeconds"] == 1
-        for _ in range(20):  # more than there are threads that could wait for the database
+        for _ in range(20):  # more requests than threads that can wait for the database
             code, listed = served.request("GET", f"{CONFIG_MAPS}?resourceVersion=0")
             assert code == 200
             assert "before" in [item["metadata"]["name"] for item in listed["items"]]

@@ -1,4 +1,4 @@
-"""A user who takes all seats of a priority level delays the level's other users, and nobody else."""
+"""Tests that a user who takes all seats of a priority level delays only other users of that level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.robustness.serving import Served
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SEATS = 40
-"""Seats of the server; about three of them are those of ordinary users, who may borrow more."""
+"""Seats of the server; about three of them belong to ordinary users, whose level may borrow more."""
 ALICE: dict[str, str | None] = {"impersonate-user": "alice"}
 BOB: dict[str, str | None] = {"impersonate-user": "bob"}
 NODE: dict[str, str | None] = {"impersonate-user": "system:node:a", "impersonate-group": "system:nodes"}
@@ -49,7 +49,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def busy(stack: ExitStack, server: Served, count: int, request: bytes) -> list[ssl.SSLSocket]:
-    """Begin requests that last, and return their connections."""
+    """Begin long requests, and return their connections."""
     connections = [stack.enter_context(connect(server.site)) for _ in range(count)]
     for connection in connections:
         connection.sendall(request)
@@ -57,7 +57,7 @@ def busy(stack: ExitStack, server: Served, count: int, request: bytes) -> list[s
 
 
 def waiting(server: Served) -> int:
-    """Return how many requests of ordinary users wait."""
+    """Return the number of waiting requests of ordinary users."""
     path = "/debug/api_priority_and_fairness/dump_priority_levels"
     (row,) = [line for line in ask(server.site, "GET", path).body.decode().splitlines() if "global-default" in line]
     return int(row.split(",")[4])

@@ -1,4 +1,4 @@
-"""Tests of the endpoints of the `kubernetes` service while processes start and stop: all live ones, on one
+"""Tests of the endpoints of the Service `kubernetes` while processes start and stop: all running ones, on one
 PostgreSQL.
 """
 
@@ -24,11 +24,11 @@ _SLICES = (
     "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name=kubernetes"
 )
 _PATIENCE = 60.0
-"""Real seconds in which a lease of fifteen runs out even on a very busy machine."""
+"""Real seconds after which a lease of fifteen seconds has expired, even on a very busy machine."""
 
 
 def published(server: Served) -> set[int]:
-    """Return the ports of all servers, as one of them tells."""
+    """Return the ports of all servers, as one server reports them."""
     code, endpoints = server.request("GET", _ENDPOINTS)
     assert code == 200, endpoints
     return {port["port"] for subset in endpoints.get("subsets") or () for port in subset["ports"]}
@@ -45,7 +45,7 @@ def ports(servers: Iterable[Served]) -> set[int]:
 
 
 def wait(log: EventLog, claim: Callable[[], bool]) -> None:
-    """Look at a claim whenever something has happened, until it holds."""
+    """Check a condition after each event, until it holds."""
     deadline = time.monotonic() + _PATIENCE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"
@@ -65,10 +65,10 @@ def test_all_that_serve_are_published_and_nobody_else(tmp_path: Path, cluster: P
         wait(log, lambda: published(first) == published_in_slices(stopped) == ports(servers))
 
         stopped.stop()
-        assert published(first) == published(killed) == ports((first, killed))  # before it ended
+        assert published(first) == published(killed) == ports((first, killed))  # before the process ended
 
         killed.kill()
-        assert published(first) == ports((first, killed))  # nobody knows yet
+        assert published(first) == ports((first, killed))  # no process has detected it yet
         wait(log, lambda: published(first) == published_in_slices(first) == ports((first,)))
 
         killed.start()

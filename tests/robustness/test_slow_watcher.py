@@ -22,18 +22,18 @@ from tests.robustness.wire import Connection, path_of
 
 _EVENTS = 150
 _SIZE = 100_000
-"""Characters in each event: all of them together are more than any socket's buffers hold."""
+"""Characters in each event; all events together exceed the buffers of any socket."""
 
 _OTHERS = 5
 _TERMINATED = "apiserver_terminated_watchers_total"
 _MOST_MEMORY = 48 * 1024 * 1024
-"""Bytes that the server may grow by: what the cache keeps of the events (15 MB), twice, and some more."""
+"""Bytes by which the server's memory may grow: twice the cached events (15 MB), and a margin."""
 
 _PATH = path_of("configmaps", "slow")
 
 
 async def stalled(served: Served) -> asyncio.StreamWriter:
-    """Begin a watch on a connection with small buffers, and read no more than the beginning of its answer."""
+    """Begin a watch on a connection with small buffers, and read only the beginning of its answer."""
     site = served.site
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -46,7 +46,7 @@ async def stalled(served: Served) -> asyncio.StreamWriter:
 
 
 async def write(connection: Connection, world: HistoryCluster) -> list[int]:
-    """Change an object again and again; return when each change was acknowledged."""
+    """Change an object repeatedly; return the time of each acknowledgement."""
     moments: list[int] = []
     for number in range(_EVENTS):
         body = {"data": {"number": str(number), "padding": "x" * _SIZE}}
@@ -82,7 +82,7 @@ async def observe(served: Served) -> tuple[list[int], list[Watch]]:
 
 
 async def over(connection: Connection, watches: Sequence[Watch]) -> bool:
-    """Return whether one watcher has been cut off, and the others have been told everything."""
+    """Return whether one watcher has been disconnected, and the others have received all events."""
     return await terminated(connection) >= 1 and all(len(told(watch)) >= _EVENTS for watch in watches)
 
 
@@ -91,7 +91,7 @@ def told(watch: Watch) -> Sequence[Delivery]:
 
 
 def prepared(served: Served) -> int:
-    """Make what is watched, and return the bytes of memory that the server has then."""
+    """Create the watched object, and return the memory of the server in bytes."""
     for path, name in (("/api/v1/namespaces", "slow"), (_PATH, "big")):
         assert served.request("POST", path, {"metadata": {"name": name}})[0] == 201
     return served.resident()

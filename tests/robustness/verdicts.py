@@ -1,4 +1,4 @@
-"""Output of checks that are run by hand: their progress, and the errors at the end."""
+"""Prints the progress of checks that are started by hand, and their errors at the end."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 
 def say(text: str) -> None:
-    """Print a line at once, wherever the output goes to."""
+    """Print a line at once, also into a pipe or file."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def verdict(wrong: Sequence[str]) -> int:
-    """Print what was wrong, or that nothing was; return what the process is to end with."""
+    """Print the errors, or that there are none; return the exit code."""
     for sentence in wrong:
         say(f"WRONG {sentence}")
     say(f"{len(wrong)} complaints" if wrong else "sound")

@@ -1,6 +1,7 @@
-"""A lean HTTPS client: one request at a time on a connection, answers whole or line by line.
+"""A minimal HTTPS client: one request at a time on a connection; answers are read whole or line by line.
 
-It tells what was certainly not sent (`Unsent`) from what may have been (`Lost`): the difference that histories need.
+It distinguishes requests that were certainly not sent (`Unsent`) from those that may have been sent (`Lost`), because
+histories need this difference.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from urllib.parse import urlencode
 from tests.robustness.serving import Site
 
 PATIENCE = 20.0
-"""Seconds for an answer; a server that is paused or waits for its database may take a while."""
+"""Timeout for an answer in seconds; a server that is paused or waits for its database may be slow."""
 
 _LONGEST_HEAD = 1 << 20
 
@@ -25,7 +26,7 @@ class Unsent(Exception):
 
 
 class Lost(Exception):
-    """The connection broke, or nothing came for too long."""
+    """The connection broke, or no byte arrived within the timeout."""
 
 
 class Answer(NamedTuple):
@@ -39,7 +40,7 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """A connection that is opened when needed and kept for the next request."""
+    """A connection that is opened when it is needed and reused for the next request."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -63,7 +64,9 @@ class Connection:
         return Answer(code, headers, content)
 
     async def lines(self, path: str) -> AsyncIterator[bytes]:
-        """Yield the status as text, then each line of the body as it comes; raises `Unsent`, `Lost` when it breaks."""
+        """Yield the status as text, then each line of the body when it arrives; raise `Unsent`, or `Lost` if the
+        connection breaks.
+        """
         try:
             reader = await self._send("GET", path, None, "robustness", "")
             code, headers = await _head(reader)

@@ -1,6 +1,6 @@
-"""The documented behaviour of Kubernetes' scheduler, written naively on plain objects.
+"""A naive implementation of the documented behaviour of Kubernetes' scheduler, on plain objects.
 
-Nothing is shared with what is tested: amounts are fractions, every rule looks at everything anew.
+It shares no code with the scheduler under test: quantities are fractions, and every rule reads all objects each time.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def about(term: Thing, owner: Thing, other: Thing) -> bool:
 
 
 def refusals(pod: Thing, node: Thing, nodes: list[Thing], others: list[Thing]) -> list[str]:
-    """Return why a node cannot take a pod: what the first plugin that refuses it says."""
+    """Return the reason why a node cannot run a pod, from the first plugin that refuses the node."""
     here = [each for each in others if each["spec"]["nodeName"] == node["metadata"]["name"]]
     unschedulable = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     if node["spec"].get("unschedulable") and not tolerated(pod, unschedulable):
@@ -140,7 +140,7 @@ def refusals(pod: Thing, node: Thing, nodes: list[Thing], others: list[Thing]) -
 
 
 ONE_POD, IN_ZONE = "once", "zoned"
-"""A claim that one pod may use, and one whose volume is in zone a; both are in every namespace."""
+"""A claim that only one pod may use, and a claim whose volume is in zone a; both exist in every namespace."""
 
 
 def volumes(pod: Thing, source: str) -> list[Thing]:
@@ -244,7 +244,7 @@ def _affinity(pod: Thing, node: Thing, nodes: list[Thing], others: list[Thing]) 
 
 
 def message(pod: Thing, nodes: list[Thing], others: list[Thing]) -> str:
-    """Return the first sentence of what is told of a pod that fits nowhere."""
+    """Return the first sentence of the message for a pod that no node can run."""
     found = [reason for node in nodes for reason in refusals(pod, node, nodes, others)]
     counted = sorted(f"{found.count(reason)} {reason}" for reason in set(found))
     return f"0/{len(nodes)} nodes are available: {', '.join(counted)}."
@@ -254,7 +254,7 @@ def message(pod: Thing, nodes: list[Thing], others: list[Thing]) -> str:
 
 
 def best(pod: Thing, nodes: list[Thing], others: list[Thing]) -> set[str]:
-    """Return the nodes with the highest score among those that can take a pod."""
+    """Return the nodes with the highest score among those that can run a pod."""
     feasible = [node for node in nodes if not refusals(pod, node, nodes, others)]
     if len(feasible) < 2:
         return {node["metadata"]["name"] for node in feasible}
@@ -382,7 +382,7 @@ def _pod_scores(pod: Thing, feasible: list[Thing], nodes: list[Thing], others: l
 
 
 def victims(pod: Thing, node: Thing, nodes: list[Thing], others: list[Thing], budgets: list[Thing]) -> list[str] | None:
-    """Return the pods of a node that would have to go, the most important first; None if that does not help."""
+    """Return the pods of a node that would be evicted, the most important first; None if evictions do not help."""
     name = node["metadata"]["name"]
     lower = [
         each

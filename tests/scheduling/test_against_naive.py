@@ -1,4 +1,6 @@
-"""Hundreds of clusters made by a seed: the same nodes, words, best nodes and victims as the naive rules give."""
+"""Property tests with hundreds of random clusters: nodes, messages, scores and victims equal those of the naive
+scheduler.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,7 @@ def make_volumes(random: Random) -> list[dict[str, Any]]:
 
 
 def volumes_of(pod: dict[str, Any]) -> Volumes:
-    """What the scheduler reads of the pod's claims."""
+    """The data of the pod's claims that the scheduler reads."""
     names = naive.claims(pod)
     zones = ((ZONE, frozenset("a")),) if naive.IN_ZONE in names else ()
     return Volumes(zones=zones, once=frozenset([naive.ONE_POD]).intersection(names))
@@ -157,7 +159,7 @@ def make_pod(random: Random, name: str, node: str = "") -> dict[str, Any]:
 
 
 class Case:
-    """A cluster, and a pod that waits; as plain objects, and as what is tested takes them."""
+    """A cluster and a pending pod, both as plain objects and in the form of the scheduler under test."""
 
     def __init__(self, seed: int) -> None:
         random = Random(seed)

@@ -1,6 +1,6 @@
-"""Encodes what `ctrlmgr.schema.protobuf.protobuf_decoding` reads; both share one table.
+"""Encodes messages for `ctrlmgr.schema.protobuf.protobuf_decoding`; both use the same tables.
 
-`body` gives a request body for an object in its JSON form; the lower functions make pieces of messages by hand.
+`body` encodes a request body from an object in its JSON form; the other functions encode parts of messages.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def unknown(api_version: str, kind: str, raw: bytes) -> bytes:
 
 
 def body(obj: Mapping[str, Any], *, packed: bool = False) -> bytes:
-    """Encode an object; `packed` says whether lists of numbers are."""
+    """Encode an object; with `packed`, lists of numbers are packed."""
     name = table()["kinds"][f"{obj['apiVersion']}/{obj['kind']}"]
     rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
     return unknown(obj["apiVersion"], obj["kind"], message(name, rest, packed))

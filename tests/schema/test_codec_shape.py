@@ -1,4 +1,4 @@
-"""Objects get the shape, and the bytes, that Kubernetes' Go types give them."""
+"""Tests that decoded objects have the structure and the bytes of Kubernetes' Go types."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_values_of_wrong_types_are_not_encoded() -> None:
 
 
 def values(schema: Schema, depth: int = 0) -> st.SearchStrategy[Any]:
-    """Return values that fit `schema`; in any order, with zeros and nulls, as clients write them."""
+    """Return values for `schema`, in any order, with zeros and nulls, as clients may send them."""
     match schema.kind, schema.format:
         case "string", "quantity":
             return st.sampled_from(["0", "1", "1500m", "1Gi", "0.5", "1e3"])

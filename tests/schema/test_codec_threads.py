@@ -1,4 +1,6 @@
-"""Codecs are used by many threads at once; it is a matter of not crashing, so it is tried in a process of its own."""
+"""Tests that many threads can use a codec at once. A failure would be a crash, so the test runs in
+a separate process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML bodies mean what they mean to Kubernetes."""
+"""Tests that YAML bodies are decoded as in Kubernetes."""
 
 from __future__ import annotations
 

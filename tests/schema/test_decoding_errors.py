@@ -1,4 +1,4 @@
-"""Which error a body with values of wrong types gets; amounts of resources are whole thousandths in every kind."""
+"""Tests of the errors for values of wrong types; resource quantities are rounded to thousandths in every kind."""
 
 from __future__ import annotations
 

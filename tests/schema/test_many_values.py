@@ -1,4 +1,4 @@
-"""Bodies of more values than any object has are refused before one of them is made."""
+"""Tests that bodies with too many values are refused before any value is decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protobuf bodies as kubectl sent them, and the rules by which they become JSON."""
+"""Tests of protobuf bodies that kubectl sent, and of their conversion to JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ctrlmgr.schema.protobuf.protobuf_decoding import MAGIC, MEDIA_TYPE, decode
 from tests.schema.protobuf_encoder import META, body, delimited, number, table, unknown, varint
 
 CAPTURED = json.loads(Path(__file__).with_name("kubectl_protobuf.json").read_text())
-"""What kubectl 1.32 sent, and what the same command printed with `--dry-run=client -o json` where it can."""
+"""Bodies of kubectl 1.32, and the output of the same command with `--dry-run=client -o json` if it supports this."""
 
 KINDS = builtin_kinds()
 
@@ -26,7 +26,9 @@ EMPTY: tuple[Any, ...] = ("", 0, False, None, {}, [])
 
 
 def without_zeros(value: Any) -> Any:
-    """Drop what Go's encoders differ in: protobuf writes all zero values, JSON most of those that are not omitempty."""
+    """Drop values that Go's encoders treat differently: protobuf writes all zero values, JSON most that are not
+    omitempty.
+    """
     if isinstance(value, dict):
         kept = {key: without_zeros(each) for key, each in value.items()}
         return {key: each for key, each in kept.items() if each not in EMPTY}
@@ -135,7 +137,7 @@ def number_of(message: str, name: str) -> int:
     ],
 )
 def test_schemas_of_custom_resources(name: str, content: bytes, expected: Any) -> None:
-    """The types of apiextensions whose JSON is another type than their protobuf."""
+    """The types of apiextensions whose JSON type differs from their protobuf type."""
     assert schema_of(delimited(number_of(PROPS, name), content)) == {name: expected}
 
 
@@ -154,7 +156,7 @@ def test_doubles() -> None:
 
 
 def test_embedded_structs_are_inlined() -> None:
-    """A volume's source and a probe's handler are messages of their own in protobuf, and no objects in JSON."""
+    """In protobuf, a volume's source and a probe's handler are separate messages; in JSON, their fields are inlined."""
     volume = delimited(1, b"cache") + delimited(2, delimited(2, delimited(1, b"Memory")))
     probe = delimited(1, delimited(2, delimited(1, b"/livez"))) + number(2, 5)
     container = delimited(1, b"c") + delimited(10, probe)
@@ -201,7 +203,7 @@ def test_options_of_any_group_are_read() -> None:
 
 
 def names(message: str) -> set[str]:
-    """Return the names of a message's fields in JSON, those of embedded structs included."""
+    """Return the JSON names of a message's fields, including those of embedded structs."""
     found: set[str] = set()
     for _, name, kind in table()["messages"][message]:
         found |= {name} if name else names(kind)

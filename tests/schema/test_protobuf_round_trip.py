@@ -32,7 +32,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     f"{META}MicroTime": st.none() | MICROSECONDS,
 }
 UNLIKE_JSON = "JSONSchemaPropsOr"
-"""What the encoder does not know: tested by hand."""
+"""Kinds that the encoder does not support, which other tests cover."""
 
 
 def value(type: str, depth: int) -> st.SearchStrategy[Any]:

@@ -1,4 +1,6 @@
-"""Apps in `ctrlmgr serve`: the example operator passes its scenario there, and bad ones end it with one line."""
+"""Tests of apps in `ctrlmgr serve`: the example operator passes its scenario, and invalid apps
+cause one line of error.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ def test_the_example_operator_in_serve(folder: Path) -> None:
         events = server.output
         assert "definition installed" in events
         cluster.delete("example.com/v1/Shop", "corner")
-        wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)  # the garbage collector's
-    users = {"system:admin"}  # of the scenario
+        wait_until(lambda: cluster.get("v1/ConfigMap", "corner-prices") is None)  # objects of the garbage collector
+    users = {"system:admin"}  # objects of the scenario
     assert authors(database, Resource("", "configmaps"), "corner-prices") - users == {
         "system:serviceaccount:kube-system:shop-controller",
         "system:serviceaccount:kube-system:generic-garbage-collector",
@@ -44,7 +46,7 @@ def test_the_example_operator_in_serve(folder: Path) -> None:
 
 
 def authors(database: str, resource: Resource, name: str) -> set[str]:
-    """Return the users who wrote an object in the namespace default."""
+    """Return the users that wrote an object in the namespace default."""
     log = open_log(database, clock=SystemClock(), random=Random(1))
     try:
         events = log.events_after(0, resource=resource, limit=10_000)
@@ -54,7 +56,7 @@ def authors(database: str, resource: Resource, name: str) -> set[str]:
 
 
 def serve(folder: Path, *flags: str) -> str:
-    """Return what `ctrlmgr serve` says when it ends, which it does with code 2."""
+    """Return the output of `ctrlmgr serve`, which must exit with code 2."""
     command = [
         sys.executable,
         "-m",
@@ -97,7 +99,8 @@ def test_a_kind_that_contradicts_a_stored_definition_ends_serve_with_one_line(fo
 def test_a_kind_that_is_defined_nowhere_is_named(folder: Path) -> None:
     text = "from ctrlmgr import App\napp = App('late')\n"
     text += "@app.controller('example.org/v1/Later', reads=['v1/Pod', 'gateway.networking.k8s.io/v1/Gateway'])\n"
-    (folder / "src").mkdir()  # `python -m`, as tests start it, looks for Python's own modules in the working directory
+    # `python -m`, as the tests start it, imports modules from the working directory instead of Python's own
+    (folder / "src").mkdir()
     (folder / "src" / "operator.py").write_text(f"{text}def later(obj, context): ...\n")
     with ServerProcess(folder, "--database", "memory:", "--app", str(folder / "src" / "operator.py")) as server:
         said = server.output

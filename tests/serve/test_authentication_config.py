@@ -19,7 +19,7 @@ RELOADS = "apiserver_authentication_config_controller_automatic_reloads_total"
 
 
 class Bearing(Site):
-    """A server whose users bear tokens of an issuer."""
+    """A server with users that have tokens of an issuer."""
 
     def __init__(self, server: ServerProcess, folder: Path, issuer: Issuer) -> None:
         super().__init__(server)
@@ -27,13 +27,13 @@ class Bearing(Site):
         self.issuer = issuer
 
     def who(self, **claims: Any) -> tuple[int, Any]:
-        """Return the code, and who the server says that the bearer of a token is."""
+        """Return the status code, and the user that the server reports for a token."""
         token = jane(self.issuer, **{"exp": LATER, "iat": LATER - 60, **claims})
         code, said = self.bear(token, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", SELF)
         return code, said["status"]["userInfo"] if code == 201 else said["message"]
 
     def reloads(self, status: str) -> float:
-        """Return how often the file was taken up, or could not be."""
+        """Return the numbers of successful and failed reloads of the file."""
         lines = self.ask("admin", "GET", "/metrics")[1].splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(f'{RELOADS}{{status="{status}"}}'))
 

@@ -1,4 +1,4 @@
-"""Tests of the authorization file while the server runs: several other servers, and roles."""
+"""Tests of the authorization file while the server runs: several webhooks, and roles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RELOADS = "apiserver_authorization_config_controller_automatic_reloads_total"
 def webhook(
     folder: Path, name: str, url: str, failure_policy: str = "NoOpinion", conditions: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return an authorizer that asks another server, and remembers nothing of what it says."""
+    """Return an authorizer that calls another server and does not cache its answers."""
     place = folder / name
     place.mkdir(exist_ok=True)
     said = {
@@ -55,14 +55,14 @@ class Named:
         self._written = 0
 
     def write(self, authorizers: Sequence[dict[str, Any]]) -> None:
-        """Write the file; it looks changed, however soon that is."""
+        """Write the file with a new modification time, even within the resolution of the file system."""
         head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration"}
         self.file.write_text(yaml.safe_dump({**head, "authorizers": [*authorizers]}))
         self._written += 1
         os.utime(self.file, (self._written, self._written))
 
     def servers(self, failure_policy: str = "NoOpinion", conditions: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Return authorizers that ask the first server, under conditions, and then the second."""
+        """Return authorizers that call the first server, under conditions, and then the second."""
         return [
             webhook(self.folder, "first", self.first.url, failure_policy, conditions),
             webhook(self.folder, "second", self.second.url),
@@ -89,7 +89,7 @@ def site(named: Named) -> Iterator[Site]:
 
 
 def reloads(site: Site, status: str) -> float:
-    """Return how often the file was taken up, or could not be."""
+    """Return the numbers of successful and failed reloads of the file."""
     lines = site.ask("admin", "GET", "/metrics")[1].splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith(f'{RELOADS}{{status="{status}"}}'))
 
@@ -121,7 +121,7 @@ def test_a_file_is_followed_and_one_that_is_unusable_is_not(named: Named, site: 
 
 
 def reviewed(server: Answering) -> list[str]:
-    """Return whose requests a server was asked about, and forget it."""
+    """Return the users about which a server was queried, and clear the list."""
     users = [review["spec"]["user"] for review in server.asked]
     server.asked.clear()
     return users

@@ -16,7 +16,7 @@ FENCE = Fence("lease", 1)
 
 
 class Recording:
-    """A runner that remembers what it was given."""
+    """A runner that records its operations."""
 
     def __init__(self) -> None:
         self.ran: list[tuple[Any, Cause | None, Fence | None]] = []

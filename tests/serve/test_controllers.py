@@ -1,4 +1,4 @@
-"""Controllers as `serve` starts them: one after the other, if so wanted."""
+"""Tests of the start of controllers by `serve`: optionally one after the other."""
 
 from __future__ import annotations
 

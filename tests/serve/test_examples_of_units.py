@@ -1,4 +1,4 @@
-"""The unit file and the container file in the documentation: what they run is what there is."""
+"""Tests that the unit file and the container file in the documentation equal the files in `examples`."""
 
 from __future__ import annotations
 

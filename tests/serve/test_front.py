@@ -1,4 +1,4 @@
-"""The URL that the administrator's kubeconfig names."""
+"""Tests of the URL in the administrator's kubeconfig."""
 
 from __future__ import annotations
 

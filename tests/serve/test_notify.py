@@ -21,7 +21,7 @@ from tests.cli.signals import as_usual
 
 
 class Systemd:
-    """The other end."""
+    """The socket that receives the notifications."""
 
     def __init__(self, folder: Path) -> None:
         self.address = str(folder / "notify")
@@ -42,7 +42,7 @@ class Systemd:
 
 @pytest.fixture
 def systemd() -> Iterator[Systemd]:
-    with tempfile.TemporaryDirectory() as folder:  # short enough for a socket's address
+    with tempfile.TemporaryDirectory() as folder:  # short enough for the address of a socket
         systemd = Systemd(Path(folder))
         yield systemd
         systemd.close()
@@ -109,7 +109,7 @@ def test_nobody_is_told_where_nobody_listens(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hangs_up() -> Iterator[None]:
-    """Have SIGHUP do what it usually does in processes that are started."""
+    """Restore the default action of SIGHUP, as in processes that are started."""
     with as_usual(signal.SIGHUP):
         yield
 

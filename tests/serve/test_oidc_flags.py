@@ -1,4 +1,4 @@
-"""The issuer of JSON web tokens that flags may name."""
+"""Tests of flags that configure one issuer of JSON web tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMED: dict[str, Any] = {"issuer_url": URL, "client_id": "here"}
 
 
 def settings(**said: Any) -> Settings:
-    """Return settings that name an issuer."""
+    """Return settings with an issuer."""
     return Settings(oidc=OpenIdSettings(**{**NAMED, **said}))
 
 

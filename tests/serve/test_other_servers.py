@@ -103,7 +103,9 @@ def test_without_an_answer_nothing_is_done_and_it_is_no_refusal(site: Site, answ
 
 
 def test_controllers_go_on_without_it(site: Site, answering: Answering) -> None:
-    """They have their roles: a namespace gets its account though the other server answers nonsense."""
+    """Controllers have the rights of their roles: a namespace gets its ServiceAccount although the webhook answers
+    nonsense.
+    """
     answering.status = "nonsense"
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "made"}}
     assert site.ask("admin", "POST", "/api/v1/namespaces", space)[0] == 201
@@ -111,7 +113,7 @@ def test_controllers_go_on_without_it(site: Site, answering: Answering) -> None:
 
 
 def test_tokens_that_others_know_are_good(site: Site, answering: Answering, issuer: Issuer) -> None:
-    """Over a connection of its own each: nothing has been waited for before the other server is asked."""
+    """Each request uses a new connection, so nothing was cached before the webhook is called."""
     answering.status = {"allowed": False}
     token = issuer.token(exp=int(time.time()) + 600)
     for name, bearer in (("eve", "who-is-this"), ("oidc:jane", token)):

@@ -1,4 +1,4 @@
-"""The log line and the file by which users and scripts see that `serve` is ready."""
+"""Tests of the log line and the file by which users and scripts detect that `serve` is ready."""
 
 from __future__ import annotations
 

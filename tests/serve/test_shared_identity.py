@@ -40,7 +40,7 @@ def test_what_is_no_token_is_refused(tmp_path: Path, content: str) -> None:
 def test_what_cannot_be_written_is_good_when_nothing_is_missing(tmp_path: Path) -> None:
     folder = tmp_path / "identity"
     folder.mkdir()
-    (folder / ".lock").mkdir()  # as good as a file system that is read-only: it cannot be opened for writing
+    (folder / ".lock").mkdir()  # this has the effect of a read-only file system: the file cannot be opened for writing
     with pytest.raises(SettingsError, match="cannot be written"), making(folder):
         pass
     for name in ("ca.crt", "ca.key", "sa.key", "admin.token"):

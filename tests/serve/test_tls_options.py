@@ -1,4 +1,4 @@
-"""The settings of TLS as the options of the server's context."""
+"""Tests of the TLS settings of the server's SSL context."""
 
 from __future__ import annotations
 

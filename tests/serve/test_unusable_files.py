@@ -1,4 +1,4 @@
-"""Files that cannot be used: each ends `serve` at its start, with the file, the line where it has lines, and why."""
+"""Tests of invalid files: `serve` exits at its start, and prints the file, the line if there is one, and the reason."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNUSABLE = [
 
 
 def serve(run: Run, folder: Path, flag: str, file: Path) -> tuple[int, str]:
-    """Begin to serve with a file, and with what it needs besides."""
+    """Start to serve with a file, and with further options that it needs."""
     policy = folder / "policy.yaml"
     policy.write_text(POLICY)
     besides = {

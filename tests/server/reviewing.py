@@ -1,4 +1,4 @@
-"""A server that is asked with reviews, and the kubeconfig that leads to it."""
+"""A server that answers reviews, and the kubeconfig for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kubeconfig(folder: Path, url: str) -> Path:
 
 
 class Answering:
-    """A server that answers reviews with `status`, after `failures` times with 500."""
+    """A server that answers reviews with `status`, after `failures` answers with 500."""
 
     def __init__(self, kind: str, status: Any) -> None:
         self.asked: list[Any] = []

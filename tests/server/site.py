@@ -37,7 +37,7 @@ from ctrlmgr.testing.builders import a_namespace
 from tests.engine.stage import builtin_kinds
 
 TIMEOUT = 20.0
-"""Real seconds after which an answer that should have come never will."""
+"""Timeout in real seconds for an expected answer."""
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 
 
 class Made(NamedTuple):
-    """An application and the log behind it."""
+    """An application and its log."""
 
     app: App
     log: EventLog
@@ -77,7 +77,9 @@ def make(
     kubelets: Make | None = None,
     filters: OuterFilters | None = None,
 ) -> Made:
-    """Make an application over `log`, by default a new one in memory; `access` is authenticator and authorizer."""
+    """Create an application over `log`, by default a new one in memory; `access` is an
+    authenticator and an authorizer.
+    """
     clock = clock or SystemClock()
     log = log or MemoryEventLog(clock=clock, random=Random(1))
     feed = WatchCache(log, clock=clock)
@@ -116,7 +118,7 @@ def make(
 
 @contextmanager
 def serving(app: App, address: tuple[str, int] = ("127.0.0.1", 0), bounds: Bounds = DEFAULT) -> Iterator[str]:
-    """Serve `app` while the block runs, and stop it cleanly."""
+    """Serve `app` within the block, and stop it cleanly."""
     server, stop = HttpServer(app, address, clock=SystemClock(), bounds=bounds), threading.Event()
     thread = threads.start("server under test", lambda: server.run(stop))
     try:
@@ -128,7 +130,7 @@ def serving(app: App, address: tuple[str, int] = ("127.0.0.1", 0), bounds: Bound
 
 
 class Site:
-    """A server as its clients see it, and the log behind it."""
+    """A running server, and its log."""
 
     def __init__(self, url: str, log: EventLog) -> None:
         self.url = url
@@ -160,7 +162,7 @@ class Site:
         return answer.json
 
     def connect(self) -> socket.socket:
-        """Open a connection to write to by hand."""
+        """Open a connection for handwritten requests."""
         connection = socket.create_connection(
             (urlsplit(self.url).hostname or "", urlsplit(self.url).port or 0), TIMEOUT
         )
@@ -179,7 +181,7 @@ class Site:
 
 
 class Watch:
-    """The events of a watch, as they come."""
+    """The events of a watch, in the order of their arrival."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.response = response
@@ -205,5 +207,5 @@ def running(made: Made | None = None, bounds: Bounds = DEFAULT) -> Iterator[Site
 
 
 def add(log: EventLog, *objects: Object) -> None:
-    """Put objects into a log."""
+    """Append objects to a log."""
     log.append([Proposal(EventType.ADDED, obj, 0) for obj in objects], author=Author("test"))

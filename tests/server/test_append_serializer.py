@@ -1,4 +1,4 @@
-"""Appends that share something: together where they can be, alone where they must."""
+"""Tests of appends that share an object: combined if possible, otherwise one after the other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def counter(count: int) -> Object:
 
 
 class Shared:
-    """A log in which a counter may go up to `most`."""
+    """A log in which a counter may not exceed `most`."""
 
     def __init__(self, most: int = 1000) -> None:
         self.log = MemoryEventLog(clock=FakeClock(), random=Random(1))
@@ -52,7 +52,7 @@ class Shared:
     async def _submit(
         self, proposals: Sequence[Proposal], author: Author, cause: Cause | None, fence: Fence | None
     ) -> Sequence[Event]:
-        await asyncio.sleep(0)  # so that others gather
+        await asyncio.sleep(0)  # so that other appends gather
         self.appends.append(len(proposals))
         return self.log.append(proposals, author=author)
 

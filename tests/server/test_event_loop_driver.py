@@ -35,7 +35,7 @@ def added(name: str) -> list[Proposal]:
 
 
 class FarLog(MemoryEventLog):
-    """A log that only says where it ends to who asks and waits, as PostgreSQL's; `held` holds the answers back."""
+    """A log that reports its head only to callers that wait, as PostgreSQL's does; `held` delays the answers."""
 
     def __init__(self) -> None:
         super().__init__(clock=FakeClock(), random=Random(1))
@@ -59,7 +59,7 @@ class FarLog(MemoryEventLog):
 
 
 class Parts:
-    """A driver and what it is made of."""
+    """A driver and its parts."""
 
     def __init__(self, log: MemoryEventLog, *, capacity: int = 10_000) -> None:
         self.log = log
@@ -92,7 +92,7 @@ def far() -> Parts:
 
 
 def obeyed(*commands: Command) -> Operation[list[Any]]:
-    """Yield the commands and return what they were answered with, errors included."""
+    """Yield the commands and return their results, including errors."""
     answers: list[Any] = []
     for command in commands:
         try:
@@ -122,7 +122,7 @@ def test_an_append_is_in_the_log_and_in_the_cacher_when_the_operation_goes_on(ne
 
 
 class Heard:
-    """Notes the rounds, and what happens within them."""
+    """Records the rounds, and the events within them."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -253,7 +253,7 @@ def test_one_question_serves_all_who_asked_before_it_was_put_and_nobody_else(far
         log.held.clear()
         first = asyncio.ensure_future(far.follower.catch_up())
         assert await far.workers.run(lambda: log.put.wait(10))
-        log.append(added("a"), author=AUTHOR)  # the answer under way may not know of it
+        log.append(added("a"), author=AUTHOR)  # the running answer may not contain it
         later = [asyncio.ensure_future(far.follower.catch_up()) for _ in range(20)]
         await asyncio.sleep(0)
         log.held.set()
@@ -279,7 +279,7 @@ def test_whoever_asks_a_log_that_is_away_is_told(far: Parts) -> None:
 
 
 class WatchedLog(MemoryEventLog):
-    """A log that knows the threads it is read on; `away` makes reading impossible."""
+    """A log that records the threads that read it; `away` makes reads fail."""
 
     def __init__(self) -> None:
         super().__init__(clock=FakeClock(), random=Random(1))
@@ -305,7 +305,7 @@ class WatchedLog(MemoryEventLog):
 
 
 def lost(names: str, *, compacted: Revision) -> tuple[WatchedLog, Parts]:
-    """Return parts whose feed has lost all but the last of these namespaces."""
+    """Return parts whose feed has only the last of these namespaces."""
     log = WatchedLog()
     parts = Parts(log, capacity=1)
     log.append([proposal for name in names for proposal in added(name)], author=AUTHOR)

@@ -1,4 +1,4 @@
-"""Without priority and fairness, so many reads and so many writes run at a time."""
+"""Tests of the limits of concurrent reads and writes without priority and fairness."""
 
 from __future__ import annotations
 

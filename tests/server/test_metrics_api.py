@@ -1,4 +1,4 @@
-"""metrics.k8s.io as an extension server answers it to its front proxy."""
+"""Tests of metrics.k8s.io, which an extension server serves to its front proxy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def listed(resource: str, namespace: str) -> Iterable[dict[str, Any]]:
 
 
 class Proxy:
-    """Knows the front proxy by any certificate but one."""
+    """Authenticates the front proxy by any certificate except one."""
 
     async def authenticate(self, parts: RequestParts) -> User | None:
         if parts.certificates == (b"other",):

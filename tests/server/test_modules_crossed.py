@@ -1,6 +1,6 @@
-"""How many modules a POST crosses on its way from the socket to the row of the event log.
+"""Tests the number of modules that a POST uses on its way from the socket to the row of the event log.
 
-The test holds an upper bound: a change that adds a module to the path has to be worth it. Fewer than about 55 modules
+The test has an upper bound: a change that adds a module to the path has to be worth it. Fewer than about 55 modules
 would need files of more than 400 lines: managed fields, validation, HTTP and the log take 5 to 10 modules each.
 """
 
@@ -22,11 +22,13 @@ from tests.server.site import Site, make, serving
 
 PACKAGE = str(Path(ctrlmgr.__file__).parent)
 LIMIT = 69
-"""Modules, one of which may be that of a timer; with the default plugins, without audit and access control."""
+"""The maximum number of modules, one of which may be a timer's; default plugins are on, audit and access control are
+off.
+"""
 
 
 class Crossed:
-    """The modules whose functions are called while a request is on its way to the log."""
+    """The modules whose functions are called during a request, up to the log."""
 
     def __init__(self) -> None:
         self.requests: list[set[str]] = []
@@ -39,7 +41,7 @@ class Crossed:
         self._is_armed, self._is_counting = True, False
 
     def profile(self, frame: FrameType, event: str, _argument: Any) -> None:
-        """Note the module of each function that is called, from the first bytes that the socket receives."""
+        """Record the module of each called function, from the first bytes that the socket receives."""
         code = frame.f_code
         if event != "call" or not self._is_armed or not code.co_filename.startswith(PACKAGE):
             return
@@ -53,7 +55,7 @@ class Crossed:
 
 @pytest.fixture
 def crossed() -> Iterator[Crossed]:
-    """Return what counts on every thread that starts while the test runs."""
+    """Return a trace function for every thread that starts during the test."""
     counted = Crossed()
     threading.setprofile(counted.profile)
     yield counted
@@ -66,11 +68,11 @@ def test_a_post_of_a_config_map_crosses_few_modules(crossed: Crossed, tmp_path: 
     with serving(made.app) as url:
         site = Site(url, log)
         assert site.ask("/api/v1/namespaces", "POST", {"metadata": {"name": "default"}}).status == 201
-        site.create("first", a="b")  # what is compiled on first use is compiled now
+        site.create("first", a="b")  # code that is compiled at its first use is compiled now
         for number in range(10):
             crossed.start()
             site.create(f"next-{number}", a="b")
     log.close()
-    modules = set.intersection(*crossed.requests)  # other threads may work meanwhile: timers, watchers
+    modules = set.intersection(*crossed.requests)  # other threads may run at the same time: timers, watchers
     assert {"/http/base_connection.py", "/engine/verbs/create.py", "/eventlog/sqlite/sqlite_writer.py"} <= modules
     assert len(modules) <= LIMIT, sorted(modules)

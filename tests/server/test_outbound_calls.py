@@ -26,7 +26,7 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def certified(folder: Path, *, days: int = 1, host: str = "127.0.0.1") -> tuple[ssl.SSLContext, bytes]:
-    """Return what a server presents, a certificate signed by itself that ends in so many days, and that as PEM."""
+    """Return a server certificate that is self-signed and valid for this number of days, and the certificate as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hook")])
     now = datetime.now(UTC)
@@ -53,7 +53,7 @@ def certified(folder: Path, *, days: int = 1, host: str = "127.0.0.1") -> tuple[
 
 
 async def request(reader: asyncio.StreamReader) -> bytes:
-    """Read one request and return its head."""
+    """Read one request and return its header."""
     head = await reader.readuntil(b"\r\n\r\n")
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
     length = int(lengths[0].partition(b":")[2])
@@ -107,10 +107,10 @@ def called(
     shows: bool | None = None,
     **more: Any,
 ) -> tuple[list[Reply], int]:
-    """Call a server that answers so, some times at once; return the replies and how many connections there were.
+    """Call a server with this behaviour several times at once; return the replies and the number of connections.
 
-    `shows`, if not None, has the server ask who calls, and says whether the call shows a certificate; `more` is what
-    else the call says.
+    If `shows` is not None, the server requests a client certificate, and `shows` says whether the call sends one.
+    `more` are further arguments of the call.
     """
     context, pem = certified(folder, days=days, host=host)
     if shows is not None:
@@ -128,7 +128,7 @@ def called(
         try:
             await answer(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the caller has had enough
+            pass  # the caller does not wait any longer
         finally:
             writer.close()
             with suppress(OSError):
@@ -228,7 +228,7 @@ def test_a_server_that_cannot_answer_now_is_asked_again(tmp_path: Path) -> None:
 
     tries = Tries(5, 0.001, 1.5)
     replies, _ = called(tmp_path, answers_later, times=2, tries=tries)
-    assert [each.code for each in replies] == [200, 503]  # a 503 is an answer
+    assert [each.code for each in replies] == [200, 503]  # a 503 is a valid answer
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def request(
     method: str = "POST",
     length: int | None = None,
 ) -> Request:
-    """Return a request whose body comes in `parts`."""
+    """Return a request whose body arrives in `parts`."""
     lines = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
     exchange = Exchange(Head(method, b"/", b"", HeaderLines(lines), length=length), line or Line(), DEFAULT)
     for part in parts:

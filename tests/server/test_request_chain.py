@@ -18,7 +18,7 @@ WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 class FarAway(AllowEverything):
-    """Asks another process who sends a request, and whether they may: only alice may."""
+    """Authenticates and authorizes with another process; only alice is allowed."""
 
     async def authenticate(self, parts: RequestParts) -> User:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Tests of request names."""
+"""Tests of request ids."""
 
 from __future__ import annotations
 

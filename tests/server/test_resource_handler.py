@@ -1,4 +1,4 @@
-"""The API as its clients see it: verbs, representations, refusals."""
+"""Tests of the API over HTTP: verbs, representations, refusals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def name(site: Site, request: pytest.FixtureRequest) -> str:
-    """A ConfigMap of this test's own."""
+    """Return a ConfigMap that only this test uses."""
     name = str(request.node.name).replace("_", "-")
     site.create(name, k="v")
     return name
@@ -219,7 +219,7 @@ def test_errors_come_in_yaml_if_that_is_asked_for(site: Site) -> None:
 
 
 def test_a_future_version_is_told_when_to_ask_again(site: Site) -> None:
-    # The log does not get there: the engine waits its three seconds.
+    # The log does not reach the revision, so the engine waits for three seconds.
     answer = site.ask(f"{CONFIG_MAPS}?resourceVersion=999999999")
     assert (answer.status, answer.headers["retry-after"]) == (504, "1")
     assert answer.json["details"]["causes"] == [
@@ -298,7 +298,7 @@ def test_a_pod_that_runs_nowhere_has_logged_nothing(site: Site) -> None:
 
 
 class NoConnections:
-    """Admission that refuses to have anything connected to."""
+    """An admission chain that refuses connections to pods."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         return operation is Verb.CONNECT
@@ -326,7 +326,7 @@ def test_who_has_to_do_with_what_is_deprecated_is_told(site: Site) -> None:
 
 
 class Guarded(AllowEverything):
-    """Knows a token of alice, who may list and watch, and takes everybody else for nobody."""
+    """Authenticates a token of alice, who may list and watch; other tokens are unknown."""
 
     async def authenticate(self, parts: RequestParts) -> User:
         token = dict(parts.headers).get(b"authorization")

@@ -1,4 +1,4 @@
-"""The URL space: what a path is about, and which paths are about nothing."""
+"""Tests of the URL space: the resources of paths, and unknown paths."""
 
 from __future__ import annotations
 

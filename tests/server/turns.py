@@ -1,15 +1,15 @@
-"""How long an event loop may be busy in one turn while the tests run."""
+"""The maximum CPU time of one step of an event loop during tests."""
 
 from __future__ import annotations
 
 import re
 
 LONGEST_TURN = 0.5
-"""Seconds of processor time."""
+"""Seconds of CPU time."""
 
 
 def long_turns(log: str) -> list[str]:
-    """Return the lines of a server's log that report a turn longer than that."""
+    """Return the lines of a server's log that report a longer step."""
     lines = [line for line in log.splitlines() if "event loop blocked" in line]
     return [line for line in lines if _seconds(line) > LONGEST_TURN]
 

@@ -1,4 +1,4 @@
-"""Flags of Kubernetes' programs: each has one meaning, and is translated or refused."""
+"""Tests of flags of Kubernetes' programs: each has one meaning, and is translated or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What simulated containers use, as phrases say it."""
+"""Tests of the usage of simulated containers, which phrases set."""
 
 from __future__ import annotations
 

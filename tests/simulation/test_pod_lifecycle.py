@@ -331,13 +331,14 @@ def test_logs() -> None:
 
 
 def test_which_run_is_read() -> None:
-    of = pod(container(script="sleep 1; exit 1"))  # it runs from 0.4 s to 1.4, from 1.5 to 2.5, from 12.6 to 13.6
+    # the container runs from 0.4 s to 1.4 s, from 1.5 s to 2.5 s, and from 12.6 s to 13.6 s
+    of = pod(container(script="sleep 1; exit 1"))
     with pytest.raises(LookupError, match='container "c" in pod "p" is waiting to start: ContainerCreating'):
         reads(0.05, of)
     with pytest.raises(LookupError, match='previous terminated container "c" in pod "p" not found'):
         reads(1, of, previous=True)
     assert [reads(at, of).start for at in (1, 2, 5, 13)] == pytest.approx([0.4, 1.5, 1.5, 12.6])
-    # What waits for its next start has its last run both as the present and as the previous one.
+    # A container that waits for its next start has its last run both as the current and as the previous one.
     assert [reads(at, of, previous=True).start for at in (2, 5, 13)] == pytest.approx([0.4, 1.5, 1.5])
     missing = pod(container(image="nginx:nonexistent"))
     with pytest.raises(LookupError, match="is waiting to start: trying and failing to pull image"):
@@ -364,7 +365,7 @@ def test_which_container_is_meant(name: str, refusal: str) -> None:
 
 
 def debugged(*ephemeral: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return a pod that runs since long, with these ephemeral containers."""
+    """Return a pod that has been running for long, with these ephemeral containers."""
     running = pod()
     running["status"] = at(60, running).status
     running["spec"] |= {"ephemeralContainers": list(ephemeral), **more}

@@ -1,4 +1,4 @@
-"""Names and Services as containers on simulated nodes see them, and the tools that connect."""
+"""Tests of names and Services in containers on simulated nodes, and of the tools that connect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READY = {"addresses": ["10.244.0.7"], "conditions": {"ready": True}}
 
 
 class Hosts:
-    """A network of two Services: `web`, and `db`, which becomes ready after ten seconds; `slow` never answers."""
+    """A network with the Services `web` and `db`, which becomes ready after ten seconds; `slow` never answers."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int | None]] = []

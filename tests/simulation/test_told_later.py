@@ -18,7 +18,7 @@ PLACE = Place(("192.0.2.1",), ("10.0.0.2",))
 
 
 class Lived:
-    """A pod whose status is written whenever it changes by itself, as its kubelet does."""
+    """A pod whose status is written at each change in the simulation, as a kubelet does."""
 
     def __init__(self, of: dict[str, Any], told: str = "") -> None:
         self.pod = of
@@ -31,7 +31,7 @@ class Lived:
         return found
 
     def to(self, seconds: float) -> dict[str, Any]:
-        """Let time pass, and return the status of the first container."""
+        """Advance the time, and return the status of the first container."""
         while True:
             change = self.look().changes_in
             if change is None or self.now + change > seconds:
@@ -42,7 +42,7 @@ class Lived:
         return self.status
 
     def tell(self, told: str = "", image: str = "") -> dict[str, Any]:
-        """Tell it something else, and return how the first container is thereafter."""
+        """Change the phrases, and return the following status of the first container."""
         self.told = told
         if image:
             self.pod["spec"]["containers"][0]["image"] = image

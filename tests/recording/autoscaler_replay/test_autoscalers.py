@@ -1,4 +1,4 @@
-"""Autoscalers in a recording: ours decide as the recorded ones did, where the recording shows what was measured."""
+"""Tests of autoscalers in a recording: our decisions equal the recorded ones if the recording shows the metrics."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def stage() -> Scaled:
 @pytest.fixture
 def replay(tmp_path: Path) -> Iterator[Callable[[list[Line]], Report]]:
     with Replayer(tmp_path) as replayer:
-        # Nobody sees to the Deployments on the stage.
+        # No controller reconciles the Deployments here.
         yield lambda lines: replayer(
             write_lines(tmp_path / "played.jsonl", lines), ["endpoints-controller"], must_compare=False
         )
 
 
 def recorded(stage: Scaled, path: Path) -> list[Line]:
-    """Return what a log's recording of the stage holds."""
+    """Return the recording of the log."""
     with RecordingWriter(path / "stage.jsonl") as writer:
         for change in history(stage.log, lambda obj: is_api_object(obj.resource)):
             writer.change(*change)
@@ -55,10 +55,10 @@ def up_and_down(stage: Scaled) -> None:
     stage.web(2)
     stage.measures.cpu = [1000, 1000]
     stage.autoscaler()
-    stage.next_period()  # twice the target: two become four
+    stage.next_period()  # usage is twice the target, so two replicas become four
     stage.measures.cpu = [100, 100]
     for _ in range(25):
-        stage.next_period()  # stabilized, and five minutes later scaled down
+        stage.next_period()  # stabilized, and scaled down five minutes later
 
 
 def test_what_was_decided_is_decided_again(
@@ -71,7 +71,7 @@ def test_what_was_decided_is_decided_again(
     written = sum(map(is_status, lines))
     assert report.decisions_compared + sum(each.count for each in report.unjudged) == written
     assert report.decisions_compared >= 3
-    # To the second it is not known whether the highest recommendation still counted when it was scaled down.
+    # The recording does not show to the second whether the highest recommendation still counted at the scale-down.
     assert {each.reason for each in report.unjudged} <= {REMEMBERED}
 
 
@@ -154,7 +154,7 @@ def test_beyond_its_bounds_nothing_needs_to_be_measured(
 def test_what_was_before_the_recording_is_not_known(
     stage: Scaled, replay: Callable[[list[Line]], Report], tmp_path: Path
 ) -> None:
-    """Less is wanted, but more may have been recommended a moment before the recording began."""
+    """Fewer replicas are desired, but a higher recommendation may have been made just before the recording began."""
     stage.web(4)
     stage.measures.cpu = [100, 100, 100, 100]
     stage.autoscaler()

@@ -20,20 +20,20 @@ def carried(old: dict[str, Any], new: dict[str, Any], ours: dict[str, Any]) -> d
 @pytest.mark.parametrize(
     ("old", "new", "ours", "wanted"),
     [
-        # What a client changed is changed, and what controllers wrote stays.
+        # Fields that a client changed are changed, and fields of controllers stay.
         ({"spec": {"replicas": 1}, "status": {"replicas": 1}}, {"spec": {"replicas": 2}, "status": {"replicas": 1}},
          {"spec": {"replicas": 1}, "status": {"replicas": 0}}, {"spec": {"replicas": 2}, "status": {"replicas": 0}}),
         ({"spec": {"paused": True}}, {"spec": {}}, {"spec": {"paused": True, "x": 1}}, {"spec": {"x": 1}}),
         ({}, {"spec": {"a": {"b": 1}}}, {"spec": {"a": {"c": 2}}}, {"spec": {"a": {"b": 1, "c": 2}}}),
         ({"spec": {"a": 1}}, {}, {"spec": {"a": 2}}, {}),
-        # Conditions one by one, in whichever order.
+        # Conditions are applied one by one, in any order.
         ({"c": [SCHEDULED]}, {"c": [SCHEDULED, READY]}, {"c": [DISRUPTED, SCHEDULED]},
          {"c": [DISRUPTED, SCHEDULED, READY]}),
         ({"c": [SCHEDULED, READY]}, {"c": [SCHEDULED]}, {"c": [READY, SCHEDULED, DISRUPTED]},
          {"c": [SCHEDULED, DISRUPTED]}),
         ({"c": [READY]}, {"c": [{**READY, "status": "False"}]}, {"c": [{**READY, "reason": "R"}]},
          {"c": [{**READY, "status": "False", "reason": "R"}]}),
-        # Finalizers are words, commands are lists.
+        # Finalizers are merged as a set, commands are replaced as a list.
         ({"f": ["a", "b"]}, {"f": ["b"]}, {"f": ["a", "b", "c"]}, {"f": ["b", "c"]}),
         ({"f": [1, 2]}, {"f": [3]}, {"f": [4]}, {"f": [3]}),
     ],

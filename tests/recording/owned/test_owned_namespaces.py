@@ -40,7 +40,9 @@ def namespace(*, ending: bool = False, conditions: Any = None, spec: Any = KEPT,
 
 
 def conditions(left: str = "", held: str = "") -> list[dict[str, str]]:
-    """Return what the namespace controller says: all is well, or what is left and which finalizers hold it."""
+    """Return the namespace controller's conditions: no remaining content, or the content and the finalizers that hold
+    it.
+    """
     remaining, finalizers = "All content successfully removed", "All content-preserving finalizers finished"
     said = [
         ("DeletionDiscoveryFailure", "", "ResourcesDiscovered", "All resources successfully discovered"),
@@ -63,7 +65,7 @@ CONFIG_MAP_LEFT = conditions(
 
 
 def shop() -> Script:
-    """A namespace with a service and its Endpoints, whose deletion was asked for long enough ago."""
+    """A namespace with a Service and its Endpoints, whose deletion was requested long enough ago."""
     script = Script().event("ADDED", namespace()).event("ADDED", service(selector={"app": "s"}))
     script.event("ADDED", endpoints(entries=[managed(KCM, ["subsets"])], labels=LABELS)).checkpoint("made")
     script.event("MODIFIED", namespace(ending=True))
@@ -81,12 +83,12 @@ def gone(script: Script) -> Script:
 
 
 def with_a_pod() -> Script:
-    """A pod has a grace period, which the client ends."""
+    """A pod has a grace period, and the client ends it."""
     script = Script().event("ADDED", namespace()).event("ADDED", pod("a", "10.0.0.1"))
     script.event("MODIFIED", namespace(ending=True))
     leaving = pod("a", "10.0.0.1")
     leaving["metadata"] |= {"deletionTimestamp": ENDED, "deletionGracePeriodSeconds": 30}
-    script.event("MODIFIED", leaving)  # at once: it is the client's doing
+    script.event("MODIFIED", leaving)  # at once, so a client deleted it
     script.event("DELETED", leaving)
     script.revision += 6
     return gone(script)
@@ -98,7 +100,7 @@ def held_by_what_is_not_recorded() -> Script:
 
 
 def held_by_a_client() -> Script:
-    """A finalizer of the namespace's own metadata is the last to go, and a client takes it away."""
+    """The finalizer in the namespace's own metadata is removed last, by a client."""
     script = Script().event("ADDED", namespace(finalizers=["example.com/ns"]))
     script.event("MODIFIED", namespace(ending=True, finalizers=["example.com/ns"]))
     script.revision += 6
@@ -112,7 +114,7 @@ def made_anew() -> Script:
 
 
 def held_by_a_client_and_made_anew() -> Script:
-    """What was in it is there again, too, and no checkpoint in between lets our controller come to it by itself."""
+    """The objects in the namespace exist again, and no checkpoint in between makes our controller reconcile."""
     script = Script().event("ADDED", namespace(finalizers=["example.com/ns"])).event("ADDED", service())
     script.event("MODIFIED", namespace(ending=True, finalizers=["example.com/ns"]))
     script.revision += 6
@@ -160,7 +162,7 @@ def test_the_address_of_a_service_goes_with_it(tmp_path: Path) -> None:
 
 
 def service_left() -> Script:
-    """Kubernetes forgot the service."""
+    """Kubernetes did not delete the Service."""
     script = shop().event("DELETED", endpoints(labels=LABELS))
     return script.event("MODIFIED", namespace(ending=True, conditions=conditions()))
 

@@ -32,7 +32,7 @@ def replayed(path: Path) -> Report:
 
 
 def a_slice(name: str, *there: tuple[str, str], manager: str = KEEPER, zone: str = "zone-1") -> dict[str, Any]:
-    """Return a slice as a recorded controller made it for the service `s`: of pods (name, ip), all ready."""
+    """Return a slice as the recorded controller wrote it for the Service `s`, with ready pods (name, ip)."""
     labels = {"kubernetes.io/service-name": "s", "endpointslice.kubernetes.io/managed-by": manager}
     metadata = {"name": name, "namespace": "shop", "uid": name, "labels": labels, "managedFields": [managed(KCM, [])]}
     return {
@@ -53,13 +53,13 @@ def _endpoint(name: str, ip: str, *, zone: str) -> dict[str, Any]:
 
 
 def made(*there: tuple[str, str]) -> dict[str, Any]:
-    """Return the Endpoints that go with the slices."""
+    """Return the Endpoints that correspond to the slices."""
     labels = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
     return endpoints(entries=[managed(KCM, ["subsets"])], labels=labels, subsets=addresses(*there))
 
 
 def shop() -> Script:
-    """A service with two ready pods, and their Endpoints."""
+    """Return a Service with two ready pods, and their Endpoints."""
     script = Script().event("ADDED", service(selector=SELECTOR))
     for each in (A, B):
         script.event("ADDED", pod(*each))
@@ -67,7 +67,7 @@ def shop() -> Script:
 
 
 def lost_its_selector() -> Script:
-    """What was made while it had one stays, and is mirrored too."""
+    """Slices from the time with a selector stay, and the Endpoints are also mirrored."""
     script = shop().event("ADDED", a_slice("s-1", A, B)).checkpoint("made")
     script.event("MODIFIED", service()).event("DELETED", pod(*B))
     mirror = a_slice("s-2", A, B, manager=MIRROR)

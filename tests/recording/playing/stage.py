@@ -32,7 +32,7 @@ def config_map(name: str, version: int, **labels: str) -> Object:
 
 
 def tape() -> LoadedRecording:
-    """Return a tape of ConfigMaps `a` and `b`, with an event a second and gaps between revisions."""
+    """Return a recording of ConfigMaps `a` and `b`, with one event per second and gaps between revisions."""
     story = [
         (ADDED, config_map("a", 100)),
         (ADDED, config_map("b", 250)),
@@ -46,7 +46,7 @@ def tape() -> LoadedRecording:
 
 
 def played(position: int = 2, writes: Writes | None = None) -> PlayedLog:
-    """Return a log in which `position` of them have happened; the first is a stand-in for the Namespace."""
+    """Return a log in which `position` events have happened; the first one stands for the Namespace."""
     return PlayedLog(tape(), position, writes or RefusedWrites(), clock=FakeClock(), random=Random(1))
 
 
@@ -62,5 +62,5 @@ def playback(clock: FakeClock, *, paused: bool = False) -> Playback:
 
 
 def versions(log: PlayedLog) -> dict[str, int]:
-    """Return what ConfigMaps there are, and their revisions."""
+    """Return the existing ConfigMaps and their revisions."""
     return {obj.name: obj.revision for obj in log.snapshot(CONFIG_MAPS).objects}

@@ -1,4 +1,4 @@
-"""A recording that is being played, on a clock that is stepped."""
+"""Tests of a recording that is played on a clock that the test advances."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_it_tells_now_and_then_where_it_is_and_once_that_it_is_over() -> None:
     with running(player, clock):
         clock.step(4)
         clock.wait_for_waiters(1)
-        assert not ended.is_set()  # for a moment: clients are still being told
+        assert not ended.is_set()  # only for a moment, because clients are still receiving events
         clock.step(2)
         assert ended.wait(PATIENCE)
     assert not told[0].ended

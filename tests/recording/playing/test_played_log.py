@@ -1,4 +1,4 @@
-"""A recording as an event log."""
+"""Tests of a recording that is served as an event log."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_it_grows_and_tells_its_cache() -> None:
     changes = cacher.changes_after(100, CONFIG_MAPS)
     assert changes is not None
     assert [each.revision for each in changes] == [250, 251, 5000, 90_000_000]
-    log.show(2)  # there is no way back
+    log.show(2)  # the log cannot go back
     assert log.revision == 90_000_000
 
 

@@ -1,4 +1,4 @@
-"""The player, driven through time by hand."""
+"""Tests of the player with a clock that the test advances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEGAN = 1_767_225_600 * SECOND  # the first moment of 2026
 
 
 def table(*seconds: float, opening: int = 1, max_gap: float | None = None) -> Timetable:
-    """Return a timetable of events so many seconds after the beginning, at revisions 10, 20, …"""
+    """Return a timetable of events at these seconds after the beginning, with the revisions 10, 20, …"""
     times = [BEGAN + round(each * SECOND) for each in seconds]
     gap = None if max_gap is None else round(max_gap * SECOND)
     return Timetable.of([10 * number for number in range(1, len(times) + 1)], times, opening, max_gap=gap)
@@ -118,7 +118,7 @@ def test_steps_stand_still_and_stay_within_the_recording() -> None:
 )
 def test_places_to_go_to(place: str, position: int, second: float) -> None:
     player = Player(table(0, 10, 20, 30), 0.0)
-    recording_positions.seek(player, place, 15.0)  # of the clock, and as it happens of the recording
+    recording_positions.seek(player, place, 15.0)  # the time of the clock, and the time of the recording
     assert (player.position, player.time) == (position, BEGAN + second * SECOND)
 
 
@@ -155,7 +155,7 @@ def test_who_waits_as_long_as_told_misses_no_moment(timetable: Timetable, speed:
     player, now, seen = Player(timetable, 0.0, speed=speed), 0.0, []
     while (wait := player.wait(now)) is not None:
         now += wait + data.draw(st.just(0.0) | st.floats(0, 0.001))
-        now += 1e-6  # what floats lose
+        now += 1e-6  # the rounding error of floats
         seen.append(player.advance(now))
         if data.draw(st.booleans()):
             player.pause(now)

@@ -16,7 +16,7 @@ ADDED, MODIFIED, DELETED = EventType
 
 
 def change(type_: EventType, *, at: str = "", created: str = "", managed: str = "", name: str = "a") -> Change:
-    """Return a change at a time of the first day of 2026, of an object with times of that day."""
+    """Return a change at a time of 1 January 2026, of an object with timestamps of that day."""
     metadata: dict[str, Any] = {"name": name, "namespace": "shop", "uid": name}
     if created:
         metadata["creationTimestamp"] = day(created)

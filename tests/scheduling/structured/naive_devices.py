@@ -1,6 +1,6 @@
-"""What the documentation says of allocating devices, written down as plainly as possible: every assignment is tried.
+"""A naive implementation of the documented allocation of devices, which tries every assignment.
 
-Nothing is shared with what is tested. Selectors are of the form `device.attributes["d"].model == "a"`.
+It shares no code with the allocator under test. Selectors have the form `device.attributes["d"].model == "a"`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def tolerated(request: Thing, device: Thing) -> bool:
 
 
 def choices(request: Thing, devices: Sequence[Thing]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each set of devices for a request, by the name of the request or its alternative."""
+    """Yield each set of devices for a request, with the name of the request or of its alternative."""
     options = (
         [(request["name"], request["exactly"])]
         if "exactly" in request
@@ -48,7 +48,7 @@ def choices(request: Thing, devices: Sequence[Thing]) -> Iterator[tuple[str, tup
 
 
 def is_valid(claims: Mapping[str, Thing], chosen: Sequence[Choice], world: Thing) -> bool:
-    """Tell whether devices are given once, the counters suffice and constraints hold; `world` has the devices."""
+    """Return whether each device is allocated once, counters suffice and constraints hold; `world` has the devices."""
     devices = {each["name"]: each for each in world["devices"]}
     given = [name for _, _, names in chosen for name in names]
     if len(given) != len(set(given)) or set(given) & set(world["taken"]):

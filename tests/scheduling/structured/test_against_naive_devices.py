@@ -1,4 +1,4 @@
-"""The allocator finds devices exactly when some assignment is valid, and what it finds is one."""
+"""Property tests of the allocator: it finds devices exactly if there is a valid assignment, and its result is valid."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def world(random: Random) -> Thing:
 
 
 def published(each: Thing) -> Thing:
-    """A device as its driver publishes it."""
+    """Return a device as its driver publishes it."""
     needs = each.get("needs")
     counters = [{"counterSet": "set", "counters": {"slots": {"value": str(needs)}}}]
     fields = {key: value for key, value in each.items() if key != "needs"}
@@ -114,7 +114,8 @@ def test_devices_are_found_exactly_when_an_assignment_is_valid(start: int) -> No
         of = world(random)
         claims = {f"a/{name}": claim(random) for name in "xy"[: random.randint(1, 2)]}
         chosen = found(claims, of)
-        if isinstance(chosen, str):  # as in Kubernetes, a request of all devices that a constraint refuses is an error
+        # as in Kubernetes, a request for all devices is an error if a constraint refuses them
+        if isinstance(chosen, str):
             assert chosen.endswith("because a claim constraint would not be satisfied")
             continue
         assert (chosen is not None) is is_feasible(claims, of), (seed, claims, of)

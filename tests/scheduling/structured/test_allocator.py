@@ -34,7 +34,7 @@ def exactly(**fields: Any) -> Thing:
 def results(
     slices: list[Slice], *requests: Thing, taken: UsedDevices | None = None, config: Any = (), **class_: Any
 ) -> list[Thing] | None:
-    """The allocation of one claim, None if it is not possible."""
+    """Return the allocation of one claim, None if it is not possible."""
     claims = [Claim("a/x", {"devices": {"requests": [*requests], "config": config}})]
     classes = {"c": {"metadata": {"name": "c"}, "spec": class_}}
     solution = allocate(gather(NODE, slices), claims, classes.get, taken or UsedDevices())
@@ -204,7 +204,7 @@ def test_claims_share_a_device_until_its_capacity_is_consumed() -> None:
     result = found[0]["devices"]["results"][0]
     assert (result["shareID"], result["consumedCapacity"]) == ("id", {"memory": "6Gi"})
     assert chosen(slices, portion("7Gi"), taken=taken) is None
-    assert chosen(slices, ask(), taken=taken) is None  # without a request, the whole capacity
+    assert chosen(slices, ask(), taken=taken) is None  # without a requested capacity, the whole capacity is allocated
     taken.add(DeviceID("d", "p", "a"), {"memory": 4 * 1024**3 * 10**9}, -1)
     assert chosen(slices, portion("7Gi"), taken=taken) == ["a"]
 

@@ -1,4 +1,4 @@
-"""An extension server of the tests: real TLS, with the behaviour that a test wants."""
+"""An extension server for tests with real TLS and a programmable behaviour."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cryptography.x509.oid import NameOID
 from ctrlmgr import threads
 
 Behaviour = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bool]]
-"""Answers the request with this head; returns whether the connection stays open."""
+"""A function that answers a request, given its header; returns whether the connection stays open."""
 
 
 class Extension:
-    """A running extension server: its port, its authority, and what it has been asked."""
+    """A running extension server: its port, its authority, and the received requests."""
 
     def __init__(self, ca: bytes) -> None:
         self.ca = ca
@@ -35,7 +35,9 @@ class Extension:
 
 
 def certificate_for(name: str, folder: Path) -> tuple[bytes, Path]:
-    """Make a certificate for a host name that signs itself; return it as PEM, and the file with it and its key."""
+    """Create a self-signed certificate for a host name; return it as PEM, and the file with the certificate and its
+    key.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -66,14 +68,14 @@ def answer(code: str, body: bytes, *lines: str) -> bytes:
 
 
 async def echoes(head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Answer with the request's lines, as JSON."""
+    """Answer with the lines of the request header, as JSON."""
     writer.write(answer("200 OK", msgspec.json.encode(head.strip().split("\r\n")), "content-type: application/json"))
     return True
 
 
 @contextmanager
 def extension(folder: Path, front_proxy_ca: bytes, name: str = "ext.default.svc") -> Iterator[Extension]:
-    """Run an extension server with a certificate for `name`, which asks for certificates of the front proxy."""
+    """Run an extension server with a certificate for `name`, which requests client certificates of the front proxy."""
     ca, file = certificate_for(name, folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)

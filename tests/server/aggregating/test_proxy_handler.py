@@ -1,4 +1,4 @@
-"""Requests for versions that an extension server serves: one that answers, hangs, dies, redirects, or is another."""
+"""Tests of requests for versions of an extension server that answers, hangs, crashes, redirects, or is replaced."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_watch_is_passed_on_piece_by_piece(site: Site, ext: Extension) -> None
         while b"first\n" not in received:
             received += watching.recv(65_536)
         assert ended == []
-    while not ended:  # the client has left, and the server sees that
+    while not ended:  # the client has disconnected, and the server detects it
         site.ask("/api/v1/namespaces/default")
     assert ended == [b""]
 

@@ -1,4 +1,4 @@
-"""The discovery of extension servers in the merged document: current, stale, or a lie; it delays nothing."""
+"""Tests of the discovery of extension servers in the merged document: current, stale or invalid, and without delays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEGACY = {
 
 
 def version(site: Site, name: str) -> dict[str, Any]:
-    """Return a version of the group in the merged document."""
+    """Return a version of a group in the merged document."""
     found = site.ask("/apis", headers={"Accept": V2}).json["items"]
     group = next(each for each in found if each["metadata"]["name"] == "ext.example")
     entry: dict[str, Any] = next(each for each in group["versions"] if each["version"] == name)
@@ -35,7 +35,7 @@ def version(site: Site, name: str) -> dict[str, Any]:
 
 
 def eventually(site: Site, name: str, freshness: str) -> dict[str, Any]:
-    """Wait until a version is as fresh as this."""
+    """Wait until a version has this freshness."""
     for _ in range(2000):
         if (found := version(site, name))["freshness"] == freshness:
             return found
@@ -66,7 +66,7 @@ def test_a_server_with_an_aggregated_document_is_asked_once_and_may_lie(site: Si
     ext.behaviour = behave
     register(site, "w2", ext, ext.ca)
     assert eventually(site, "w2", "Current")["resources"][0]["responseKind"] == {"group": "", "version": "", "kind": ""}
-    register(site, "w3", ext, ext.ca)  # which the document does not have
+    register(site, "w3", ext, ext.ca)  # a version that the document does not have
     assert eventually(site, "w3", "Current") == {"version": "w3", "freshness": "Current"}
 
 

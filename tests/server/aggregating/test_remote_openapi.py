@@ -1,4 +1,4 @@
-"""The OpenAPI documents of extension servers beside ours; they are downloaded once for each digest."""
+"""Tests of OpenAPI documents of extension servers: they are merged with ours, and downloaded once for each digest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that may not be made unless they are written down, and those that wait until they have been."""
+"""Tests of blocking audit modes: requests wait until their events are written, or are refused if writing fails."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BODY = {"metadata": {"name": "c"}}
 
 
 class RequestDouble(Sent):
-    """A request before it is answered."""
+    """A request before its answer."""
 
     code = 201
     audit: Record | None = None
@@ -47,7 +47,7 @@ class RequestDouble(Sent):
 
 
 class Deaf:
-    """A backend, slow or not, that keeps events until it is told to fail."""
+    """A backend, optionally slow, that stores events until it is set to fail."""
 
     def __init__(self, *, is_strict: bool) -> None:
         self.is_strict = is_strict
@@ -125,7 +125,7 @@ def test_requests_that_are_answered_together_are_told_of_together(policy: Path) 
 
 
 def test_every_answer_says_what_its_request_is_called() -> None:
-    """Return whether or not it is written down, and whatever is asked."""
+    """Return whether a request is recorded."""
     with running(make()) as site:
         paths = (CONFIG_MAPS, f"{CONFIG_MAPS}/none", "/livez", "/apis", "/nowhere", CONFIG_MAPS)
         names = [site.ask(path).headers["audit-id"] for path in paths]
@@ -137,7 +137,7 @@ def test_a_strict_file_says_whether_it_was_written(tmp_path: Path) -> None:
     log = LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock())
     file = ToFile(log, form(largest=1000), is_strict=True)
     assert file.tell([told()])
-    log.close()  # writing fails from now on
+    log.close()  # from now on, writing fails
     assert not file.tell([told()])
 
 

@@ -48,7 +48,7 @@ USUAL: Mapping[str, Any] = {
 
 
 def kept(folder: Path, *events: StageEvent) -> list[dict[str, Any]]:
-    """Return what is kept of requests, in the order in which they ended."""
+    """Return the stored requests, in the order in which they ended."""
     clock = FakeClock()
     register = ToStore(Store(folder / FILE, 1e9, clock=clock), clock=SystemClock())
     register.note(events)
@@ -179,7 +179,7 @@ def test_what_is_kept_agrees_with_the_log(tmp_path: Path) -> None:
 
 
 class Written(Store):
-    """Tells which requests were noted together."""
+    """Records which requests were stored together."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / FILE, 1e9, clock=FakeClock())
@@ -207,7 +207,7 @@ def test_what_comes_alone_is_noted_at_once_and_what_keeps_coming_once_a_second(t
     for name in ("first", "second"):
         register.note([told(name)])
         while clock.next_deadline_in() is None:
-            os.sched_yield()  # the thread has been told, and has not looked yet
+            os.sched_yield()  # the thread has been notified, and has not yet checked
         assert clock.next_deadline_in() == (1.0 if name == "first" else 0.5)
         clock.step(0.5)
     store.wait_for(2)

@@ -51,7 +51,7 @@ class Door(AllowEverything):
 
 
 class Kept:
-    """A backend and a register in memory; an event comes a moment after its answer."""
+    """A backend and a store in memory; an event arrives shortly after its answer."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ class Kept:
 
 
 class Client:
-    """Sends requests and returns what was written down of them."""
+    """Sends requests and returns their recorded events."""
 
     def __init__(self, site: Site, kept: Kept) -> None:
         self.site = site
@@ -89,7 +89,7 @@ class Client:
         self._numbers = itertools.count()
 
     def ask(self, path: str, method: str = "GET", body: Any = None, headers: dict[str, str] | None = None) -> str:
-        """Send a request and wait until it has been written down; returns what it is called."""
+        """Send a request and wait until its events are recorded; return its audit id."""
         name = f"request-{next(self._numbers)}"
         answer = self.site.ask(path, method, body, {**(headers or {}), "Audit-ID": name})
         assert answer.headers["audit-id"] == name
@@ -195,7 +195,7 @@ def test_what_the_policy_does_not_want_is_not_there(client: Client) -> None:
     answer = client.site.ask("/api/v1/namespaces/default/secrets", headers={"Audit-ID": "unwanted"})
     assert answer.status == 200
     assert answer.headers["audit-id"] == "unwanted"
-    client.ask(CONFIG_MAPS)  # what comes later has been written down
+    client.ask(CONFIG_MAPS)  # later events have been recorded
     assert all(event["auditID"] != "unwanted" for event in client.kept.events)
 
 

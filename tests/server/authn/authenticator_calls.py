@@ -1,4 +1,4 @@
-"""Asking authenticators without an event loop: those that need no other process answer at once."""
+"""Calls authenticators without an event loop; those that need no other process return at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def answered(asked: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns that never waits."""
+    """Return the result of a coroutine that never waits."""
     try:
         asked.send(None)
     except StopIteration as done:
@@ -25,14 +25,14 @@ def answered(asked: Coroutine[Any, Any, T]) -> T:
 
 
 def refused(asked: Coroutine[Any, Any, Any]) -> str:
-    """Return why credentials are refused."""
+    """Return the reason why credentials are refused."""
     with pytest.raises(CredentialsRefused) as refusal:
         answered(asked)
     return refusal.value.explanation
 
 
 def why(tokens: TokenAuthenticator, token: str, audiences: Audiences) -> str:
-    """Return why a token is refused, empty if it is simply not known."""
+    """Return the reason why a token is refused; an empty string if the token is unknown."""
     try:
         found = answered(tokens.authenticate_token(token, audiences, AuthenticationNotes()))
     except CredentialsRefused as refusal:
@@ -42,5 +42,5 @@ def why(tokens: TokenAuthenticator, token: str, audiences: Audiences) -> str:
 
 
 def failures(setting: str) -> float:
-    """Return how often a file that is followed could not be taken up."""
+    """Return the number of failed reloads of a file."""
     return REGISTRY.get_sample_value("ctrlmgr_file_reloads_total", {"setting": setting, "status": "failure"}) or 0.0

@@ -21,7 +21,7 @@ BOB = User("bob")
 
 
 class OnlyPods(AllowEverything):
-    """Knows the token `good`; lets alice get pods in `default`, and read /healthz."""
+    """Authenticates the token `good`; allows alice to get pods in `default`, and to read /healthz."""
 
     asked: Attributes
 

@@ -1,4 +1,4 @@
-"""Tokens of service accounts: made, known again, and no longer once something about them has changed."""
+"""Tests of tokens of ServiceAccounts: issued, accepted, and refused after a change of an object that they depend on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def an(kind: str, name: str, uid: str, **metadata: Any) -> Object:
 
 
 class Cluster:
-    """What there is, a clock, and the tokens."""
+    """The stored objects, a clock, and the token authority."""
 
     def __init__(self, key: jwt.PrivateKey = KEY, verifying: Sequence[jwt.PrivateKey] = ()) -> None:
         self.clock = FakeClock()
@@ -212,7 +212,7 @@ def encoded(fields: Any) -> str:
 
 
 def signed(claims: Any, key: jwt.PrivateKey = KEY, **header: Any) -> str:
-    """Return a token with any header and claims, signed by a key that may or may not be ours."""
+    """Return a token with any header and claims, signed with our key or another one."""
     text = f"{encoded({'alg': 'ES256', **header})}.{encoded(claims)}"
     return f"{text}.{jwt.encoded(signature_of(text.encode(), key))}"
 

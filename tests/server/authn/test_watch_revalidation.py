@@ -1,4 +1,4 @@
-"""Watches end when the credentials do that they were begun with."""
+"""Tests that a watch ends when its credentials become invalid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.server.site import CONFIG_MAPS, make, running
 
 
 class Tokens(AllowEverything):
-    """Knows tokens, which may be taken away."""
+    """Authenticates tokens, which a test may revoke."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ ONE = ALL._replace(namespace="default", name="web")
 
 
 class Rights(AlwaysAllow):
-    """Allows what is not taken away; counts what it is asked."""
+    """Allows requests until a test revokes the right; counts its calls."""
 
     def __init__(self) -> None:
         self.taken: set[tuple[str, Attributes]] = set()
@@ -159,13 +159,13 @@ def test_a_watch_ends_on_the_wire_when_its_token_is_gone(monkeypatch: pytest.Mon
     with running(make(access=tokens)) as site:
         with site.watch(Authorization="Bearer a") as watch:
             del tokens.users[b"Bearer a"]
-            with pytest.raises((http.client.IncompleteRead, ConnectionError)):  # it is no end that a watch has
+            with pytest.raises((http.client.IncompleteRead, ConnectionError)):  # a watch does not end in this way
                 watch.response.read()
         assert site.ask(CONFIG_MAPS, headers={"Authorization": "Bearer a"}).status == 401
 
 
 class Taken(AllowEverything):
-    """Lets in one user, whose right to watch may be taken away."""
+    """Authenticates one user, whose right to watch a test may revoke."""
 
     def __init__(self) -> None:
         super().__init__(User("alice"))

@@ -1,4 +1,4 @@
-"""Tokens that another server knows."""
+"""Tests of tokens that another server verifies."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_it_is_asked_in_the_version_that_it_knows(
 
 
 def test_it_says_for_whom_a_token_is(tokens: WebhookTokens, answering: Answering) -> None:
-    assert ask(tokens, "others") is None  # it says nothing, and so means us
+    assert ask(tokens, "others") is None  # the answer has no audiences, and so is valid for ours
     answering.status = {**JANE, "audiences": ["theirs"]}
     found = ask(tokens, "us", "theirs")
     assert found is not None

@@ -1,7 +1,7 @@
-"""Reads gnostic's protobuf back into the OpenAPI v2 document it was made of.
+"""Decodes gnostic's protobuf into the OpenAPI v2 document.
 
-The tables are transcribed from `openapiv2/OpenAPIv2.proto` of google/gnostic, apart from those of the encoder: field
-number → name in JSON and type, `*` for what repeats.
+The tables are transcribed from `openapiv2/OpenAPIv2.proto` of google/gnostic, independently of the encoder's tables:
+field number → JSON name and type, with `*` for repeated fields.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ CHOICES = {
     "SecurityDefinitionsItem": {2: "ApiKeySecurity"},
     "Any": {2: "yaml"},
 }
-"""Messages of which exactly one field is set, and which stand for that field."""
+"""Messages with exactly one field, which are decoded as the value of that field."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Discovery, against what Kubernetes 1.36.2 answered."""
+"""Tests of discovery, against answers of Kubernetes 1.36.2."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_the_version_is_that_of_the_kubernetes_it_behaves_like() -> None:
     body = version_document().body
     info = json.loads(body)
     assert info == version_info()
-    assert body.startswith(b'{\n  "major": "1",\n')  # as Kubernetes writes it, for people
+    assert body.startswith(b'{\n  "major": "1",\n')  # in Kubernetes' readable form
     assert info["gitVersion"] == f"v1.36.2+ctrlmgr.{__version__}"
     assert (info["major"], info["minor"], info["minCompatibilityMinor"]) == ("1", "36", "35")
     assert re.fullmatch(r"[a-z]+/[a-z0-9_]+", info["platform"])
@@ -91,5 +91,5 @@ def test_the_version_has_every_field_that_clients_require() -> None:
 
 
 def test_the_version_is_a_semantic_one() -> None:
-    """As apimachinery's ParseSemantic reads it: three numbers, and build metadata of dotted words after a plus."""
+    """As apimachinery's ParseSemantic parses it: three numbers, and build metadata of dotted words after a plus."""
     assert re.fullmatch(r"v\d+\.\d+\.\d+\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*", version_info()["gitVersion"])

@@ -54,7 +54,7 @@ def references(value: Any) -> Iterator[str]:
 
 
 def without_words(value: Any) -> Any:
-    """Return a schema without descriptions, which are ours."""
+    """Return a schema without descriptions, which are our own texts."""
     if isinstance(value, dict):
         return {
             key: without_words(each)
@@ -101,7 +101,7 @@ def test_the_documents_together_have_every_path_that_is_served(openapi: OpenAPI)
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "patch" in kind.verbs], ids=str)
 def test_kubectl_finds_that_fields_are_validated_here(openapi: OpenAPI, kind: Any) -> None:
-    """It looks for a PATCH of the kind with this parameter, written out, and else validates by itself or not at all."""
+    """kubectl searches for a PATCH of the kind with this parameter; otherwise it validates by itself or not at all."""
     section = f"{'apis' if kind.gvk.group else 'api'}/{kind.gvk.api_version}"
     group, version, name = kind.gvk
     patches = [each for _, method, each in operations(ask(openapi, f"/openapi/v3/{section}")) if method == "patch"]

@@ -1,4 +1,4 @@
-"""A set of queues with a clock and timers that a test moves, and flows for it."""
+"""A set of queues with a clock and timers that a test advances, and flows for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctrlmgr.server.fairness.shuffle_sharding import deal, hash_flow
 
 
 class Timers:
-    """Monotonic time, and what is to be called at its moments."""
+    """Monotonic time, and callbacks with their due times."""
 
     def __init__(self) -> None:
         self.time = 100.0
@@ -30,7 +30,7 @@ class Timers:
         heapq.heappush(self._due, (self.time + seconds, self._count, call))
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and call what becomes due, each at its moment."""
+        """Advance the time, and run due callbacks at their times."""
         end = self.time + seconds
         while self._due and self._due[0][0] <= end:
             self.time, _, call = heapq.heappop(self._due)
@@ -41,14 +41,14 @@ class Timers:
 def queue_set(
     queues: int, hand: int = 1, length: int = 50, limit: int = 10, *, burst: int = 0
 ) -> tuple[QueueSet, Timers]:
-    """Return queues on a clock of their own."""
+    """Return queues with a separate clock."""
     timers = Timers()
     configured = Queuing(queues, hand, length)
     return QueueSet(configured, limit, now=timers.now, later=timers.later, burst=burst), timers
 
 
 def flow(queues: QueueSet, name: str = "a", hand: tuple[int, ...] | None = None) -> Flow:
-    """Return a flow of a schema `s`; its hand is dealt, unless it is given."""
+    """Return a flow of a schema `s`; its hand of queues is drawn unless it is given."""
     level = Level("l", queues)
     level.spec = {"type": "Exempt", "exempt": {}}
     schema = Schema(1, "s", "uid-of-s", "l", "ByUser", ())

@@ -1,4 +1,4 @@
-"""Fair queuing as Kubernetes writes it: every queue is looked at whenever anything happens. Slow, and easy to follow.
+"""A reference implementation of fair queuing as in Kubernetes: slow, because each event examines every queue.
 
 Source: apiserver `pkg/util/flowcontrol/fairqueuing/queueset/queueset.go`.
 """
@@ -40,7 +40,7 @@ class RequestQueue:
     next_start: float = 0.0
     seats: int = 0
     waiting: list[tuple[QueuedRequest, float]] = field(default_factory=list)
-    """The requests, each with its work when it was queued."""
+    """The requests of a queue, with their work at the time of queuing."""
     running: list[QueuedRequest] = field(default_factory=list)
 
     def bound(self) -> None:
@@ -58,7 +58,7 @@ class Reference:
         self.length = length
         self.limit = limit
         self.started: list[int] = []
-        """The numbers of the requests in the order in which they began to run."""
+        """The numbers of the requests in the order in which they started."""
         self._later = later
         self._progress = 0.0
         self._last: float | None = None

@@ -1,4 +1,6 @@
-"""The order of the queues is that of a reference, no seat is lost, and each flow has its share."""
+"""Property tests of fair queuing: the order equals that of the reference, no seat is lost, and each flow gets its
+share.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tests.server.fairness.fairness_stage import flow, queue_set, runs, start
 from tests.server.fairness.reference import QueuedRequest, Reference
 
 STEPS = int(os.environ.get("CTRLMGR_TEST_FAIRNESS_STEPS", "30000"))
-"""How many random steps are taken; the variable asks for more."""
+"""The number of random steps; the environment variable can increase it."""
 
 
 @pytest.mark.parametrize("seed", range(8))

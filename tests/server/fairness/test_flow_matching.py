@@ -1,4 +1,4 @@
-"""A request belongs to the first FlowSchema with a rule that matches."""
+"""Tests that a request belongs to the first FlowSchema with a matching rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The levels have their shares of the seats, borrow what others do not use, and end when they are deleted and idle."""
+"""Tests of priority levels: their shares of the seats, borrowed seats, and their end after deletion
+when they are idle.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def made(kind: str, name: str, spec: Any) -> Object:
 
 
 class LevelStage:
-    """The levels of a new cluster, on a clock of their own."""
+    """Return the levels of a new cluster, with a separate clock."""
 
     def __init__(self, total: int = 600, *, empty: bool = False) -> None:
         self.timers = Timers()

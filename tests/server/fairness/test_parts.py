@@ -1,4 +1,4 @@
-"""The parts that decide alone: hands of queues, seats of levels and requests, and the delay of refused clients."""
+"""Tests of independent parts: hands of queues, seats of levels and requests, and the delay of refused clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kubelet of bare sockets, which may do anything wrong: the container in a request's path names what it does."""
+"""A kubelet on plain sockets with programmable faults: the container name in a request's path selects the behaviour."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ WRONG: Mapping[str, bytes] = {
     "cut-frame": SWITCHING + b"\x82\x7e\xff\xffcut",
     "no-status": SWITCHING + b"\x82\x03\x01hi",
 }
-"""What a kubelet sends before it closes the connection."""
+"""The bytes that the kubelet sends before it closes the connection."""
 
 
 class RawKubelet:
-    """Serves TLS on a port, a thread a connection. Requests for the container `hangs` are never answered."""
+    """Serves TLS on a port, with one thread per connection. Requests for the container `hangs` are never answered."""
 
     def __init__(self, folder: Path, authority: Made, name: str = "127.0.0.1") -> None:
         """Serve with a certificate of `authority` for the address `name`."""
         self.open = 0
-        """The number of connections that are open."""
+        """The number of open connections."""
         self._changed = threading.Condition()
         self._context = _context(folder, authority, name)
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=256)
@@ -54,7 +54,7 @@ class RawKubelet:
 
     @contextmanager
     def serving(self) -> Iterator[RawKubelet]:
-        """Serve while the block runs."""
+        """Serve within the block."""
         thread = threads.start("raw kubelet", self._accept)
         try:
             yield self
@@ -64,7 +64,7 @@ class RawKubelet:
             thread.join()
 
     def wait_for_open(self, count: int) -> None:
-        """Return when exactly `count` connections are open; fail after some time."""
+        """Wait until exactly `count` connections are open; fail after a timeout."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.open == count, 20), f"{self.open} are open"
 
@@ -85,7 +85,7 @@ class RawKubelet:
             self._count(-1)
 
     def _answer(self, connection: ssl.SSLSocket) -> bool:
-        """Answer a request; return whether another may follow."""
+        """Answer a request; return whether another request may follow."""
         head = b""
         while b"\r\n\r\n" not in head:
             piece = connection.recv(8192)
@@ -112,7 +112,9 @@ class RawKubelet:
 
 
 def _run(connection: ssl.SSLSocket, name: str) -> None:
-    """Answer an exec: `endless` writes until the client is gone, `waits` waits for its end, others end at once."""
+    """Answer an exec: `endless` writes until the client disconnects, `waits` waits for the end of input, others end at
+    once.
+    """
     connection.sendall(SWITCHING + b"\x82\x03\x01hi")
     if name == "endless":
         piece = b"\x82\x7f" + (65536).to_bytes(8, "big") + b"\x01" + bytes(65535)

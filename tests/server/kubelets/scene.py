@@ -1,4 +1,4 @@
-"""A server in this process, a kubelet of bare sockets, and pods on it whose containers each behave in one way."""
+"""A server in this process, a kubelet on plain sockets, and pods on it whose containers each have one behaviour."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ UPGRADE = (
 
 
 class Census(NamedTuple):
-    """What a process has for its connections."""
+    """The resources of a process for its connections."""
 
     files: int
     tasks: int
     objects: Counter[str]
-    """The objects of our modules about connections and requests, which hold all their buffers."""
+    """The number of our objects for connections and requests, which hold all buffers."""
 
 
 class Scene(NamedTuple):
@@ -52,7 +52,7 @@ class Scene(NamedTuple):
     made: Made
     kubelet: RawKubelet
     proxies: list[KubeletProxy]
-    """The connections to kubelets, once a request has needed them."""
+    """The connections to kubelets, after the first request."""
 
     def log(self, container: str = "good", pod: str = "p") -> Answer:
         return self.site.ask(f"{PODS}/{pod}/log?container={container}")
@@ -76,13 +76,13 @@ class Scene(NamedTuple):
         return Census(len(os.listdir("/proc/self/fd")), count, named)
 
     def settled(self) -> Census:
-        """Return the census when one idle connection to the kubelet is left."""
+        """Return the resources when one idle connection to the kubelet is left."""
         assert self.log().body == "hello\n"
         self.kubelet.wait_for_open(1)
         return self.census()
 
     def expect_nothing_left(self, before: Census) -> None:
-        """Wait until there is as much as before; fail if it stays more."""
+        """Wait until the resources equal an earlier count; fail after a timeout."""
         try:
             until(lambda: self.settled() == before)
         except AssertionError:
@@ -90,7 +90,7 @@ class Scene(NamedTuple):
 
 
 def read(connection: socket.socket) -> bytes:
-    """Read to the end, and close."""
+    """Read to the end, and close the connection."""
     with connection:
         found = b""
         try:
@@ -110,7 +110,7 @@ def authority(name: str) -> Issued:
 def a_scene(folder: Path, **more: Any) -> Iterator[Scene]:
     """Run a server, its kubelet, and the pods `p` on it, `other` and `elsewhere` on kubelets with wrong certificates.
 
-    The pod `silent` is on a node that accepts connections and says nothing. `more` is passed to `make`.
+    The node of the pod `silent` accepts connections and does not answer. `more` is passed to `make`.
     """
     root = authority("nodes")
     (folder / "ca.crt").write_bytes(root.pem)

@@ -1,4 +1,6 @@
-"""Kubelets that hang, lie or die, and clients that vanish: each request ends, others are answered, nothing is left."""
+"""Tests of kubelets that hang or crash, and of clients that disconnect: each request ends, and no
+resources are left.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from tests.server.kubelets.raw_kubelet import SUCCESS, WRONG
 from tests.server.kubelets.scene import PODS, Scene, a_scene, read
 
 PARALLEL = int(os.environ.get("CTRLMGR_TEST_EXECS", "20"))
-"""How many commands run at a time; 200 is the long form."""
+"""The number of concurrent commands; a longer test uses 200."""
 
 UNNOTICED = {"two-lengths"}
-"""The first length counts: it is as long as the log."""
+"""Of several content-lengths, the first one counts: it is that of the log."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def test_a_kubelet_that_lies_or_dies_ends_its_request_alone(scene: Scene, how: s
         found = read(scene.exec(how))
         assert b'"Success"' not in found
         assert found.startswith((b"HTTP/1.1 5", b"HTTP/1.1 101")), found[:200]
-        with suppress(OSError, http.client.HTTPException):  # an answer that is not whole
+        with suppress(OSError, http.client.HTTPException):  # an incomplete answer
             answer = scene.log(how)
             assert answer.status >= 500 or how in UNNOTICED, answer
     scene.expect_nothing_left(before)
@@ -73,7 +75,7 @@ def test_many_commands_run_at_a_time_and_leave_nothing(scene: Scene) -> None:
 
 
 def test_a_client_that_does_not_read_and_vanishes_leaves_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kubelet never stops to write, so its connection ends after `_FINISH`."""
+    """The kubelet never stops writing, so its connection ends after `_FINISH`."""
     monkeypatch.setattr(upstream_connection, "_FINISH", 0.2)
     before = scene.settled()
     connections = [scene.exec("endless") for _ in range(5)]

@@ -1,4 +1,4 @@
-"""The URLs of kubelets: the address of a node, the container, and the parameters of each request."""
+"""Tests of the URLs of kubelets: the address of a node, the container, and the parameters of each request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits of tunnels: those of a user, and those of all users."""
+"""Tests of the limits of tunnels: for one user, and for all users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams obey the rules of requests: rights, admission, audit, shares, metrics, and their end."""
+"""Tests that streams obey the rules of requests: rights, admission, audit, limits, metrics, and their end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POLICY = {
 
 
 class Access(AllowEverything):
-    """Authenticates a token as the user of its name; a user has the rights (verb, resource) in `rights`."""
+    """Authenticates a token as the user of the same name; a user has the rights (verb, resource) in `rights`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def test_a_stream_is_audited_as_a_request_for_its_subresource(scene: Scene) -> N
 
 
 class NoCommands:
-    """Admission that refuses a command."""
+    """An admission chain that refuses a command."""
 
     seen: tuple[Any, ...] = ()
 
@@ -168,6 +168,6 @@ def test_a_stream_ends_when_the_right_to_start_it_ends(tmp_path: Path, monkeypat
             for each in (other, connection):
                 assert each.recv(12) == b"HTTP/1.1 101"
             access.rights["ann"] = {("get", "pods/exec")}
-            read(connection)  # to its end
+            read(connection)  # to the end of the stream
             scene.kubelet.wait_for_open(1)
         scene.kubelet.wait_for_open(0)

@@ -1,4 +1,4 @@
-"""Large bodies, from the socket to the log: worked on in worker processes, which are ended and leave nothing."""
+"""Tests of large bodies, from the socket to the log: worker processes execute the requests, and leave no resources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATIENCE = 30
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, Job]]]:
-    """The jobs that processes are given meanwhile, with the number of each process."""
+    """The jobs that worker processes get during a test, with the PID of each process."""
     found: list[tuple[int, Job]] = []
     send = Process.send
 
@@ -165,17 +165,18 @@ def test_processes_end_with_their_server_however_that_ends() -> None:
 
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_a_refusal_leaves_nothing_to_the_collector(size: int) -> None:
-    """Frames that hold the error which they raised would keep the body until the collector comes by."""
+    """Frames that refer to their own error would keep the body in memory until the next garbage collection."""
     bad = {"metadata": {"name": "bad"}, "data": {"!": "x" * size}}
     with running(make()) as site:
         site.ask(CONFIG_MAPS, "POST", bad)
         gc.collect()
         gc.disable()
-        gc.freeze()  # What is there is not looked at: what earlier tests left may become garbage at any moment.
+        # Existing objects are not examined, because objects of earlier tests may become garbage at any moment.
+        gc.freeze()
         gc.set_debug(gc.DEBUG_SAVEALL)
         try:
             assert site.ask(CONFIG_MAPS, "POST", bad).status == 422
-            gc.collect(1)  # and not all, which now and then looks at what is frozen, too
+            gc.collect(1)  # not a full collection, which sometimes also examines frozen objects
             left = [each.f_code.co_filename for each in gc.garbage if inspect.isframe(each)]
         finally:
             gc.set_debug(0)

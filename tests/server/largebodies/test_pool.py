@@ -16,7 +16,7 @@ from ctrlmgr.server.largebodies.worker_process import WorkerExited
 
 
 class Played:
-    """A process: each job is a list of messages; one that has none more works until it is killed."""
+    """A simulated process: each job is a list of messages; a job without further messages runs until it is killed."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -51,7 +51,7 @@ class Played:
 
 
 class Stage:
-    """A pool, and all that its processes were asked."""
+    """A pool, and all requests to its processes."""
 
     def __init__(self) -> None:
         self.plays: dict[str, list[Any]] = {}
@@ -95,7 +95,7 @@ async def begun(stage: Stage, count: int) -> None:
 
 
 async def settled() -> None:
-    """Let all that can go on go on."""
+    """Run all tasks that can continue."""
     for _ in range(20):
         await asyncio.sleep(0)
 

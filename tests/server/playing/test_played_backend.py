@@ -1,4 +1,4 @@
-"""A recording behind the API: what clients see while it is played, and when it is played back."""
+"""Tests of a recording behind the API: the clients' view while it is played, and when it seeks back."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MERGE = {"Content-Type": "application/merge-patch+json"}
 
 
 class Stage(NamedTuple):
-    """A recording that is served, paused at its beginning."""
+    """A served recording, paused at its beginning."""
 
     site: Site
     playback: Playback
@@ -134,7 +134,7 @@ def test_when_it_goes_back_watches_end_with_expired(stage: Stage) -> None:
         assert stage.versions() == {
             "a": "100",
             "b": "250",
-        }  # nobody who asks after the answer is told of what was before
+        }  # a request after the answer does not return earlier events
         for each in (watch, quiet):
             *_, last = each.rest()
             assert (last["type"], last["object"]["code"], last["object"]["reason"]) == ("ERROR", 410, "Expired")
@@ -212,7 +212,7 @@ def test_leases_are_kept_whatever_happens_to_the_recording(stage: Stage) -> None
     stage.ask("/play/seek?to=start", "POST")
     lease["spec"]["holderIdentity"] = "you"
     assert stage.ask(f"{LEASES_PATH}/leader", "PUT", lease)["spec"]["holderIdentity"] == "you"
-    assert stage.site.ask(f"{LEASES_PATH}/leader", "PUT", lease).status == 409  # one cannot take it twice
+    assert stage.site.ask(f"{LEASES_PATH}/leader", "PUT", lease).status == 409  # one client cannot get it twice
     assert stage.ask("/play/writes")["count"] == 0
 
 

@@ -1,4 +1,4 @@
-"""Lists that are asked for again."""
+"""Tests of lists that are requested again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def whole(listings: Listings, objects: Sequence[Object], head: bytes = HEAD) -> 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many objects each list had that has been put together."""
+    """The number of objects in each list that was encoded."""
     sizes: list[int] = []
     items = encoding.items
 

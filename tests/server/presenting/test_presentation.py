@@ -1,4 +1,4 @@
-"""Objects by their metadata alone, and as rows of tables."""
+"""Tests of objects as PartialObjectMetadata, and as rows of tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "met
 
 
 class Definition:
-    """A table with the name, and the time at which it was made."""
+    """A table with the name and the creation time."""
 
     columns = (Column("Name", format="name", description="What it is called."), Column("Now", "integer", priority=1))
     conditions = None

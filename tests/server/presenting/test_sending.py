@@ -1,4 +1,4 @@
-"""How lists are framed: whole where their length is known, in chunks where they are made on the way."""
+"""Tests of the framing of lists: with a content-length if it is known, otherwise in chunks."""
 
 from __future__ import annotations
 

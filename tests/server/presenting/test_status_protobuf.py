@@ -27,7 +27,7 @@ def test_a_refusal_is_written_as_kubernetes_writes_it() -> None:
 
 
 def without_zeros(value: Any) -> Any:
-    """Return a value without what Go writes for nothing."""
+    """Return a value without zero values, which Go omits."""
     if isinstance(value, dict):
         kept = {name: without_zeros(each) for name, each in value.items()}
         return {name: each for name, each in kept.items() if each not in ("", 0, {})}

@@ -1,4 +1,4 @@
-"""JSON as YAML, read back by the parser that clients use, and measured by counted calls."""
+"""Tests of JSON converted to YAML, decoded with the clients' parser, and measured in function calls."""
 
 from __future__ import annotations
 

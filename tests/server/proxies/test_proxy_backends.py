@@ -1,4 +1,4 @@
-"""Names in requests to a proxy, and the addresses that are allowed."""
+"""Tests of the names in requests to a proxy, and of the allowed addresses."""
 
 from __future__ import annotations
 

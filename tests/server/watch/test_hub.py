@@ -41,7 +41,7 @@ def sent_events() -> float:
 
 
 class FakeStream:
-    """A reader that is there, reads or does not read as a test says, and keeps what it was written."""
+    """A connected client that reads or does not read, as a test sets, and stores the received bytes."""
 
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
@@ -59,7 +59,7 @@ class FakeStream:
 
     @property
     def events(self) -> list[Any]:
-        """Return what was written, as events."""
+        """Return the received bytes as events."""
         lines = [line for each in self.chunks for line in each.split(b"\r\n")[1].splitlines()]
         return [json.loads(line) for line in lines]
 
@@ -69,7 +69,7 @@ class FakeStream:
 
 
 class Failing(Plain):
-    """A presentation that cannot show anything."""
+    """A presentation whose encoding fails."""
 
     def frame(self, type: str, obj: Object) -> bytes:
         raise ValueError("not to be shown")
@@ -90,7 +90,7 @@ def pods() -> Kind:
 
 
 class Stage:
-    """A hub over a memory log, on a clock that stands still."""
+    """A hub over a log in memory, with a clock that does not advance."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -136,7 +136,7 @@ class Stage:
         return stream
 
     async def change(self, type: EventType, *objects: Object) -> None:
-        """Append what happens to pods, and let the hub tell of it."""
+        """Append changes of pods, and let the hub send them."""
         self.log.append(
             [Proposal(type, obj, None if type is not EventType.ADDED else 0) for obj in objects], author=Author("test")
         )
@@ -185,7 +185,7 @@ def test_what_happened_meanwhile_comes_in_one_write(stage: Stage) -> None:
 
 
 def test_a_round_goes_on_from_where_it_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hubs, "_SLICE", 1)  # the round looks what has happened after each write
+    monkeypatch.setattr(hubs, "_SLICE", 1)  # the round checks for new events after each write
 
     async def main() -> None:
         first, second, third = [await stage.enter() for _ in range(3)]
@@ -204,7 +204,7 @@ def test_a_round_goes_on_from_where_it_is(stage: Stage, monkeypatch: pytest.Monk
         assert [stream.seen for stream in (first, second, third)] == [[("ADDED", "a"), ("ADDED", "b")]] * 3
         assert [len(stream.chunks) for stream in (first, second, third)] == [2, 2, 1]
         assert order == [first, second, third, first, second]
-        await stage.change(ADDED, a_pod("c"))  # who was told least recently comes first
+        await stage.change(ADDED, a_pod("c"))  # the client that received events least recently comes first
         assert order[-3:] == [third, first, second]
 
     stage.run(main)
@@ -352,7 +352,7 @@ def test_a_client_that_goes_is_let_go(stage: Stage) -> None:
 def test_who_leaves_in_the_middle_of_a_pass_is_written_nothing_more(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hubs, "_SLICE", 1)  # the pass gives way after each write
+    monkeypatch.setattr(hubs, "_SLICE", 1)  # the pass yields to the loop after each write
 
     async def main() -> None:
         first, second = await stage.enter(), await stage.enter()
@@ -367,7 +367,7 @@ def test_who_leaves_in_the_middle_of_a_pass_is_written_nothing_more(
 def test_a_hub_that_has_lost_what_comes_next_sends_everybody_to_the_log(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter()
-        for number in range(40):  # more than the cacher's window, before the hub looks
+        for number in range(40):  # more events than the cacher's window, before the hub checks
             stage.log.append([Proposal(ADDED, a_pod(f"p{number}"), 0)], author=Author("test"))
             stage.cacher.step()
         await stage.tell()

@@ -1,4 +1,4 @@
-"""Watches over real connections: from any revision, in order, to the end."""
+"""Tests of watches over real connections: from any revision, in order, to the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def site() -> Iterator[Site]:
 
 
 def told(event: Any) -> tuple[str, str]:
-    """Return what an event says in short: its type and the object's name, or its code."""
+    """Return a short form of an event: its type and the object's name, or its error code."""
     obj = event["object"]
     return event["type"], obj["metadata"].get("name") or str(obj.get("code", ""))
 
@@ -176,7 +176,9 @@ def test_what_is_compacted_is_gone_loudly() -> None:
 
 
 def test_a_list_and_the_watch_from_it_are_all_there_is(site: Site) -> None:
-    """W11: whoever lists, and watches from that on, ends with what the server has, however much happens meanwhile."""
+    """W11: a client that lists and then watches from that revision has the server's state, regardless of concurrent
+    writes.
+    """
     stop = threading.Event()
 
     def write() -> None:
@@ -231,7 +233,7 @@ def test_watches_are_json(site: Site) -> None:
 
 def test_initial_objects_of_the_future_are_an_error_in_the_stream(site: Site) -> None:
     query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=999999"
-    with site.watch(query) as watch:  # after the engine's three seconds
+    with site.watch(query) as watch:  # after the engine's timeout of three seconds
         (error,) = watch.rest()
     assert error["object"]["code"] == 504
     assert error["object"]["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
@@ -253,7 +255,7 @@ def test_a_server_that_stops_ends_its_watches_cleanly() -> None:
     with serving(made.app) as url:
         watching_it = Site(url, made.log).watch()
         watch = watching_it.__enter__()
-    assert watch.rest() == []  # the last chunk has come: http.client would have raised IncompleteRead
+    assert watch.rest() == []  # the last chunk has arrived: otherwise http.client raises IncompleteRead
     watching_it.__exit__(None, None, None)
 
 
@@ -278,7 +280,7 @@ def test_watches_under_way_are_counted(site: Site) -> None:
     before = REGISTRY.get_sample_value("apiserver_longrunning_requests", labels) or 0.0
     with site.watch() as watch:
         site.create("counted")
-        assert watch.next() is not None  # so it is under way indeed, not only begun
+        assert watch.next() is not None  # so the request is being processed, and not only received
         assert REGISTRY.get_sample_value("apiserver_longrunning_requests", labels) == before + 1
 
 

@@ -1,6 +1,6 @@
-"""A whole cluster in one thread and virtual time: the engine, all controllers of workloads and nodes, two nodes.
+"""A complete cluster in one thread with virtual time: the engine, controllers of workloads and nodes, two nodes.
 
-Each controller writes as itself and with its own role. `until` lets time pass from one thing that is due to the next.
+Each controller writes as its own user with its own role. `until` advances time to the next due work.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ Thing = dict[str, Any]
 
 
 class Cluster(Stage):
-    """A cluster with the namespace `a`, and nodes `node-1` and `node-2` that are ready."""
+    """A cluster with the namespace `a`, and the ready nodes `node-1` and `node-2`."""
 
     def __init__(self, **nodes: Any) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class Cluster(Stage):
     # Time
 
     def work(self) -> None:
-        """Have everything done that is to be done at this moment."""
+        """Run all work that is due now."""
         for _ in range(500):
             self.feed.catch_up()
             while self.informers.step():
@@ -162,7 +162,7 @@ class Cluster(Stage):
         return worked
 
     def pass_by(self, seconds: float) -> None:
-        """Let time pass, and have done what becomes due."""
+        """Advance the time, and run due work."""
         end = self.clock.monotonic() + seconds
         self.work()
         while (now := self.clock.monotonic()) < end:
@@ -172,7 +172,7 @@ class Cluster(Stage):
             self.work()
 
     def until(self, holds: Callable[[], object], within: float = 120.0) -> None:
-        """Let time pass until something holds."""
+        """Advance the time until a condition holds."""
         end = self.clock.monotonic() + within
         self.work()
         while not holds():
@@ -182,7 +182,7 @@ class Cluster(Stage):
     # Requests
 
     def path(self, kind: str, name: str = "", namespace: str = "a") -> str:
-        """Return where objects of a kind are, or one of them, or (`NAME/PART`) a part of that."""
+        """Return the path of objects of a kind, of one object, or (`NAME/PART`) of a subresource."""
         where = "" if kind in _CLUSTERED else f"/namespaces/{namespace}"
         return f"{_ABOUT[kind]}{where}/{kind}" + (f"/{name}" if name else "")
 
@@ -191,11 +191,11 @@ class Cluster(Stage):
         return self._ok(self.send("POST", self.path(kind, "", namespace), body))
 
     def get(self, kind: str, name: str, namespace: str = "a") -> Thing:
-        """Read something that is there."""
+        """Read an existing object."""
         return self._ok(self.send("GET", self.path(kind, name, namespace)))
 
     def find(self, kind: str, name: str, namespace: str = "a") -> Thing | None:
-        """Read something that may be there."""
+        """Read an object, or return None if it does not exist."""
         answer = self.send("GET", self.path(kind, name, namespace))
         return None if answer.code == 404 else self._ok(answer)
 
@@ -206,15 +206,15 @@ class Cluster(Stage):
         return found
 
     def patch(self, kind: str, name: str, body: Thing, media_type: str = MERGE) -> Thing:
-        """Patch something, or (`NAME/PART`) a part of it."""
+        """Patch an object, or (`NAME/PART`) a subresource."""
         return self._ok(self.send("PATCH", self.path(kind, name), body, media_type=media_type))
 
     def replace(self, kind: str, name: str, body: Thing) -> Thing:
-        """Replace something, or a part of it."""
+        """Replace an object, or a subresource."""
         return self._ok(self.send("PUT", self.path(kind, name), body))
 
     def delete(self, kind: str, name: str = "", **options: Any) -> Thing:
-        """Delete something, or all that there is of it."""
+        """Delete an object, or all objects of a kind."""
         return self._ok(self.send("DELETE", self.path(kind, name), options or None))
 
     def _ok(self, answer: Response) -> Thing:
@@ -222,14 +222,14 @@ class Cluster(Stage):
         body: Thing = answer.body
         return body
 
-    # What pods do
+    # State of pods.
 
     def pods(self, selector: str = "") -> list[Thing]:
-        """Return the pods that are not on their way out."""
+        """Return the pods that are not terminating."""
         return [each for each in self.all("pods", selector) if not each["metadata"].get("deletionTimestamp")]
 
     def history(self, kind: str, name: str, namespace: str = "a") -> list[Thing]:
-        """Return every version of an object that a watch would have shown, deletions left out."""
+        """Return every version of an object that a watch would have sent, without deletions."""
         key = Key(namespace, name)
         events = self.log.events_after(0, limit=1_000_000)
         found = [each for each in events if each.resource.plural == kind and each.object.key == key]
@@ -240,7 +240,7 @@ class Cluster(Stage):
         return str(self.get("pods", name)["status"].get("phase"))
 
     def is_ready(self, thing: Thing) -> bool:
-        """Say whether a pod, or a node, is ready."""
+        """Return whether a pod or a node is ready."""
         return condition(thing, "Ready").get("status") == "True"
 
     def ready(self, selector: str = "") -> list[Thing]:
@@ -255,7 +255,7 @@ def condition(thing: Thing, type_: str) -> Thing:
 
 
 def container(script: str = "", name: str = "c", **more: Any) -> Thing:
-    """Return a container: one that pauses, or one that runs a script."""
+    """Return a container that pauses, or that runs a script."""
     if not script:
         return {"name": name, "image": "registry.k8s.io/pause:3.10.1", **more}
     return {"name": name, "image": "busybox:1.36", "command": ["/bin/sh", "-c", script], **more}
@@ -268,12 +268,12 @@ def pod(name: str, *containers: Thing, labels: dict[str, str] | None = None, **s
 
 
 def template(*containers: Thing, app: str = "web", **spec: Any) -> Thing:
-    """Return the template of pods of an app."""
+    """Return the pod template of an app."""
     return {"metadata": {"labels": {"app": app}}, "spec": {"containers": [*containers] or [container()], **spec}}
 
 
 def workload(name: str, *containers: Thing, app: str = "web", **spec: Any) -> Thing:
-    """Return what has a selector and a template."""
+    """Return a spec with a selector and a template."""
     spec = {"selector": {"matchLabels": {"app": app}}, "template": template(*containers, app=app), **spec}
     return {"metadata": {"name": name, "labels": {"app": app}}, "spec": spec}
 
@@ -286,6 +286,6 @@ def running(cluster: Cluster, body: Thing) -> Thing:
 
 
 def terminated(pod: Thing, field: str = "containerStatuses") -> Thing:
-    """Return how the first container of a pod ended."""
+    """Return the termination of the first container of a pod."""
     found: Thing = pod["status"][field][0]["state"].get("terminated") or {}
     return found

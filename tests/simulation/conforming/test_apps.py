@@ -127,7 +127,7 @@ def test_should_have_a_working_scale_subresource(cluster: Cluster, kind: str) ->
     wait_ready(cluster, 3)
 
 
-# ReplicaSets and ReplicationControllers
+# ReplicaSets and ReplicationControllers.
 
 
 @pytest.mark.parametrize("kind", ["replicasets", "replicationcontrollers"])
@@ -220,13 +220,13 @@ def names(cluster: Cluster, selector: str = "app=web") -> list[str]:
 
 
 def webserver(image: str = "httpd:2.4.38", **more: Any) -> Thing:
-    """Return the container of the official tests' sets: its probe asks a port that it does not declare."""
+    """Return the container of the sets in Kubernetes' tests: its probe uses a port that it does not declare."""
     probe = {"httpGet": {"path": "/index.html", "port": 80}, "periodSeconds": 1, "failureThreshold": 1}
     return {"name": "c", "image": image, "readinessProbe": probe, **more}
 
 
 def stateful(cluster: Cluster, replicas: int, **spec: Any) -> Thing:
-    """Create a set `ss` with its headless Service, and wait until its pods are ready."""
+    """Create a StatefulSet `ss` with its headless Service, and wait until its pods are ready."""
     cluster.make("services", {"metadata": {"name": "test"}, "spec": {"clusterIP": "None", "selector": {"app": "web"}}})
     cluster.make("statefulsets", workload("ss", webserver(), replicas=replicas, serviceName="test", **spec))
     wait_ready(cluster, replicas)
@@ -235,7 +235,7 @@ def stateful(cluster: Cluster, replicas: int, **spec: Any) -> Thing:
 
 
 def revisions(cluster: Cluster) -> list[tuple[str, str, str]]:
-    """Return of each pod of the set its name, its image and its revision."""
+    """Return the name, the image and the revision of each pod of the set."""
     label = "controller-revision-hash"
     pods = sorted(cluster.pods("app=web"), key=lambda each: str(each["metadata"]["name"]))
     return [
@@ -307,7 +307,9 @@ def test_stateful_set_should_validate_statefulset_status_endpoints(cluster: Clus
 
 
 def test_stateful_set_should_recreate_evicted_statefulset(cluster: Cluster) -> None:
-    """Another pod has the port of the node that the pod of the set is to be on; when that goes, it is there."""
+    """Another pod uses the host port of the set's pod on its node; after the deletion of that pod,
+    the set's pod runs.
+    """
     port = {"containerPort": 21017, "hostPort": 21017, "name": "conflict"}
     cluster.make("pods", pod("test-pod", {**container(), "ports": [port]}, nodeName="node-1"))
     cluster.until(lambda: cluster.phase("test-pod") == "Running")

@@ -15,7 +15,7 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-# Containers that end
+# Containers that end.
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def cluster() -> Cluster:
 def test_container_runtime_when_starting_a_container_that_exits_should_run_with_the_expected_status(
     cluster: Cluster, policy: str, phase: str, state: str, restarts: int
 ) -> None:
-    """The script fails the first time, succeeds the second, and then runs on, as the file that it keeps tells it."""
+    """The script fails the first time, succeeds the second time, and then runs for ever; it counts in a file."""
     script = """
 f=/restart-count/restartCount
 runs=$(echo 'run' >> $f ; wc -l $f | awk {'print $1'})
@@ -139,7 +139,7 @@ def inits(*scripts: str) -> list[Thing]:
 
 
 def check_invariants(cluster: Cluster, name: str) -> list[Thing]:
-    """Check what holds of init containers at every moment; return the statuses that were written, in order."""
+    """Check the invariants of init containers in each status; return the written statuses, in order."""
     statuses = [each["status"] for each in cluster.history("pods", name) if each["status"].get("initContainerStatuses")]
     was_initialized = False
     for status in statuses:
@@ -155,7 +155,7 @@ def check_invariants(cluster: Cluster, name: str) -> list[Thing]:
 
 
 def initialized(statuses: list[Thing]) -> tuple[bool, bool]:
-    """Say whether all init containers have succeeded, and whether one has failed; those after that must wait."""
+    """Return whether all init containers have succeeded, and whether one has failed; later containers must wait."""
     has_all, has_failed = True, False
     for each in statuses:
         assert (has_all and not has_failed) or "waiting" in each["state"], f"{each['name']} does not wait"
@@ -281,7 +281,7 @@ def agnhost(*arguments: str, ports: tuple[int, ...] = (), **more: Any) -> Thing:
     ],
 )
 def test_probing_container(cluster: Cluster, title: str, one: Thing, restarts: int) -> None:
-    """The number of restarts never falls, and gets to what is expected; if that is none, for four minutes."""
+    """The number of restarts never decreases, and reaches the expected number; if that is 0, check for four minutes."""
     running(cluster, pod("p", one))
     counts = [0]
 

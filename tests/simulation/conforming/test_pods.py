@@ -130,7 +130,7 @@ def test_pods_set_qos_class_should_be_set_on_pods(cluster: Cluster, resources: T
     assert running(cluster, pod("p", container(resources=resources)))["status"]["qosClass"] == expected
 
 
-# Volumes' paths, sysctls, runtime classes
+# Paths of volumes, sysctls, runtime classes.
 
 
 def expanding(expression: str, name: str = "foo") -> Thing:

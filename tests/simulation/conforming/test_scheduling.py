@@ -26,13 +26,13 @@ def running(cluster: Cluster, name: str) -> Thing:
 
 
 def unschedulable(cluster: Cluster, name: str) -> str:
-    """Wait until a pod is said not to fit, and return why."""
+    """Wait until a pod is reported as unschedulable, and return the message."""
     cluster.until(lambda: condition(cluster.get("pods", name), "PodScheduled").get("reason") == "Unschedulable")
     return str(condition(cluster.get("pods", name), "PodScheduled")["message"])
 
 
 def extended(cluster: Cluster, amount: str = "5") -> None:
-    """Give each node a resource of its own, as the tests do: by patching its status."""
+    """Give each node a separate resource by patching its status, as Kubernetes' tests do."""
     for node in ("node-1", "node-2"):
         status = {
             "status": {"capacity": {"example.com/fakecpu": amount}, "allocatable": {"example.com/fakecpu": amount}}
@@ -150,7 +150,7 @@ def has_ready(cluster: Cluster, app: str, replicas: int) -> bool:
 
 
 def test_preemption_execution_path_runs_replica_sets_to_verify_preemption_running_path(cluster: Cluster) -> None:
-    """Three ReplicaSets, each more important than the one before, and then one that takes the places of the least."""
+    """Three ReplicaSets with increasing priorities, and then one that preempts pods with the lowest priority."""
     extended(cluster, "10")
     classes(cluster, p1=1, p2=2, p3=3, p4=4)
     pin = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}

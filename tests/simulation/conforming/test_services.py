@@ -27,7 +27,7 @@ def service(cluster: Cluster, name: str, port: int = 80, **spec: object) -> None
 
 
 def chart_test(name: str, *arguments: str, command: str = "wget") -> Thing:
-    """Return the pod of `templates/tests/test-connection.yaml`, as `helm create` makes it."""
+    """Return the pod of `templates/tests/test-connection.yaml`, as `helm create` writes it."""
     one = {"name": "wget", "image": "busybox", "command": [command], "args": [*arguments]}
     return pod(name, one, restartPolicy="Never")
 

@@ -110,7 +110,7 @@ def test_empty_dir_wrapper_volumes_should_not_cause_race_condition_when_used_for
 
 
 def storage(cluster: Cluster, provisioner: str) -> None:
-    """A class that waits for a pod, and a claim of it."""
+    """Return a class that waits for the first pod, and a claim of this class."""
     fields = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
     cluster.make("storageclasses", {"metadata": {"name": "late"}, **fields})
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "late"}
@@ -118,7 +118,7 @@ def storage(cluster: Cluster, provisioner: str) -> None:
 
 
 def local(name: str, size: str, node: str = "", **more: Any) -> Thing:
-    """A volume, on a node if it says one."""
+    """Return a volume, optionally on one node."""
     spec: Thing = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late", **more}
     spec["csi"] = {"driver": "d.example.com", "volumeHandle": name}
     if node:
