@@ -27,7 +27,7 @@ _NONE: Final[Mapping[str, FlagValue]] = MappingProxyType({})
 SWITCHES = {
     "server.role": {
         "--api-only": "Serve the API, and leave the controllers to other processes.",
-        "--controllers-only": "Run the controllers or stand by for that; serve only health, metrics and settings.",
+        "--controllers-only": "Be a candidate to run the controllers, and serve only health, metrics and settings.",
     }
 }
 """Settings that have a separate flag for some of their values: by dotted key, each flag with its help."""

@@ -364,9 +364,9 @@ class CompactionSettings:
         float,
         DURATION,
         Setting(
-            "The interval of compactions of the API. After each one, the server answers watches, continue tokens "
-            'and exact lists of older revisions with 410, while the log keeps its history. "0s": the server serves '
-            "every revision that the log still has.",
+            "The interval at which the API is compacted, as etcd is by kube-apiserver. After each compaction, the "
+            "server answers watches, continue tokens and exact lists of older revisions with 410, while the log "
+            'keeps its history. "0s": the server serves every revision that the log still has.',
             flag="--etcd-compaction-interval",
             metavar="DURATION",
         ),

@@ -196,8 +196,9 @@ class ServerSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "Regular expressions for the origins of web pages that may read the server's answers (CORS). Each must "
-            "match the whole host, as '^https://console\\.example\\.com$' does. Empty: only the server's own page may.",
+            "Regular expressions for the origins of web pages that may read the server's responses (CORS). Each "
+            "must match the whole host, as '^https://console\\.example\\.com$' does. Empty: only the server's own "
+            "page may.",
             flag="--cors-allowed-origins",
             metavar="REGEX",
         ),
@@ -206,7 +207,7 @@ class ServerSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The directives of the header Strict-Transport-Security in every answer: max-age=SECONDS, "
+            "The directives of the header Strict-Transport-Security in every response: max-age=SECONDS, "
             "includeSubDomains, preload. Empty: no such header.",
             flag="--strict-transport-security-directives",
             metavar="DIRECTIVE",
@@ -216,7 +217,7 @@ class ServerSettings:
         float,
         decimal(0, 0.02),
         Setting(
-            "The probability, from 0 to 0.02, with which a request asks its HTTP/2 client to open a new connection, so "
+            "The probability (0 to 0.02) with which a response asks its HTTP/2 client to open a new connection, so "
             "that a load balancer can choose another server. 0: never.",
             flag="--goaway-chance",
             metavar="NUMBER",

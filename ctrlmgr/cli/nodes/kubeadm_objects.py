@@ -1,6 +1,7 @@
-"""The objects that nodes read when they join, as `kubeadm init` creates them, and the tokens with which they do.
+"""The objects that nodes read when they join, as `kubeadm init` creates them, and bootstrap tokens for nodes.
 
-Guarantees: names, rules and subjects are kubeadm's, so `kubeadm join` and `kubeadm token` work on them.
+Guarantees: names, rules and subjects are the same as kubeadm's. Therefore `kubeadm join` and `kubeadm token` work with
+these objects.
 
 Source: kubeadm `app/phases/{bootstraptoken,uploadconfig,kubelet}`, `app/apis/kubeadm/v1beta4`.
 """
@@ -21,9 +22,9 @@ Fields = dict[str, Any]
 
 NODES: Final = "system:nodes"
 JOINING: Final = "system:bootstrappers:kubeadm:default-node-token"
-"""The group of the tokens with which nodes join."""
+"""The group of the bootstrap tokens with which nodes join."""
 CLIENT_CA: Final = "/etc/kubernetes/pki/ca.crt"
-"""Where kubeadm writes the cluster's authority on a node."""
+"""The path to which kubeadm writes the cluster's certificate authority on a node."""
 INFO_PATH: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 SIGNATURE: Final = "jws-kubeconfig-"
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -32,7 +33,7 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def joining_objects(cluster: JoinedCluster, *, requests_serving: bool) -> list[Fields]:
-    """Return the roles, bindings and ConfigMaps, but not `cluster-info`; see `kubelet_configuration`."""
+    """Return the roles, bindings and ConfigMaps except `cluster-info`; see `kubelet_configuration`."""
     kubelet = kubelet_configuration(cluster, CLIENT_CA, requests_serving=requests_serving)
     return [
         _bound("kubeadm:kubelet-bootstrap", "system:node-bootstrapper", JOINING),
@@ -62,18 +63,21 @@ def cluster_configuration(cluster: JoinedCluster) -> Fields:
 
 
 def cluster_info(cluster: JoinedCluster) -> Fields:
-    """Return the ConfigMap by which nodes that have only a token know the server; others add signatures to it."""
+    """Return the ConfigMap with which nodes that have only a token verify the server.
+
+    A controller adds signatures to it.
+    """
     config = {"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "", "cluster": cluster.entry}]}
     return _config_map("kube-public", "cluster-info", kubeconfig=_yaml(config))
 
 
 def new_token(random: Random) -> str:
-    """Return a bootstrap token."""
+    """Return a new bootstrap token."""
     return f"{_letters(random, 6)}.{_letters(random, 16)}"
 
 
 def token_secret(token: str, node: str, expires: int) -> Fields:
-    """Return the Secret of a token for a node, valid until `expires` (microseconds since 1970)."""
+    """Return the Secret with a bootstrap token for a node, valid until `expires` (microseconds since 1970)."""
     token_id, _, secret = token.partition(".")
     return {
         "apiVersion": "v1",

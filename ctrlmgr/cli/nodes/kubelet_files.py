@@ -1,4 +1,4 @@
-"""The files of a kubelet that joins: its KubeletConfiguration, and the kubeconfig for its bootstrap.
+"""The files that a joining kubelet needs: its KubeletConfiguration, and the kubeconfig for its bootstrap.
 
 Source: kubeadm `app/componentconfigs/kubelet.go`, `app/util/kubeconfig`.
 """
@@ -14,29 +14,29 @@ Fields = dict[str, Any]
 CLUSTER: Final = "kubernetes"
 _USER: Final = "kubelet-bootstrap"
 _DNS: Final = 10
-"""The number of the DNS Service's address in the range of Services, as kubeadm chooses it."""
+"""The position of the DNS Service's address in the range of Services; it is the same as in kubeadm."""
 
 
 class JoinedCluster(NamedTuple):
-    """The facts of a cluster that a joining node needs."""
+    """The properties of a cluster that a joining node needs."""
 
     server: str
-    """The URL of the API server, as the node reaches it."""
+    """The URL at which the node reaches the API server."""
     authority: bytes
-    """The authority of the server's certificate, PEM."""
+    """The certificate authority (PEM) of the server's certificate."""
     version: str
     """The version of Kubernetes, such as `v1.36.2`."""
     service_range: str
-    """The range of the addresses of Services, a CIDR."""
+    """The CIDR from which Services get their addresses."""
 
     @property
     def entry(self) -> Fields:
-        """The cluster's entry in a kubeconfig."""
+        """Return the cluster's entry in a kubeconfig."""
         return {"server": self.server, "certificate-authority-data": base64.b64encode(self.authority).decode()}
 
     @property
     def dns(self) -> str:
-        """The address of the Service of the cluster's DNS, as kubeadm chooses it."""
+        """Return the address of the cluster's DNS Service, which kubeadm chooses in the same way."""
         return str(ip_network(self.service_range)[_DNS])
 
 
@@ -55,7 +55,8 @@ def bootstrap_kubeconfig(cluster: JoinedCluster, token: str) -> Fields:
 def kubelet_configuration(cluster: JoinedCluster, client_ca: str, *, requests_serving: bool) -> Fields:
     """Return a KubeletConfiguration, whose `clientCAFile` is `client_ca`.
 
-    With `requests_serving` the kubelet requests its serving certificate from the cluster; otherwise it signs its own.
+    If `requests_serving` is true, the kubelet requests its serving certificate from the cluster; otherwise it signs the
+    certificate itself.
     """
     configuration: Fields = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

@@ -1,4 +1,4 @@
-"""`ctrlmgr node-config`: lets a node join, and prints what its kubelet or `kubeadm join` needs.
+"""`ctrlmgr node-config`: allows a node to join, and prints the files for its kubelet, or a `kubeadm join` command.
 
 Guarantees: existing roles, bindings and ConfigMaps are not changed, except for the address and the authority of the
 server in `cluster-info`. Each call creates a new token.
@@ -26,29 +26,44 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _PROGRAM: Final = "ctrlmgr-node-config"
 _SIGNED_WITHIN: Final = 10.0
-"""Maximum seconds until the signature of a new token."""
+"""Maximum number of seconds until a new token is signed."""
 _FILES: Final = ("bootstrap-kubelet.conf", "kubelet-config.yaml", "ca.crt")
 """The kubeconfig for the bootstrap, the KubeletConfiguration, and the authority of the kubelet's clients."""
 
 Fields = dict[str, Any]
 
 
-@click.command("node-config", short_help="Let a node join, and print the configuration of its kubelet.")
+@click.command("node-config", short_help="Allow a node to join, and print the configuration of its kubelet.")
 @click.argument("name", metavar="NODE")
-@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; by default as kubectl does.")
+@click.option("--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the cluster; by default kubectl's.")
 @click.option(
     "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
 )
-@click.option("--server", default="", metavar="URL", help="The server's URL for the node; by default the kubeconfig's.")
 @click.option(
-    "--ttl", type=Duration(), default="24h", metavar="DURATION", show_default=True, help="How long the token is valid."
+    "--server",
+    default="",
+    metavar="URL",
+    help=("The URL at which the node reaches the server; by default the server in the kubeconfig."),
+)
+@click.option(
+    "--ttl",
+    type=Duration(),
+    default="24h",
+    metavar="DURATION",
+    show_default=True,
+    help=("How long the bootstrap token is valid."),
 )
 @click.option(
     "--serving-certificate",
     is_flag=True,
-    help="Let the kubelet request its serving certificate; kubelet-serving-approving-controller approves the request.",
+    help=(
+        "Configure the kubelet to request its serving certificate; kubelet-serving-approving-controller approves "
+        "the request."
+    ),
 )
-@click.option("--output-dir", type=_FOLDER, metavar="DIR", help="Write the files into this directory.")
+@click.option(
+    "--output-dir", type=_FOLDER, metavar="DIR", help=("Write the files into this directory instead of printing them.")
+)
 @output_option("yaml", "json", "kubeadm")
 def node_config(
     name: str,
@@ -60,11 +75,12 @@ def node_config(
     output_dir: Path | None,
     output: str,
 ) -> None:
-    """Let the node NODE join, and print a bootstrap kubeconfig and a KubeletConfiguration for its kubelet.
+    """Allow the node NODE to join, and print a bootstrap kubeconfig and a KubeletConfiguration for its kubelet.
 
-    The command creates a bootstrap token, and the roles and ConfigMaps of `kubeadm init` that are missing. With
-    `-o kubeadm` it prints a `kubeadm join` command instead. `--output-dir` writes the files, and prints the kubelet's
-    flags. Paths in the KubeletConfiguration are relative to its file.
+    The command creates a bootstrap token, and those roles and ConfigMaps of `kubeadm init` that are missing. With `-o
+    kubeadm`, the command prints a `kubeadm join` command instead. With `--output-dir`, it writes the files into a
+    directory, and prints the kubelet's flags. Paths in the KubeletConfiguration are relative to the file of the
+    KubeletConfiguration.
 
     \b
     ctrlmgr node-config worker-1 --server https://192.0.2.10:6443 --output-dir worker-1
@@ -105,7 +121,7 @@ def node_config(
 
 
 def _cluster(api: Api, access: Access, server: str) -> JoinedCluster:
-    """Ask the server for what nodes must know; raises `SettingsError` and `ApiError`."""
+    """Request the data that a joining node needs from the server; raises `SettingsError` and `ApiError`."""
     from ctrlmgr.cli.nodes.kubelet_files import JoinedCluster
 
     if server and not urlsplit(server).hostname:
@@ -124,7 +140,7 @@ def _warn_of_loopback(server: str) -> None:
 
 
 def _create(api: Api, fields: Fields) -> None:
-    """Create an object unless it exists."""
+    """Create an object unless it already exists."""
     try:
         api.call("POST", _path(fields), json.dumps(fields).encode())
     except AlreadyExists:
@@ -163,7 +179,10 @@ def _require_token(access: Access, token: str) -> None:
 
 
 def _require_signature(api: Api, token: str) -> None:
-    """Wait until `cluster-info` has the token's signature; raises `SettingsError` after a while."""
+    """Wait until `cluster-info` contains a signature for the token.
+
+    Raises `SettingsError` after `_SIGNING_TIMEOUT` seconds.
+    """
     from ctrlmgr.cli.nodes.kubeadm_objects import INFO_PATH, SIGNATURE
     from ctrlmgr.cli.wait import until_ready
     from ctrlmgr.clock import SystemClock
@@ -218,7 +237,7 @@ def _write(folder: Path, bootstrap: Fields, kubelet: Fields, authority: str) -> 
 
 
 def _client_authority(api: Api, cluster: JoinedCluster) -> str:
-    """Return the authorities (PEM) of the clients of kubelets: those of the server's own clients."""
+    """Return the authorities (PEM) for clients of kubelets, which are the authorities for clients of the server."""
     try:
         answer = api.call("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
     except NotFound:

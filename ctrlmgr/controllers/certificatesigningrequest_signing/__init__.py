@@ -18,8 +18,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of the authority that signs. Empty: the server's own authority, "
-            "which the server trusts.",
+            "The certificate (PEM) of the authority that signs CertificateSigningRequests. Empty: the server's own "
+            "authority, which the server trusts.",
             flag="--cluster-signing-cert-file",
             metavar="FILE",
         ),
@@ -27,13 +27,17 @@ class Options:
     cluster_signing_key_file: Annotated[
         str,
         TEXT,
-        Setting("The key (PEM) of that authority.", flag="--cluster-signing-key-file", metavar="FILE"),
+        Setting(
+            "The private key (PEM) of the authority in cluster_signing_cert_file.",
+            flag="--cluster-signing-key-file",
+            metavar="FILE",
+        ),
     ] = ""
     cluster_signing_duration: Annotated[
         float,
         DURATION,
         Setting(
-            "The maximum lifetime of certificates; a request may ask for a shorter one.",
+            "The maximum lifetime of signed certificates; a CertificateSigningRequest may request a shorter lifetime.",
             flag="--cluster-signing-duration",
             metavar="DURATION",
         ),
@@ -42,8 +46,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of the signer of kubelets' serving certificates. Empty: that of "
-            "cluster_signing_cert_file.",
+            "The certificate (PEM) of the authority that signs serving certificates of kubelets. Empty: the "
+            "authority in cluster_signing_cert_file.",
             flag="--cluster-signing-kubelet-serving-cert-file",
             metavar="FILE",
         ),
@@ -52,7 +56,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The key (PEM) of the signer of kubelets' serving certificates. Empty: that of cluster_signing_key_file.",
+            "The private key (PEM) of the authority that signs serving certificates of kubelets. Empty: the key in "
+            "cluster_signing_key_file.",
             flag="--cluster-signing-kubelet-serving-key-file",
             metavar="FILE",
         ),
@@ -61,8 +66,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of the signer of kubelets' client certificates. Empty: that of "
-            "cluster_signing_cert_file.",
+            "The certificate (PEM) of the authority that signs client certificates of kubelets. Empty: the "
+            "authority in cluster_signing_cert_file.",
             flag="--cluster-signing-kubelet-client-cert-file",
             metavar="FILE",
         ),
@@ -71,7 +76,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The key (PEM) of the signer of kubelets' client certificates. Empty: that of cluster_signing_key_file.",
+            "The private key (PEM) of the authority that signs client certificates of kubelets. Empty: the key in "
+            "cluster_signing_key_file.",
             flag="--cluster-signing-kubelet-client-key-file",
             metavar="FILE",
         ),
@@ -80,7 +86,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of the signer of client certificates. Empty: that of cluster_signing_cert_file.",
+            "The certificate (PEM) of the authority that signs other client certificates (signer "
+            "kubernetes.io/kube-apiserver-client). Empty: the authority in cluster_signing_cert_file.",
             flag="--cluster-signing-kube-apiserver-client-cert-file",
             metavar="FILE",
         ),
@@ -89,7 +96,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The key (PEM) of the signer of client certificates. Empty: that of cluster_signing_key_file.",
+            "The private key (PEM) of the authority that signs other client certificates (signer "
+            "kubernetes.io/kube-apiserver-client). Empty: the key in cluster_signing_key_file.",
             flag="--cluster-signing-kube-apiserver-client-key-file",
             metavar="FILE",
         ),
@@ -98,7 +106,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of the signer of all other certificates. Empty: that of cluster_signing_cert_file.",
+            "The certificate (PEM) of the authority for the signer kubernetes.io/legacy-unknown. Empty: the "
+            "authority in cluster_signing_cert_file.",
             flag="--cluster-signing-legacy-unknown-cert-file",
             metavar="FILE",
         ),
@@ -107,7 +116,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The key (PEM) of the signer of all other certificates. Empty: that of cluster_signing_key_file.",
+            "The private key (PEM) of the authority for the signer kubernetes.io/legacy-unknown. Empty: the key in "
+            "cluster_signing_key_file.",
             flag="--cluster-signing-legacy-unknown-key-file",
             metavar="FILE",
         ),

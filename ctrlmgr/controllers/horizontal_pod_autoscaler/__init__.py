@@ -40,7 +40,8 @@ class Options:
         float,
         DURATION,
         Setting(
-            "The period whose highest recommendation limits a scale-down.",
+            "How far back recommendations count; a scale-down never goes below the highest recommendation of this "
+            "period.",
             flag="--horizontal-pod-autoscaler-downscale-stabilization",
             metavar="DURATION",
         ),
@@ -49,7 +50,7 @@ class Options:
         float,
         decimal(0),
         Setting(
-            "The relative difference between a metric and its target that causes no scaling.",
+            "The relative difference between a metric and its target up to which nothing is scaled.",
             flag="--horizontal-pod-autoscaler-tolerance",
             metavar="PART",
         ),
@@ -58,7 +59,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "The time after the start of a pod in which its CPU is used only while it is ready.",
+            "The time after the start of a pod in which its CPU usage counts only while the pod is ready.",
             flag="--horizontal-pod-autoscaler-cpu-initialization-period",
             metavar="DURATION",
         ),
@@ -67,7 +68,7 @@ class Options:
         float,
         DURATION,
         Setting(
-            "The time after the start of a pod in which an unready pod is treated as not yet ready.",
+            "The time after the start of a pod in which changes of its readiness count as its initial readiness.",
             flag="--horizontal-pod-autoscaler-initial-readiness-delay",
             metavar="DURATION",
         ),
@@ -85,7 +86,11 @@ class Options:
     proxy_client_key_file: Annotated[
         str,
         TEXT,
-        Setting("The key (PEM) of that certificate.", flag="--proxy-client-key-file", metavar="FILE"),
+        Setting(
+            "The private key (PEM) of the certificate in proxy_client_cert_file.",
+            flag="--proxy-client-key-file",
+            metavar="FILE",
+        ),
     ] = ""
 
 

@@ -18,7 +18,8 @@ class Options:
         float,
         DURATION,
         Setting(
-            "The time without use after which auto-generated tokens are invalidated, and later deleted.",
+            "The time for which an auto-generated service account token must be unused before it is invalidated; "
+            "it is deleted later.",
             flag="--legacy-service-account-token-clean-up-period",
             metavar="DURATION",
         ),

@@ -72,7 +72,8 @@ class Options:
         str,
         one_of("RangeAllocator", "CloudAllocator"),
         Setting(
-            'The allocator of pod CIDRs: "RangeAllocator" (this controller) or "CloudAllocator" (a cloud).',
+            'The allocator of pod CIDRs: "RangeAllocator" (ctrlmgr allocates them) or "CloudAllocator" (a cloud '
+            "provider does).",
             flag="--cidr-allocator-type",
             metavar="TYPE",
         ),

@@ -26,7 +26,8 @@ class Options:
         float,
         DURATION,
         Setting(
-            "The time without a report after which a node is unhealthy; several times a kubelet's reporting interval.",
+            "The time without a report after which a node is unhealthy; use several times the reporting interval "
+            "of kubelets.",
             flag="--node-monitor-grace-period",
             metavar="DURATION",
         ),
@@ -53,7 +54,8 @@ class Options:
         float,
         decimal(0),
         Setting(
-            "The rate in an unhealthy zone that has more than large_cluster_size_threshold nodes.",
+            "The number of unhealthy nodes per second that are tainted in an unhealthy zone, if it has more than "
+            "large_cluster_size_threshold nodes.",
             flag="--secondary-node-eviction-rate",
             metavar="RATE",
         ),
@@ -62,7 +64,8 @@ class Options:
         float,
         decimal(0),
         Setting(
-            "The fraction of a zone's nodes (and at least three) that must be unhealthy for an unhealthy zone.",
+            "The fraction of a zone's nodes that must be unhealthy (at least three nodes) so that the zone counts "
+            "as unhealthy.",
             flag="--unhealthy-zone-threshold",
             metavar="PART",
         ),
@@ -71,7 +74,7 @@ class Options:
         int,
         whole(0),
         Setting(
-            "The number of nodes up to which an unhealthy zone evicts no pods.",
+            "The number of nodes up to which no pods are evicted from an unhealthy zone.",
             flag="--large-cluster-size-threshold",
             metavar="COUNT",
         ),

@@ -21,8 +21,8 @@ class Options:
         float,
         DURATION,
         Setting(
-            "How often volumes that should be attached are compared with their VolumeAttachments, to attach them "
-            "again.",
+            "The interval at which volumes that should be attached are compared with their VolumeAttachments, and "
+            "attached again if necessary.",
             flag="--attach-detach-reconcile-sync-period",
             metavar="DURATION",
         ),
@@ -39,7 +39,8 @@ class Options:
         bool,
         SWITCH,
         Setting(
-            "Do not detach volumes that an unready node has in use for 6 minutes after their pods were deleted.",
+            "Do not force the detachment of volumes from an unready node; the default forces it 6 minutes after "
+            "their pods were deleted.",
             flag="--disable-force-detach-on-timeout",
         ),
     ] = False

@@ -19,7 +19,8 @@ class Options:
         int,
         whole(0),
         Setting(
-            "The number of terminated pods that are kept; the oldest ones beyond it are deleted. 0: all are kept.",
+            "The number of terminated pods that are kept; if there are more, the oldest ones are deleted. 0: all "
+            "are kept.",
             flag="--terminated-pod-gc-threshold",
             metavar="COUNT",
             formerly="pod_garbage_collector.terminated_pod_threshold",

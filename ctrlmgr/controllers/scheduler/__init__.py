@@ -24,7 +24,8 @@ class Options:
         int,
         whole(0),
         Setting(
-            "The seed of the choice among nodes with equal scores, for reproducible runs. 0: a random seed.",
+            "The seed for the random choice between nodes with equal scores, which makes runs reproducible. 0: a "
+            "random seed.",
             flag="--simulated-seed",
             metavar="NUMBER",
         ),

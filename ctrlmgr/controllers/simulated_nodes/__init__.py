@@ -52,7 +52,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The behaviour of such commands and images in all other containers: `run`, or `exit CODE after TIME`.",
+            "The behaviour of unknown commands, and of unknown images without a command, in containers that are "
+            "expected to run forever: `run`, or `exit CODE after TIME`.",
             flag="--simulated-servers",
             metavar="PHRASE",
         ),
@@ -70,8 +71,8 @@ class Options:
         bool,
         SWITCH,
         Setting(
-            "Whether a metrics server for simulated nodes runs: the usage of pods and nodes, for `kubectl top` and "
-            "autoscalers.",
+            "Whether the server serves metrics of simulated nodes: the usage of pods and nodes, for `kubectl top` "
+            "and autoscalers.",
             flag="--simulated-metrics",
             metavar="BOOL",
         ),

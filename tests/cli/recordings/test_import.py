@@ -151,7 +151,7 @@ class AfterSome:
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, module: str, count: int) -> None:
-    monkeypatch.setattr(f"{module}.stopping", lambda: nullcontext(AfterSome(count)))
+    monkeypatch.setattr(f"{module}.stop_on_signal", lambda: nullcontext(AfterSome(count)))
 
 
 @pytest.mark.parametrize("count", [0, 1, 150, 300, 420])
@@ -181,7 +181,8 @@ def test_ctrl_c_ends_a_verification_in_one_line(run: Run, url: str, monkeypatch:
     stopped = run("verify", "--database", url)
     assert (stopped.code, stopped.out) == (ExitCode.INTERRUPTED, "")
     assert (
-        stopped.err == "stopped: the first 421 events are intact; `ctrlmgr verify` starts again from the first event\n"
+        stopped.err
+        == "stopped: the first 421 events are intact; the next `ctrlmgr verify` starts again from the first event\n"
     )
 
 
