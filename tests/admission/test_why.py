@@ -78,7 +78,7 @@ def told(url: str, name: str, resource: Resource = CONFIGMAPS, namespace: str = 
         return [click.unstyle(line) for line in trees.causes(causes.why(database, newest))]
 
 
-def test_who_changed_an_object_is_named_with_what_asked_for_it(log: EventLog, url: str) -> None:
+def test_author_of_a_change_is_shown_with_its_cause(log: EventLog, url: str) -> None:
     stage = Stage(log=log, caller=labels_it, plugins=[plugin_of(each) for each in app.admissions])
     stage.namespace("shop")
     hook = {

@@ -43,7 +43,7 @@ def test_what_is_too_large_goes_without_its_bodies_and_says_so() -> None:
     assert event.record.annotations == {}, "other backends are told all of it"
 
 
-def test_what_was_decided_about_a_request_nobody_else_says() -> None:
+def test_authorization_annotations_cannot_be_overwritten() -> None:
     said = {"authorization.k8s.io/decision": "forbid", "hook.example.com/key": "value"}
     record = told(annotations=said).record
     record.verdict = Verdict(Decision.ALLOW, "by a rule")

@@ -37,7 +37,7 @@ def test_an_issuer_is_read(tmp_path: Path) -> None:
     assert (issuer.audiences, issuer.required) == (("here",), (("hd", "example.com"),))
 
 
-def test_who_may_be_anonymous_is_said_or_not(tmp_path: Path) -> None:
+def test_anonymous_paths_are_configured(tmp_path: Path) -> None:
     assert read(tmp_path, ISSUER).anonymous is None
     said = read(tmp_path, "anonymous:\n  enabled: true\n  conditions:\n  - path: /livez\n  - path: /readyz\n")
     assert (said.anonymous, said.anonymous_paths) == (True, ("/livez", "/readyz"))

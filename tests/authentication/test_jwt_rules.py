@@ -173,7 +173,7 @@ def test_rules_of_users_that_will_not_do(tmp_path: Path, rules: list[Any], probl
         "['a'].map(each, each + claims.email)[0]",
     ],
 )
-def test_who_is_named_by_an_address_must_have_it_verified(tmp_path: Path, username: str) -> None:
+def test_email_username_needs_a_verified_email(tmp_path: Path, username: str) -> None:
     mappings = {"username": {"expression": username}}
     line, problem = refused(tmp_path, mappings)
     assert line.startswith('"expression": ')
@@ -194,7 +194,7 @@ def test_who_is_named_by_an_address_must_have_it_verified(tmp_path: Path, userna
         "claims.mail",
     ],
 )
-def test_who_is_named_otherwise_need_not(tmp_path: Path, username: str) -> None:
+def test_other_usernames_need_no_verified_email(tmp_path: Path, username: str) -> None:
     assert read(tmp_path, {"username": {"expression": username}}).username.expression is not None
 
 

@@ -40,7 +40,7 @@ def conditions(said: str, version: str | None = "v1") -> str:
     return webhook(matchConditionSubjectAccessReviewVersion=version, matchConditions=said)
 
 
-def test_who_is_asked_is_read_in_its_order(tmp_path: Path) -> None:
+def test_authenticators_are_tried_in_order(tmp_path: Path) -> None:
     more = "- {type: Node, name: node}\n- {type: AlwaysDeny, name: alwaysdeny}\n"
     assert [each.type for each in read(tmp_path, RBAC + more)] == ["RBAC", "Node", "AlwaysDeny"]
 

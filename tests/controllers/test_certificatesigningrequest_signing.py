@@ -200,7 +200,7 @@ def test_extensions_are_what_the_signer_decides(stage: SigningStage) -> None:
     assert list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value) == names
 
 
-def test_nobody_becomes_an_authority_or_takes_a_uid_by_asking(stage: SigningStage) -> None:
+def test_csr_cannot_request_an_authority_or_a_uid(stage: SigningStage) -> None:
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject("carol", (), ["another's uid"]))
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     wanted = b64encode(builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.PEM)).decode()
@@ -363,7 +363,7 @@ class CleaningStage(WorkedStage):
 
 
 @pytest.mark.parametrize(("decided", "stays", "goes"), [("", 23, 26), ("Denied", 0, 3), ("Failed", 0, 3)])
-def test_what_nobody_waits_for_goes(decided: str, stays: int, goes: int) -> None:
+def test_csrs_are_deleted_after_their_retention_time(decided: str, stays: int, goes: int) -> None:
     stage = CleaningStage()
     if decided:
         stage.decide(decided)

@@ -80,7 +80,7 @@ def test_what_goes_from_a_role_goes_from_those_made_of_it(stage: WorkedStage) ->
     assert not rules(stage, "all")
 
 
-def test_rules_that_somebody_else_writes_are_put_right(stage: WorkedStage) -> None:
+def test_changed_rules_are_corrected(stage: WorkedStage) -> None:
     stage.create(ROLES, role("part", rule("pods"), labels=("a",)))
     stage.create(ROLES, role("all", rule("secrets"), aggregationRule=selecting("a")))
     stage.work()

@@ -244,7 +244,7 @@ def test_a_finalizer_of_the_namespace_itself_outlives_its_content(cluster: Clust
     assert cluster.get("doomed/configmaps/a") is None
 
 
-def test_a_namespace_made_anew_keeps_its_content(cluster: Cluster) -> None:
+def test_recreated_namespace_keeps_its_content(cluster: Cluster) -> None:
     cluster.doom()
     cluster.stage.namespace("doomed")
     cluster.config_map("fresh")

@@ -181,7 +181,7 @@ def test_a_node_that_comes_back_in_time_keeps_its_pods(stage: WorkedStage) -> No
     assert stage.names(PODS) == []
 
 
-def test_who_begins_anew_waits_again(stage: WorkedStage) -> None:
+def test_restarted_waiter_waits_again(stage: WorkedStage) -> None:
     run(stage, "p", on="gone")
     wait(stage, QUARANTINE)
     stage.controller.start()
@@ -233,7 +233,7 @@ def test_more_ended_pods_than_are_kept_go(stage: WorkedStage) -> None:
     assert {each for each in stage.written() if each[0] == "DELETED"} == {("DELETED", "a/p-0"), ("DELETED", "a/p-1")}
 
 
-def test_what_cannot_be_removed_now_keeps_nobody_else(stage: WorkedStage) -> None:
+def test_blocked_removal_does_not_block_others(stage: WorkedStage) -> None:
     for name in ("a", "b"):
         run(stage, name, on="gone")
     wait(stage, QUARANTINE)

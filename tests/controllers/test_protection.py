@@ -96,7 +96,7 @@ def test_the_claim_of_an_ephemeral_volume_is_its_pods_own(stage: WorkloadStage, 
     assert not is_there(stage, "db-v")
 
 
-def test_who_lost_the_finalizer_is_given_it_again(stage: WorkloadStage) -> None:
+def test_removed_finalizer_is_added_again(stage: WorkloadStage) -> None:
     stage.create(CLAIMS, claim())
     stage.patch(CLAIMS, "data", {"metadata": {"finalizers": None}})
     stage.work()

@@ -86,7 +86,7 @@ def test_the_certificate_of_a_new_authority_takes_the_old_ones_place(stage: Work
     assert published(stage)["data"] == {"ca.crt": AUTHORITY}
 
 
-def test_who_was_quicker_is_corrected(stage: WorkedStage) -> None:
+def test_concurrent_write_is_corrected(stage: WorkedStage) -> None:
     stage.delete(MAP)
     stage.hear()
     stage.create("/api/v1/namespaces/a/configmaps", {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "?"}})

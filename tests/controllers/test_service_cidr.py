@@ -70,7 +70,7 @@ def test_what_others_say_of_it_stays_but_that_it_is_not_ready(stage: WorkedStage
     assert [(each["type"], each["status"]) for each in conditions] == [("Mine", "True"), ("Ready", "True")]
 
 
-def test_one_that_nobody_needs_goes_when_everybody_has_heard(stage: WorkedStage) -> None:
+def test_unneeded_service_cidr_is_deleted_after_a_delay(stage: WorkedStage) -> None:
     make(stage, "more", SECOND)
     stage.delete(f"{CIDRS}/more")
     stage.pass_by(9)
@@ -103,7 +103,7 @@ def test_one_that_a_service_needs_goes_once_another_holds_its_addresses(stage: W
     assert stage.names(SERVICE_CIDRS) == ["wider"]
 
 
-def test_somebody_elses_finalizer_is_waited_for(stage: WorkedStage) -> None:
+def test_other_finalizers_delay_deletion(stage: WorkedStage) -> None:
     make(stage, "more", SECOND)
     stage.patch(f"{CIDRS}/more", {"metadata": {"finalizers": [FINALIZER, "example.com/mine"]}})
     stage.delete(f"{CIDRS}/more")
@@ -149,6 +149,6 @@ BOTH = service_cidr("both", "10.7.0.0/24", "fd00::/112")
         ),
     ],
 )
-def test_who_is_needed(others: list[Object], addresses: list[str], needed: bool) -> None:
+def test_needed_service_cidrs(others: list[Object], addresses: list[str], needed: bool) -> None:
     assert is_needed(BOTH, others, [address(each) for each in addresses]) is needed
     assert not is_needed(BOTH, others, [address(each, "somebody.else") for each in addresses])

@@ -53,7 +53,7 @@ def test_what_is_in_it_stays(stage: WorkedStage) -> None:
     assert len(stage.written()) == 1
 
 
-def test_somebody_elses_is_as_good(stage: WorkedStage) -> None:
+def test_existing_service_account_is_accepted(stage: WorkedStage) -> None:
     stage.delete(ACCOUNT)
     stage.hear()
     stage.create("/api/v1/namespaces/a/serviceaccounts", {"metadata": {"name": "default"}})

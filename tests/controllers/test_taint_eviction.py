@@ -124,7 +124,7 @@ def test_a_pod_that_comes_to_a_tainted_node_goes_too() -> None:
     assert scene.going() == ["ever", "late", "short"]
 
 
-def test_what_was_planned_is_planned_anew_after_a_restart() -> None:
+def test_plans_are_recomputed_after_a_restart() -> None:
     scene = Scene()
     scene.taint("k")
     scene.stage.pass_by(4)

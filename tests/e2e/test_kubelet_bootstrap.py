@@ -172,7 +172,7 @@ def test_a_kubelet_joins_and_renews_its_certificate(cluster: Server, token: str,
     assert kubelet.ask("GET", "/api/v1/nodes/worker-1")[0] == 200
 
 
-def test_a_token_that_is_gone_lets_nobody_join(cluster: Server, tmp_path: Path) -> None:
+def test_deleted_token_does_not_authenticate_join(cluster: Server, tmp_path: Path) -> None:
     kubelet = Kubelet(tmp_path, cluster.url, "worker-3")
     token = json.loads(node_config(cluster, "worker-3", "-o", "json"))["bootstrapKubeconfig"]["users"][0]["user"][
         "token"

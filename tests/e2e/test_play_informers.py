@@ -125,7 +125,7 @@ def uid(fields: Any) -> str:
     return str(fields["metadata"]["uid"])
 
 
-def test_informers_begin_anew_when_it_goes_back(tmp_path: Path) -> None:
+def test_informers_restart_after_a_rewind(tmp_path: Path) -> None:
     middle = 400
     with mock_cluster(tmp_path, SMALL, "--paused") as server, following(server, *FOLLOWED) as informers:
         server.command("seek?to=end")
@@ -137,7 +137,7 @@ def test_informers_begin_anew_when_it_goes_back(tmp_path: Path) -> None:
         until(lambda: have_arrived(informers, SMALL))
 
 
-def test_who_must_lead_to_work_comes_to_lead(tmp_path: Path) -> None:
+def test_leader_only_controller_becomes_leader(tmp_path: Path) -> None:
     with mock_cluster(tmp_path, SMALL, "--writes", "pretend") as server, make.connected(server) as api:
         candidate = Candidate(lease_lock(api, "default", "me"))
         assert candidate.leads.wait(DEADLINE)

@@ -74,7 +74,7 @@ def test_the_past_is_there_to_be_read(past: Past, kubectl: Kubectl, server: Serv
     assert "configmaps" in then("api-resources")
 
 
-def test_nobody_writes_to_it(past: Past, kubectl: Kubectl, server: Server, tmp_path: Path) -> None:
+def test_no_client_can_write_to_it(past: Past, kubectl: Kubectl, server: Server, tmp_path: Path) -> None:
     then = Kubectl(find_kubectl(), past.kubeconfig, tmp_path, kubectl.namespace)
     reason = f"the cluster is served as it was at revision {past.revision} ("
     where = f"/api/v1/namespaces/{kubectl.namespace}/configmaps"

@@ -52,7 +52,7 @@ def test_events_have_no_dependents_whatever_is_said(stage: Stage, policy: str) -
     assert finalizers(stage, EVENTS, propagationPolicy=policy) is None
 
 
-def test_who_deletes_a_job_without_a_word_is_warned(stage: Stage) -> None:
+def test_deleting_a_job_without_propagation_policy_warns(stage: Stage) -> None:
     dry = {"dryRun": ["All"]}
     [warning] = stage.send("DELETE", f"{JOBS}/it", dry).warnings
     assert warning == (

@@ -44,7 +44,7 @@ def two() -> Two:
     return Two()
 
 
-def test_what_came_elsewhere_is_seen_by_who_asks_for_the_newest(two: Two) -> None:
+def test_newest_read_sees_writes_of_other_processes(two: Two) -> None:
     two.elsewhere("POST", MAPS, {"metadata": {"name": "a"}})
     assert two.here.send("GET", f"{MAPS}/a", query={"resourceVersion": "0"}).code == 404
     assert two.here.send("GET", f"{MAPS}/a").code == 200
@@ -90,7 +90,7 @@ def test_a_patch_lands_on_what_is_there_by_then(two: Two) -> None:
     assert patched.body["data"] == {"k": "1", "l": "1", "m": "1"}
 
 
-def test_who_insists_on_a_version_is_refused(two: Two) -> None:
+def test_outdated_resource_version_is_refused(two: Two) -> None:
     created = two.here.send("POST", MAPS, {"metadata": {"name": "a"}}).body["metadata"]
     two.elsewhere("PATCH", f"{MAPS}/a", {"data": {"l": "1"}}, media_type=MERGE)
     body = {"metadata": {"name": "a", "resourceVersion": created["resourceVersion"]}, "data": {"k": "3"}}

@@ -19,7 +19,7 @@ def stage() -> Stage:
     return stage
 
 
-def test_the_server_says_who_when_and_at_which_revision(stage: Stage) -> None:
+def test_server_sets_author_time_and_revision(stage: Stage) -> None:
     created = stage.send("POST", MAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     metadata = created.body["metadata"]
     assert created.code == 201
@@ -184,7 +184,7 @@ def test_unknown_fields_are_taken_as_asked(stage: Stage, validation: str, code: 
         )
 
 
-def test_who_is_refused_is_warned_all_the_same(stage: Stage) -> None:
+def test_refused_requests_carry_warnings(stage: Stage) -> None:
     refused = stage.send("POST", MAPS, {"metadata": {"name": "BAD"}, "other": 1})
     assert (refused.code, list(refused.warnings)) == (422, ['unknown field "other"'])
 

@@ -128,7 +128,7 @@ def test_dependents_are_left_to_the_garbage_collector(
     assert (marked.code, marked.body["metadata"]["finalizers"]) == (code, finalizers)
 
 
-def test_who_does_not_orphan_is_told_that_it_takes_time(stage: Stage) -> None:
+def test_deletion_with_finalizers_answers_202(stage: Stage) -> None:
     create(stage, MAPS, "a", metadata={"finalizers": ["a.b/c"]})
     assert stage.send("DELETE", f"{MAPS}/a", {"orphanDependents": False}).code == 202
     create(stage, MAPS, "b")

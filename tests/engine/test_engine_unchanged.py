@@ -120,7 +120,7 @@ def test_it_is_seen_as_if_it_were_read_anew(stage: DefinedStage, path: str, patc
     assert (json.dumps(seen.fields), seen.problems) == (json.dumps(anew.fields), anew.problems)
 
 
-def test_who_changes_again_what_is_theirs_keeps_their_entry_in_order(stage: DefinedStage) -> None:
+def test_changing_an_owned_field_keeps_the_entry_order(stage: DefinedStage) -> None:
     kind = created(stage, PODS)
     for ready in ("True", "False"):
         status = {

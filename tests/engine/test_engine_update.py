@@ -215,7 +215,7 @@ def test_what_is_left_of_a_namespace_can_only_be_read_and_deleted(stage: Stage) 
 
 
 @pytest.mark.parametrize("entries", [[], [{}]])
-def test_nobody_owns_fields_when_a_client_says_so(stage: Stage, entries: list[dict[str, Any]]) -> None:
+def test_client_can_clear_managed_fields(stage: Stage, entries: list[dict[str, Any]]) -> None:
     before = create(stage, MAPS, {"name": "a"}, data={"k": "1"})
     assert before["metadata"]["managedFields"]
     after = put(stage, f"{MAPS}/a", {"name": "a", "managedFields": entries}, data={"k": "1"})

@@ -210,5 +210,5 @@ def test_writes_that_make_no_sense_are_refused(parse: Any, values: Query, messag
         ("x" * 127 + "é", "x" * 127),
     ],
 )
-def test_who_names_no_field_manager_is_known_by_its_program(agent: str, manager: str) -> None:
+def test_default_field_manager_is_the_user_agent(agent: str, manager: str) -> None:
     assert Requester("alice", user_agent=agent).manager == manager

@@ -104,7 +104,7 @@ def test_a_history_that_is_rewritten_between_two_processes_is_noticed_when_the_a
         opened(url, tmp_path)
 
 
-def test_what_others_append_compact_and_begin_anew_is_no_rewriting(url: str, tmp_path: Path) -> None:
+def test_appends_compactions_and_resets_of_others_are_no_rewrite(url: str, tmp_path: Path) -> None:
     first, second = opened(url, tmp_path), opened(url, tmp_path, seed=2)
     for number in range(0, 30, 3):
         filled(first, number, number + 1)
@@ -136,7 +136,7 @@ def test_an_anchor_is_signed_and_cannot_be_changed(tmp_path: Path) -> None:
             anchor.read()
 
 
-def test_who_has_no_key_leaves_a_signed_anchor_alone(tmp_path: Path) -> None:
+def test_signed_anchor_is_not_replaced_without_the_key(tmp_path: Path) -> None:
     path = tmp_path / "anchor"
     Anchor(path, FakeClock(), sealing(tmp_path)).write(HEAD)
     before = path.read_bytes()

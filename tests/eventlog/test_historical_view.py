@@ -100,7 +100,7 @@ def test_of_a_resource_that_was_compacted_by_itself_nothing_is_told(
             past.snapshot(PODS)
 
 
-def test_nobody_writes(past: HistoricalLog, writer: EventLog) -> None:
+def test_no_client_can_write(past: HistoricalLog, writer: EventLog) -> None:
     imported = Imported(EventType.ADDED, thing("c").at(99), 0, AUTHOR)
     attempts: list[Callable[[], object]] = [
         lambda: past.append([add(thing("c"))], author=AUTHOR),
@@ -115,7 +115,7 @@ def test_nobody_writes(past: HistoricalLog, writer: EventLog) -> None:
     assert (writer.head().revision, writer.floor()) == (6, 0)
 
 
-def test_its_end_wakes_who_waits(past: HistoricalLog) -> None:
+def test_end_wakes_waiters(past: HistoricalLog) -> None:
     past.close()
     with pytest.raises(LogClosed):
         past.wait(AT, None)

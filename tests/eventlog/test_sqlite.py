@@ -122,7 +122,7 @@ def test_a_peek_does_not_trust_what_the_last_user_left(path: Path) -> None:
         log.close()
 
 
-def test_a_log_can_be_opened_and_read_while_somebody_keeps_the_lock(log: SQLiteEventLog, path: Path) -> None:
+def test_log_can_be_opened_and_read_while_locked(log: SQLiteEventLog, path: Path) -> None:
     log.append([add(thing("a"))], author=AUTHOR)
     with path.with_name(path.name + "-lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

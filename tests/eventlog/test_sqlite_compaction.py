@@ -83,7 +83,7 @@ def at_home(path: Path) -> int:
         return int(reader.execute("SELECT revision FROM log_head").fetchone()[0])
 
 
-def test_a_frozen_writer_keeps_nobody_from_tidying_later_nor_from_closing(path: Path) -> None:
+def test_frozen_writer_does_not_block_later_cleanup_or_close(path: Path) -> None:
     log = opened(path, patience=0.1)
     log.append([add(thing("a"))], author=AUTHOR)
     with path.with_name(path.name + "-lock").open() as lock:

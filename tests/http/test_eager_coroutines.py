@@ -9,7 +9,7 @@ import pytest
 from ctrlmgr.http.eager_coroutines import start
 
 
-def test_who_never_waits_has_no_task() -> None:
+def test_operation_without_waits_has_no_task() -> None:
     done: list[str] = []
 
     async def work() -> None:
@@ -22,7 +22,7 @@ def test_who_never_waits_has_no_task() -> None:
     asyncio.run(begin())
 
 
-def test_who_waits_goes_on_in_a_task() -> None:
+def test_waiting_operation_continues_in_a_task() -> None:
     told: list[object] = []
 
     async def work(first: asyncio.Future[str], second: asyncio.Future[str]) -> None:

@@ -46,14 +46,14 @@ def drip(client: Client, data: bytes, seconds: float) -> None:
         client.loop.pass_time(seconds)
 
 
-def test_who_says_nothing_is_disconnected_after_32_seconds(client: Client) -> None:
+def test_silent_client_is_disconnected_after_32_seconds(client: Client) -> None:
     client.loop.pass_time(HEAD_TIMEOUT - 0.1)
     assert not client.transport.is_closing()
     client.loop.pass_time(0.2)
     assert (client.transport.aborted, client.said) == (True, [])
 
 
-def test_who_never_finishes_a_head_is_disconnected_though_they_keep_sending(client: Client) -> None:
+def test_endless_request_head_is_disconnected(client: Client) -> None:
     drip(client, GET[:31], 1.0)
     assert not client.transport.is_closing()
     drip(client, GET[31:33], 1.0)
@@ -86,7 +86,7 @@ def test_blank_lines_keep_no_connection_open(client: Client) -> None:
     assert (client.said, client.transport.aborted) == ([OK], True)
 
 
-def test_the_rest_of_a_body_that_nobody_reads_keeps_no_connection_open(client: Client) -> None:
+def test_unread_body_rest_closes_the_connection(client: Client) -> None:
     client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n")
     assert client.said == [OK]
     for _ in range(40):
@@ -95,7 +95,7 @@ def test_the_rest_of_a_body_that_nobody_reads_keeps_no_connection_open(client: C
     assert client.transport.aborted
 
 
-def test_a_body_that_nobody_reads_may_be_followed_by_a_request(client: Client) -> None:
+def test_request_after_an_unread_body_is_served(client: Client) -> None:
     client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\n\r\n" + b"x" * 2_000_000 + GET)
     client.loop.pass_time(HEAD_TIMEOUT + 1)
     assert (client.said, client.transport.is_closing()) == ([OK, OK], False)
@@ -125,7 +125,7 @@ def test_whatever_makes_a_head_too_large(client: Client, head: bytes) -> None:
     assert (client.said, client.paths) == ([TOO_LARGE], [])  # later bytes are not parsed
 
 
-def test_who_was_refused_has_a_moment_to_read_why(client: Client) -> None:
+def test_refused_client_has_time_to_read_the_response(client: Client) -> None:
     client.send(b"\x00" * 100)
     assert client.said == [BAD]
     assert client.transport.written.endswith(b"\r\nconnection: close\r\ncontent-length: 15\r\n\r\n400 Bad Request")
@@ -216,7 +216,7 @@ def test_after_an_upgrade_that_was_not_made_the_connection_closes(
     assert not caplog.records  # a client could cause this as often as it wants
 
 
-def test_a_connection_may_be_idle_again_once_a_body_that_nobody_read_is_over(client: Client) -> None:
+def test_connection_is_idle_after_an_unread_body_ends(client: Client) -> None:
     client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n")
     client.send(b"x" * 4)
     client.send(b"x" * 5)
@@ -278,7 +278,7 @@ def test_a_server_that_is_about_to_stop_says_so_with_the_answer_under_way(client
     assert client.transport.closed
 
 
-def test_a_server_that_stops_waits_for_who_reads_an_answer(client: Client) -> None:
+def test_stopping_server_waits_for_clients_that_read_a_response(client: Client) -> None:
     client.send(SLOW)
     client.connection.shutdown()
     assert not client.transport.closed

@@ -116,7 +116,7 @@ def test_a_document_that_is_known_is_not_sent_again(site: Site) -> None:
     assert site.ask("/apis", headers={"If-None-Match": '"other"'}).body == first.body
 
 
-def test_a_long_document_is_packed_for_who_accepts_that(site: Site) -> None:
+def test_long_document_is_compressed_if_the_client_accepts_it(site: Site) -> None:
     connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=TIMEOUT)
     connection.request("GET", "/api/v1", headers={"Accept-Encoding": "deflate, gzip"})
     response = connection.getresponse()
@@ -282,7 +282,7 @@ def connections() -> int:
     return sum(type(each) is Connection for each in gc.get_objects())
 
 
-def test_who_does_not_read_a_long_list_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_reader_of_a_long_list_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "PATIENCE", 0.1)
     cut_off, abort = threading.Event(), Stream.abort
 
@@ -357,7 +357,7 @@ def test_a_server_may_go_on_for_a_while_after_it_is_told_to_stop() -> None:
         site.ask("/livez")
 
 
-def test_who_is_connected_when_the_server_stops_is_answered_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connected_clients_get_a_last_response_at_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_http, "FAREWELL", TIMEOUT)
     stop, made = threading.Event(), make(health=[Health("livez", [])])
     stopping = HttpServer(made.app, ("127.0.0.1", 0), clock=SystemClock())

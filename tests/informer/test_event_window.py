@@ -207,7 +207,7 @@ def test_when_the_log_has_compacted_what_comes_next_the_window_starts_anew(log: 
     assert revisions(cache, 22) == [23]
 
 
-def test_a_window_that_starts_anew_wakes_its_waiters(log: SharedLog, cache: WatchCache, clock: FakeClock) -> None:
+def test_reset_window_wakes_its_waiters(log: SharedLog, cache: WatchCache, clock: FakeClock) -> None:
     heads: list[int] = []
     thread = threads.start("waiter", lambda: heads.append(cache.wait(0, None)))
     clock.wait_for_waiters(1)

@@ -220,7 +220,7 @@ def test_a_resync_tells_the_difference_only(log: SharedLog, informers: Informers
     ]
 
 
-def test_who_asks_for_it_hears_of_a_resync_when_its_differences_are_told(log: SharedLog, informers: Informers) -> None:
+def test_sync_handler_is_called_after_the_changes_of_a_resync(log: SharedLog, informers: Informers) -> None:
     told = heard(informers)
     asked: list[int] = []
     informers.informer(PODS).add_sync_handler(lambda: asked.append(len(told)))

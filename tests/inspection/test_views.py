@@ -74,7 +74,7 @@ def test_objects_at_a_revision_are_what_existed_then(
     assert database.query(statement, {"revision": revision}).rows == pods
 
 
-def test_history_tells_who_changed_what_because_of_which_reconcile(database: Database) -> None:
+def test_history_names_author_change_and_reconcile(database: Database) -> None:
     rows = ask(database, f"SELECT * FROM history WHERE {WHERE} ORDER BY revision")
     assert [(row["revision"], row["previous"], row["type"], row["key"], row["attempt"]) for row in rows] == [
         (8, 0, "ADDED", "shop/web", 1),

@@ -117,7 +117,7 @@ def test_a_lease_given_back_is_taken_at_once(shared: Shared) -> None:
     assert candidate.elector.term == 2
 
 
-def test_no_term_begins_while_somebody_of_the_last_one_is_at_work(shared: Shared) -> None:
+def test_no_term_begins_while_workers_of_the_last_one_run(shared: Shared) -> None:
     leader = Candidate(shared, "a")
     leader.step()
     leader.elector.step_down("for a test")
@@ -138,7 +138,7 @@ def test_terms_go_on_where_they_were_when_the_lease_is_deleted(shared: Shared) -
     assert shared.lease.uid == "uid-by-b"
 
 
-def test_a_leader_writes_a_deleted_lease_anew_and_leads_on(shared: Shared) -> None:
+def test_leader_recreates_a_deleted_lease_and_keeps_leading(shared: Shared) -> None:
     leader = Candidate(shared, "a")
     leader.step()
     shared.delete()
@@ -174,7 +174,7 @@ def test_a_session_that_is_not_the_holders_says_nothing(shared: Shared) -> None:
     assert leader.elector.term == 0, "who holds the lease by the API's rules is respected"
 
 
-def test_who_was_quicker_is_heard_of_before_it_is_tried_again(shared: Shared) -> None:
+def test_retry_waits_for_the_conflicting_write(shared: Shared) -> None:
     first, second = Candidate(shared, "a"), Candidate(shared, "b")
     second.hear()
     first.step()

@@ -71,7 +71,7 @@ def test_a_leader_behind_a_pooler_holds_no_session_and_is_no_stranger(shared: Sh
     assert (shared.lease.to_dict()["spec"]["holderIdentity"], candidate.elector.stranger()) == ("a", "")
 
 
-def test_where_there_are_no_sessions_nobody_is_called_a_stranger(shared: Shared) -> None:
+def test_no_foreign_writer_is_reported_without_sessions(shared: Shared) -> None:
     leader, candidate = Candidate(shared, "a"), Candidate(shared, "b")
     leader.step()
     written(shared, holderIdentity="mallory")

@@ -88,7 +88,7 @@ def test_a_larger_one_does_too(tmp_path: Path, path: Path) -> None:
         verify(log)
 
 
-def test_it_is_known_who_wrote_what(memory: Log) -> None:
+def test_writes_have_authors(memory: Log) -> None:
     imported(memory, SMALL)
     authors = Counter(event.actor for event in memory.scan())
     assert set(authors) > {"kube-controller-manager", "kube-apiserver", "recording"}

@@ -36,7 +36,7 @@ def test_waiting_lets_the_time_pass_at_once(clock: ReplayClock) -> None:
     assert clock.monotonic() == 3600.0
 
 
-def test_waiting_for_nobody_is_a_mistake(clock: ReplayClock) -> None:
+def test_waiting_without_a_deadline_is_an_error(clock: ReplayClock) -> None:
     with pytest.raises(RuntimeError, match="one thread"):
         clock.wait(threading.Condition(), None)
 

@@ -62,7 +62,7 @@ def watched() -> list[Line]:
     return [{name: value for name, value in line.items() if name in told} for line in recorded()]
 
 
-def test_a_watch_that_does_not_say_who_wrote_is_enough(replay: Replayer, tmp_path: Path) -> None:
+def test_watch_without_authors_is_sufficient(replay: Replayer, tmp_path: Path) -> None:
     assert replay(write_lines(tmp_path / "watched.jsonl", watched())).divergences == ()
 
 

@@ -75,7 +75,7 @@ def test_a_body_that_is_withheld_takes_no_seat(crowded: Served) -> None:
         assert {receive(connection).code for connection in withheld} == {201}
 
 
-def test_who_waits_for_a_user_with_all_seats(crowded: Served) -> None:
+def test_waiters_behind_a_user_with_all_seats(crowded: Served) -> None:
     with ExitStack() as stack:
         lasting = busy(stack, crowded, 2 * SEATS, head(crowded.site, "GET", FUTURE, ALICE))
         watching = busy(stack, crowded, 5, head(crowded.site, "GET", f"{MAPS}?watch=true&timeoutSeconds=5", ALICE))

@@ -54,7 +54,7 @@ def wait(log: EventLog, claim: Callable[[], bool]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_all_that_serve_are_published_and_nobody_else(tmp_path: Path, cluster: PostgresCluster) -> None:
+def test_only_serving_processes_are_published(tmp_path: Path, cluster: PostgresCluster) -> None:
     with on_postgres(tmp_path, cluster) as setting, ExitStack() as stack:
         servers = [server_of(setting, number) for number in range(3)]
         for server in servers:

@@ -98,7 +98,7 @@ def prepared(served: Served) -> int:
 
 
 @pytest.mark.slow
-def test_who_does_not_read_is_cut_off_and_others_do_not_notice(tmp_path: Path) -> None:
+def test_slow_reader_is_disconnected_without_affecting_others(tmp_path: Path) -> None:
     served = server_of(on_sqlite(tmp_path))
     try:
         served.start()
@@ -117,7 +117,7 @@ def test_who_does_not_read_is_cut_off_and_others_do_not_notice(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_who_does_not_read_one_stream_is_cut_off_there_alone(tmp_path: Path) -> None:
+def test_unread_stream_is_reset_and_others_continue(tmp_path: Path) -> None:
     served = server_of(on_sqlite(tmp_path))
     try:
         served.start()

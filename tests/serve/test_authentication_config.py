@@ -65,7 +65,7 @@ def test_a_token_that_will_not_do_is_refused(site: Bearing, claims: dict[str, An
     assert site.who(**claims) == (401, "Unauthorized")
 
 
-def test_why_is_told_to_who_may_review_tokens_and_to_the_log(site: Bearing) -> None:
+def test_reasons_are_shown_in_token_reviews_and_the_log(site: Bearing) -> None:
     token = jane(site.issuer, exp=LATER, iat=LATER - 60, user={})
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
     code, said = site.ask("admin", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)

@@ -93,7 +93,7 @@ def test_rights_come_and_go_with_the_next_request(site: Site) -> None:
     assert site.ask("ann", "GET", "/api/v1/namespaces/default/pods")[0] == 403
 
 
-def test_who_may_update_may_not_create_by_it(site: Site) -> None:
+def test_update_right_does_not_allow_creation(site: Site) -> None:
     site.grant("ann", "updates", {"verbs": ["update", "patch"], "apiGroups": [""], "resources": ["configmaps"]})
     path, body = "/api/v1/namespaces/default/configmaps/new", {"metadata": {"name": "new"}, "data": {"a": "1"}}
     apply = {"apiVersion": "v1", "kind": "ConfigMap", **body}

@@ -172,7 +172,7 @@ def test_a_condition_that_does_not_compile_leaves_all_as_it_was(named: Named, si
     [{"mode": ("RBAC",)}, {"webhook_config_file": "a.kubeconfig"}, {"webhook_cache_authorized_ttl": 1.0}],
     ids=str,
 )
-def test_the_file_alone_says_who_is_asked(named: Named, more: dict[str, Any]) -> None:
+def test_configuration_file_replaces_the_flags(named: Named, more: dict[str, Any]) -> None:
     settings = AuthorizationSettings(config=str(named.file), **more)
     with pytest.raises(SettingsError, match=rf"authorization\.{next(iter(more))} cannot be set where"):
         ServingAuthorization(settings, clock=SystemClock())

@@ -98,7 +98,7 @@ def test_the_watchdogs_period_is_read_from_the_environment(environment: dict[str
     assert ServiceManager(environment).watchdog == watchdog
 
 
-def test_nobody_is_told_where_nobody_listens(tmp_path: Path) -> None:
+def test_notify_without_a_socket_does_nothing(tmp_path: Path) -> None:
     nobody = ServiceManager({})
     assert not nobody.listens
     nobody.tell("READY=1")

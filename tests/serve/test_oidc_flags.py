@@ -42,7 +42,7 @@ def test_without_flags_there_is_none() -> None:
         ({"username_prefix": "oidc:"}, Mapping("sub", "oidc:")),
     ],
 )
-def test_who_is_no_mail_address_bears_the_issuers_name(said: dict[str, Any], username: Mapping) -> None:
+def test_non_email_username_gets_the_issuer_prefix(said: dict[str, Any], username: Mapping) -> None:
     issuer = issuer_of(settings(**said))
     assert issuer is not None
     assert issuer.username == username

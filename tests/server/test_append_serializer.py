@@ -117,7 +117,7 @@ def test_an_append_has_one_author() -> None:
     assert shared.count == 4
 
 
-def test_another_process_that_was_faster_is_seen_by_who_decides_again() -> None:
+def test_retry_sees_the_write_of_the_faster_process() -> None:
     shared = Shared()
     stale = shared.raised(shared)
     shared.log.append(shared.raised(shared), author=BOB)

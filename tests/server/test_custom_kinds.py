@@ -85,7 +85,7 @@ def test_kinds_that_came_one_by_one_are_those_that_came_at_once() -> None:
     assert [*groups][-2:] == ["example.com", "z.example.com"]
 
 
-def test_discovery_makes_anew_what_has_changed() -> None:
+def test_discovery_rebuilds_changed_documents() -> None:
     kinds = builtin_kinds()
     discovery = Discovery(kinds)
     before = discovery.answer("/apis", EVERYTHING)

@@ -243,7 +243,7 @@ def test_a_far_log_is_asked_on_another_thread(far: Parts) -> None:
     assert far.run(lambda: far.driver.run(operation())) is not None
 
 
-def test_one_question_serves_all_who_asked_before_it_was_put_and_nobody_else(far: Parts) -> None:
+def test_one_query_serves_all_earlier_callers_only(far: Parts) -> None:
     log = far.log
     assert isinstance(log, FarLog)
 
@@ -264,7 +264,7 @@ def test_one_question_serves_all_who_asked_before_it_was_put_and_nobody_else(far
     assert far.run(main) == 2
 
 
-def test_whoever_asks_a_log_that_is_away_is_told(far: Parts) -> None:
+def test_callers_get_an_error_if_the_log_is_unavailable(far: Parts) -> None:
     log = far.log
     assert isinstance(log, FarLog)
 

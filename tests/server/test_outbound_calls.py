@@ -195,7 +195,7 @@ def test_where_no_one_listens(tmp_path: Path) -> None:
     assert asyncio.run(run()).problem == "dial tcp 127.0.0.1:1: connect: connection refused"
 
 
-def test_a_call_says_who_calls(tmp_path: Path) -> None:
+def test_call_carries_the_user(tmp_path: Path) -> None:
     heads = []
 
     async def remembers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

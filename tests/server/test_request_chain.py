@@ -65,7 +65,7 @@ def test_impersonation_waits_as_well(far_away: Site) -> None:
     assert 'User "bob" cannot impersonate-on' in far_away.ask(CONFIG_MAPS, headers=headers).json["message"]
 
 
-def test_who_is_refused_learns_nothing(far_away: Site) -> None:
+def test_refusals_reveal_nothing(far_away: Site) -> None:
     for path in ("/api/v1/nopes", "/apis/none.example.com/v1/things/x", f"{CONFIG_MAPS}/absent", "/nowhere"):
         assert far_away.ask(path, headers={"X-User": "bob"}).status == 403
 

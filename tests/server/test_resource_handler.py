@@ -81,7 +81,7 @@ def test_an_update_and_a_patch(site: Site, name: str) -> None:
     assert site.change(name, x="y")["data"] == {"k": "w", "x": "y"}
 
 
-def test_an_author_is_who_asked_with_which_program(site: Site, name: str) -> None:
+def test_author_is_the_user_and_the_user_agent(site: Site, name: str) -> None:
     site.ask(f"{CONFIG_MAPS}/{name}", "PATCH", {"data": {"a": "b"}}, {**MERGE, "User-Agent": "tester/1.0"})
     event = site.log.events_after(site.log.head().revision - 1)[-1]
     assert (event.actor, event.user_agent) == ("admin", "tester/1.0")
@@ -320,7 +320,7 @@ def test_a_log_is_read_and_not_connected_to() -> None:
             assert (refused.status, "nothing is connected to" in refused.body) == (403, True), part
 
 
-def test_who_has_to_do_with_what_is_deprecated_is_told(site: Site) -> None:
+def test_use_of_deprecated_fields_warns(site: Site) -> None:
     answer = site.ask("/api/v1/namespaces/default/endpoints")
     assert answer.headers["warning"].startswith('299 - "v1 Endpoints is deprecated in v1.33+')
 
@@ -388,14 +388,14 @@ IN_DEFAULT = 'in API group "" in the namespace "default"'
         ("GET", "/nope", "alice", status(403, "Forbidden", 'forbidden: User "alice" cannot get path "/nope"')),
     ],
 )
-def test_nobody_learns_what_is_here_before_they_may_ask(
+def test_unauthorized_clients_learn_nothing_about_resources(
     guarded: Site, method: str, path: str, token: str, body: str
 ) -> None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     assert guarded.ask(path, method, headers=headers).body == body
 
 
-def test_who_may_is_let_in(guarded: Site) -> None:
+def test_authorized_users_are_admitted(guarded: Site) -> None:
     assert guarded.ask(CONFIG_MAPS, headers={"Authorization": "Bearer alice"}).status == 200
 
 

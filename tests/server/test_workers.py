@@ -65,7 +65,7 @@ def test_calls_that_were_given_are_run_though_the_threads_are_told_to_stop() -> 
     assert done == [0, 1, 2]
 
 
-def test_who_no_longer_waits_is_not_told() -> None:
+def test_canceled_waiter_is_not_notified() -> None:
     async def main() -> None:
         workers, go = Workers(1), threading.Event()
         workers.start()

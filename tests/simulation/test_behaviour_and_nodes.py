@@ -36,7 +36,7 @@ def test_a_phrase_that_is_not_understood_is_refused() -> None:
         read("never ready; dance")
 
 
-def test_who_says_what_a_container_does(tmp_path: Path) -> None:
+def test_source_of_container_behaviour(tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text("- pod: web-*\n  do: never ready\n- image: '*/db*'\n  do: exit 1\n")
     rules = read_rules(path)

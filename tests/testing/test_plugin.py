@@ -150,7 +150,7 @@ def test_each_test_has_a_namespace_on_one_server(run: pytest.Pytester) -> None:
     outcome(run).assert_outcomes(passed=3)
 
 
-def test_who_does_not_ask_for_it_pays_nothing_for_it() -> None:
+def test_unused_option_costs_nothing() -> None:
     script = (
         f"import sys, pytest; before = set(sys.modules); import {PLUGIN};"
         " print(*sorted(name for name in set(sys.modules) - before if name.startswith('ctrlmgr')))"

@@ -84,7 +84,7 @@ def test_the_card_tells_of_the_cause_in_the_picture_after_a_step(tab: Page, data
     expect(tab.locator("main")).not_to_contain_text("Requested by")
 
 
-def test_a_change_that_somebody_asked_for_stands_alone(tab: Page) -> None:
+def test_requested_change_has_no_inferred_cause(tab: Page) -> None:
     go(tab, "#/change?at=1")
     at(tab, 1)
     expect(tab.locator("main")).to_contain_text("Requested by alice")

@@ -118,7 +118,7 @@ def test_rights_that_differ_are_told_apart(pages: LogPages) -> None:
     assert told == [rows(asked(pages, right, after=3), "log")[0]["rights"] for right in given]
 
 
-def test_an_end_is_told_again_to_who_may_see_what_it_wrote(pages: LogPages) -> None:
+def test_end_is_sent_again_to_clients_that_may_read_its_writes(pages: LogPages) -> None:
     for right, ids in ((everything, [7]), (lists("pods"), [7]), (lists("secrets"), [])):
         again = rows(asked(pages, right, after=3, reconciles="7"), "reconcile")
         assert [row["id"] for row in again] == ids
@@ -180,7 +180,7 @@ def test_a_new_namespace_of_an_old_name_is_told_nothing_of_its_predecessor(pages
     assert all(value.encode() in asked(pages, everything) for value in (OLD, NEW))
 
 
-def test_who_lists_everywhere_is_told_no_values_of_a_predecessor(pages: LogPages, tmp_path: Path) -> None:
+def test_cluster_wide_list_shows_no_values_of_a_deleted_object(pages: LogPages, tmp_path: Path) -> None:
     again(pages, f"sqlite:///{tmp_path}/log.db")
     reads = lists("secrets", verb="get", namespace="shop")
     page = asked(pages, lambda given: lists("secrets")(given) or reads(given))

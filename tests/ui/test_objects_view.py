@@ -68,7 +68,7 @@ def test_kinds_are_counted_and_lead_to_their_objects(tab: Page) -> None:
     expect(tab.locator("h1")).to_have_text("payments/ledger")
 
 
-def test_an_object_with_who_set_each_line(tab: Page, database: Database) -> None:
+def test_object_page_shows_the_author_of_each_line(tab: Page, database: Database) -> None:
     failed = revision_of(database, "resource = 'nodes' AND actor = 'system:controller:node-lifecycle-controller'")
     go(tab, f"#/object?at={failed}&name=node-b&resource=nodes")
     at(tab, failed)

@@ -47,7 +47,7 @@ def opened(new_tab: NewTab, guarded: Served, token: str) -> Page:
     return tab
 
 
-def test_who_may_see_nothing_is_told_what_that_takes(new_tab: NewTab, guarded: Served) -> None:
+def test_user_without_rights_is_told_the_needed_right(new_tab: NewTab, guarded: Served) -> None:
     tab = opened(new_tab, guarded, "anns-token")
     for view in ("", "cluster"):
         go(tab, f"#/{view}")

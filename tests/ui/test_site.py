@@ -45,7 +45,7 @@ def ask(served: Served, path: str, method: str = "GET", token: str = TOKEN, **he
 
 
 @pytest.mark.parametrize("name", ["", *ASSETS])
-def test_anybody_may_have_the_files_and_they_bring_their_bounds(served: Served, name: str) -> None:
+def test_static_files_are_public_with_security_headers(served: Served, name: str) -> None:
     answer = ask(served, f"/ui/{name}", token="")
     assert answer.status == 200
     assert answer.body
@@ -62,7 +62,7 @@ def test_anybody_may_have_the_files_and_they_bring_their_bounds(served: Served, 
         assert gzip.decompress(packed.body) == answer.body
 
 
-def test_the_page_is_in_one_piece_and_names_nobody_else(served: Served) -> None:
+def test_page_is_self_contained_without_external_references(served: Served) -> None:
     index = ask(served, "/ui/", token="").body.decode()
     preloaded = set(re.findall(r'modulepreload" href="(\w+\.js)"', index))
     assert preloaded | {"main.js"} == {name for name in ASSETS if name.endswith(".js")}
@@ -91,7 +91,7 @@ def test_where_nothing_is(served: Served) -> None:
 
 
 @pytest.mark.parametrize("name", ["status", "timeline", "events", "kinds", "objects", "change", "queues", "health", ""])
-def test_data_is_for_who_is_known(served: Served, name: str) -> None:
+def test_data_needs_authentication(served: Served, name: str) -> None:
     assert ask(served, f"/ui/api/{name}", token="").status == 403
     assert ask(served, f"/ui/%61pi/{name}", token="").status == 403
     assert ask(served, f"/ui/api/{name}", token="wrong").status == Unauthorized.code

@@ -150,7 +150,7 @@ def test_no_view_tells_of_what_may_not_be_seen(reader: Reader, log: Database, ri
     assert refusals > 20
 
 
-def test_who_may_see_a_namespace_is_told_of_it(reader: Reader) -> None:
+def test_namespace_reader_sees_its_changes(reader: Reader) -> None:
     asked = questions(reader)
     kinds = asked["kinds"](given(in_shop))["kinds"]
     assert {name for kind in kinds for name in kind["namespaces"]} == {"shop"}
@@ -231,7 +231,7 @@ def kept(tmp_path: Path) -> Path:
         (lambda asked: asked.path == "/metrics", {"/metrics?x=1"}),
     ],
 )
-def test_requests_are_told_to_who_may_see_what_they_are_about(kept: Path, right: Right, seen: set[str]) -> None:
+def test_requests_are_shown_if_their_objects_may_be_read(kept: Path, right: Right, seen: set[str]) -> None:
     assert {each["what"] for each in Requests(kept).newest(given(right))["requests"]} == seen
 
 

@@ -31,7 +31,7 @@ def test_add_while_processing_runs_again(queue: WorkQueue[str]) -> None:
     assert finish_all(queue) == ["a"]
 
 
-def test_an_item_in_work_is_given_to_nobody_else(queue: WorkQueue[str]) -> None:
+def test_item_in_progress_is_not_given_to_another_worker(queue: WorkQueue[str]) -> None:
     queue.add("a")
     take(queue)
     queue.add("a")
@@ -64,7 +64,7 @@ def test_a_finished_item_can_be_added_anew(queue: WorkQueue[str]) -> None:
     assert finish_all(queue) == ["a"]
 
 
-def test_done_with_what_nobody_has_is_refused(queue: WorkQueue[str]) -> None:
+def test_done_without_a_taken_item_is_refused(queue: WorkQueue[str]) -> None:
     queue.add("a")
     with pytest.raises(ValueError, match="'a' is not being processed"):
         queue.done("a")

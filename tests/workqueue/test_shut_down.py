@@ -139,7 +139,7 @@ def test_a_queue_that_is_reopened_is_as_good_as_new(clock: FakeClock, queue: Wor
     assert take(queue).item == "new"
 
 
-def test_a_queue_is_not_reopened_while_somebody_is_at_work(queue: WorkQueue[str]) -> None:
+def test_queue_with_running_workers_is_not_reopened(queue: WorkQueue[str]) -> None:
     queue.add("a")
     with queue.processing() as delivery:
         assert delivery is not None

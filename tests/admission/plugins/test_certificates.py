@@ -108,7 +108,7 @@ def asked(*organizations: str) -> str:
         (SIGNER, ("system:masters",), False),
     ],
 )
-def test_no_client_is_certified_as_who_may_do_everything(
+def test_no_client_certificate_of_the_superuser_group_is_issued(
     signer: str, groups: tuple[str, ...], is_refused: bool
 ) -> None:
     said = written(CertificateSubjectRestriction(), request(signer, csr=asked(*groups)), None, "")

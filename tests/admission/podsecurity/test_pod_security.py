@@ -49,7 +49,7 @@ def test_a_pod_is_warned_of_by_the_version_that_is_asked_for() -> None:
     assert audited(write) == {"enforce-policy": "privileged:latest"}
 
 
-def test_who_enforces_is_warned_in_advance_of_nothing_less() -> None:
+def test_warn_is_as_strict_as_enforce_by_default() -> None:
     """If the label `warn` is not set, `warn` has the level of `enforce`, so templates of refused
     pods cause warnings.
     """

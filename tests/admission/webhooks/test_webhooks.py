@@ -58,7 +58,7 @@ def test_validating_hooks_see_the_whole_object_and_mutating_ones_what_was_sent()
     assert validating["object"]["metadata"]["labels"] == {"seen": "1"}
 
 
-def test_the_question_names_who_asks_for_what() -> None:
+def test_access_review_contains_the_user_and_the_request() -> None:
     hooked = Hooked(v=allow())
     hooked.configure("validating", "c", {"name": "v.example.com"})
     hooked.stage.send(
@@ -205,7 +205,7 @@ def test_a_hook_gets_the_version_its_rules_name() -> None:
     assert answer.body["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 70
 
 
-def test_nobody_is_asked_about_webhooks() -> None:
+def test_webhook_configurations_bypass_webhooks() -> None:
     hooked = Hooked(v=deny())
     hooked.configure("validating", "c", {"name": "v.example.com"})
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/c"

@@ -85,7 +85,7 @@ def test_a_right_is_decided_once_until_roles_change() -> None:
     assert len(asked) == 2
 
 
-def test_who_acts_for_a_node_may_do_what_the_node_may() -> None:
+def test_node_impersonator_has_the_rights_of_the_node() -> None:
     rights = node_rights(NodeGraph())(User("system:node:n1", "", ("system:nodes",)))
     lease = Target(find_kind("coordination.k8s.io/v1/leases"), "kube-node-lease", "n1")
     rights.check("update", lease)

@@ -158,7 +158,7 @@ def test_what_follows_changes_answers_as_what_is_built_afresh(seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_it_answers_as_who_looks_at_everything(seed: int) -> None:
+def test_answers_equal_a_full_scan(seed: int) -> None:
     random, world, graph, led = Random(seed), World(), NodeGraph(), 0
     for _ in range(15):
         for _ in range(5):

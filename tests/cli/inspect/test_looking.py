@@ -119,7 +119,7 @@ def test_nothing_found_is_no_error(run: Run, url: str) -> None:
 # History.
 
 
-def test_history_tells_who_when_what_and_why(run: Run, url: str) -> None:
+def test_history_shows_author_time_change_and_cause(run: Run, url: str) -> None:
     assert run("history", "endpoints", "web", "-n", "shop", "--at", "12", "--database", url).out.splitlines() == [
         "8  2026-01-02T03:04:11.000001Z  ADDED  system:controller:endpoint-controller (ctrlmgr/0.1.0)",
         "    reconcile shop/web by endpoint-controller, term 1",

@@ -113,7 +113,7 @@ def test_a_slice_of_another_family_is_made_anew() -> None:
 
 
 @pytest.mark.parametrize("times", [1, ATTEMPTS])
-def test_who_loses_to_another_process_looks_again(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflict_with_another_process_reads_again(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process().start()
     other = Process("192.0.2.3", beside=process, endpoint_reconciler_type="none").start()
     update: Callable[[Object], Object] = process.client.update

@@ -97,7 +97,7 @@ def test_one_that_was_taken_for_dead_comes_back() -> None:
     assert first.published() == [A, B]
 
 
-def test_who_has_just_started_gives_everybody_their_full_time() -> None:
+def test_restarted_controller_grants_full_grace_periods() -> None:
     first, killed = processes(2)
     settle(first, killed)
     first.bootstrap.stop()
@@ -141,7 +141,7 @@ def test_a_lease_is_renewed_every_period_and_not_with_every_look() -> None:
     assert renewals() == 2
 
 
-def test_a_lease_that_somebody_took_away_is_taken_again() -> None:
+def test_deleted_lease_is_acquired_again() -> None:
     process = Process().start()
     lease = process.get(MASTER_LEASES, Key("", "192.0.2.2:6443"))
     assert lease is not None
@@ -228,7 +228,7 @@ def test_a_master_count_is_not_exceeded() -> None:
     assert len(first.published()) == 2
 
 
-def test_of_a_master_count_who_stops_takes_its_address_along() -> None:
+def test_master_count_server_removes_its_address_at_stop() -> None:
     settings = {"endpoint_reconciler_type": "master-count", "apiserver_count": 2}
     first, second = processes(2, **settings)
     settle(first, second)
@@ -239,7 +239,7 @@ def test_of_a_master_count_who_stops_takes_its_address_along() -> None:
     assert first.published() == []
 
 
-def test_none_leaves_the_endpoints_to_somebody_else() -> None:
+def test_reconciler_type_none_does_not_write_endpoints() -> None:
     process = Process(endpoint_reconciler_type="none").start()
     process.tick()
     assert process.get(ENDPOINTS) is None

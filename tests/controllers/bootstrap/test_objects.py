@@ -88,7 +88,7 @@ def test_settings_that_contradict_the_service_cidr_are_told_of_once() -> None:
     assert "action" not in told[0]
 
 
-def test_a_condition_that_somebody_set_is_left_alone() -> None:
+def test_condition_set_by_another_client_is_kept() -> None:
     process = Process().start()
     fields = process.fields(SERVICE_CIDRS, NAME)
     fields["status"]["conditions"][0] |= {"status": "False", "reason": "Mine", "message": "because I say so"}
@@ -100,7 +100,7 @@ def test_a_condition_that_somebody_set_is_left_alone() -> None:
     assert "Configuration matches, but because I say so" in messages
 
 
-def test_who_finds_things_there_after_all_is_content() -> None:
+def test_existing_objects_are_accepted_after_a_conflict() -> None:
     process = Process()
     late = Process(ip="192.0.2.3", beside=process)
     late.informers.sync()

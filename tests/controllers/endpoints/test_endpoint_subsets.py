@@ -62,7 +62,7 @@ def web(name: str, number: int, protocol: str = "TCP", *, ip: str, ready: bool =
         pytest.param(a_pod("p", ips=[]), None, id="a pod without an address is out"),
     ],
 )
-def test_who_is_in(pod: Object, expected: Short | None) -> None:
+def test_selected_pods_are_endpoints(pod: Object, expected: Short | None) -> None:
     assert [short(each) for each in subsets_of(a_service(), [pod])] == ([expected] if expected else [])
 
 
@@ -76,7 +76,7 @@ def test_who_is_in(pod: Object, expected: Short | None) -> None:
         pytest.param(a_pod("p", ips=[]), None, id="as is one without an address"),
     ],
 )
-def test_who_is_in_when_not_ready_addresses_are_published(pod: Object, expected: Short | None) -> None:
+def test_unready_pods_are_endpoints_if_published(pod: Object, expected: Short | None) -> None:
     found = subsets_of(a_service(publish_not_ready=True), [pod])
     assert [short(each) for each in found] == ([expected] if expected else [])
 

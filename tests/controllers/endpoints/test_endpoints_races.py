@@ -25,7 +25,7 @@ def test_a_service_deleted_before_its_new_endpoints_were_seen_takes_them_along()
     assert cluster.endpoints() is None
 
 
-def test_endpoints_deleted_by_somebody_else_together_with_their_service_are_no_error() -> None:
+def test_endpoints_deleted_with_their_service_are_no_error() -> None:
     cluster = Cluster(a_service(), a_pod())
     cluster.settle()
     cluster.delete(SERVICES, WEB)
@@ -35,7 +35,7 @@ def test_endpoints_deleted_by_somebody_else_together_with_their_service_are_no_e
     assert cluster.controller.queue.num_requeues(WEB) == 0
 
 
-def test_a_cache_behind_ones_own_writes_leads_nobody_astray() -> None:
+def test_cache_behind_own_writes_causes_no_wrong_decision() -> None:
     cluster = Cluster(a_service(), a_pod("p"))
     cluster.follow()
     cluster.put(a_pod("q", ips=["10.0.0.2"]), a_pod("r", ips=["10.0.0.3"]))

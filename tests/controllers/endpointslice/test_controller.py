@@ -280,7 +280,7 @@ def test_ones_own_writes_give_no_reason_to_look_again() -> None:
     assert not cluster.slices.process_next(timeout=0)
 
 
-def test_a_cache_behind_ones_own_writes_leads_nobody_astray() -> None:
+def test_cache_behind_own_writes_causes_no_wrong_decision() -> None:
     cluster = SliceCluster(a_service(), a_pod("p"))
     cluster.follow()
     cluster.put(a_pod("q", ips=["10.0.0.2"]))

@@ -68,7 +68,7 @@ def hinted(endpoints: Sequence[Endpoint]) -> str:
         ),
     ],
 )
-def test_who_asks_for_hints_by_cpu(annotations: Mapping[str, str], asks: bool) -> None:
+def test_topology_hints_by_cpu(annotations: Mapping[str, str], asks: bool) -> None:
     assert asks_for_topology(annotations) is asks
 
 

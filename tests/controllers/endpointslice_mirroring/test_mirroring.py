@@ -196,7 +196,7 @@ def test_mirrors_of_earlier_endpoints_are_taken_over_and_doubles_go() -> None:
     assert (kept.name, [owner.uid for owner in kept.metadata.owner_references or ()]) == (found.name, ["another"])
 
 
-def test_slices_of_a_family_that_nobody_knows_go() -> None:
+def test_slices_of_an_unknown_address_family_are_deleted() -> None:
     [draft] = desired_mirrors(by_hand(), []).create
     assert draft.address_type == "IPv4"
     cluster = SliceCluster(SERVICE, by_hand())

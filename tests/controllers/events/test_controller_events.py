@@ -143,7 +143,7 @@ def test_what_is_refused_is_told(teller: str, there: list[Object], event: tuple[
 
 @pytest.mark.parametrize("error", [Conflict(), AlreadyExists(), NamespaceTerminating(), LogUnavailable()])
 @pytest.mark.parametrize("teller", ["endpoints", "slices"])
-def test_that_somebody_was_quicker_or_the_log_is_away_is_not(teller: str, error: Exception) -> None:
+def test_conflicts_and_log_outages_emit_no_event(teller: str, error: Exception) -> None:
     assert told(teller, a_service(), a_pod(), error=error) == []
 
 

@@ -89,7 +89,7 @@ def test_a_component_may_tell_so_much_of_an_object_and_little_more() -> None:
     assert correlator.correlate(an_occurrence(), REFILL) is None
 
 
-def test_who_has_told_too_much_keeps_nobody_else_from_telling() -> None:
+def test_rate_limit_of_one_source_does_not_affect_others() -> None:
     correlator = Correlator()
     for number in range(BURST + 1):
         correlator.correlate(an_occurrence(at=number), 0.0)

@@ -48,7 +48,7 @@ def test_an_event_goes_an_hour_after_it_was_told() -> None:
     assert stage.written() == [("DELETED", "a/old")]
 
 
-def test_who_watches_is_told() -> None:
+def test_watchers_receive_changes() -> None:
     stage = a_stage()
     tell(stage, "old")
     head = stage.log.head().revision
@@ -108,7 +108,7 @@ def test_many_go_in_few_appends() -> None:
     assert (len(gone), len({each.append_id for each in gone})) == (AT_ONCE + 1, 2)
 
 
-def test_who_stands_by_does_not_remember_everything() -> None:
+def test_standby_controller_keeps_bounded_state() -> None:
     stage = a_stage()
     events = Informers(stage.log, stage.feed, clock=stage.clock)
     standby = EventExpiry(events.informer(EVENTS), stage.log, HOUR, clock=stage.clock)

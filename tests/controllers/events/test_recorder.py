@@ -164,7 +164,7 @@ def test_two_at_the_same_moment_have_two_names() -> None:
     assert len({each["metadata"]["name"] for each in room.told()}) == 2
 
 
-def test_an_event_that_somebody_deleted_is_made_anew_with_its_count() -> None:
+def test_deleted_event_is_recreated_with_its_count() -> None:
     room = Newsroom()
     failed(room)
     room.told()

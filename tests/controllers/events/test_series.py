@@ -125,7 +125,7 @@ def test_another_version_of_the_subject_or_another_action_is_another_event() -> 
     assert len(room.told()) == 3
 
 
-def test_an_event_that_has_expired_is_made_anew_with_its_series() -> None:
+def test_expired_event_is_recreated_with_its_series() -> None:
     room = Newsroom()
     room.fail(WEB)
     [event] = room.told()

@@ -94,7 +94,7 @@ def test_a_cluster_scoped_object_is_never_collected_for_a_namespaced_owner(clust
     assert cluster.owners(NODE) == ["gone", "pod"]
 
 
-def test_an_owner_made_anew_is_not_the_owner(cluster: Cluster) -> None:
+def test_recreated_owner_is_not_the_owner(cluster: Cluster) -> None:
     cluster.create("child", cluster.create("owner"))
     cluster.settle()
     cluster.delete("owner")
@@ -128,7 +128,7 @@ def test_what_is_judged_during_a_sync_is_judged_again(cluster: Cluster) -> None:
     assert cluster.owners(secret) == []
 
 
-def test_an_owner_made_anew_unseen_is_not_the_owner(cluster: Cluster) -> None:
+def test_owner_recreated_unseen_is_not_the_owner(cluster: Cluster) -> None:
     cluster.create("child", cluster.create("owner"))
     cluster.settle()
     cluster.delete("owner")

@@ -151,7 +151,7 @@ def test_a_claim_that_names_its_volume_has_that_one_or_none(scene: Scene) -> Non
         (NFS, "Recycle", "Failed", "No recycler plugin found for the volume!"),
     ],
 )
-def test_what_becomes_of_a_volume_whose_claim_has_gone(
+def test_volume_of_a_deleted_claim_is_reclaimed_by_policy(
     scene: Scene, source: Thing, policy: str, phase: str, message: str
 ) -> None:
     scene.volume("v", source=source, persistentVolumeReclaimPolicy=policy)
@@ -222,7 +222,7 @@ def test_a_class_that_waits_for_a_pod(scene: Scene) -> None:
         ("", None, "ProvisioningFailed", 'storageclass.storage.k8s.io "c" not found'),
     ],
 )
-def test_who_is_asked_for_a_volume(
+def test_provisioner_of_a_volume(
     scene: Scene, provisioner: str, annotated: str | None, reason: str, message: str
 ) -> None:
     if provisioner:

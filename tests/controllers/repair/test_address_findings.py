@@ -201,14 +201,14 @@ def test_a_service_that_must_move_is_told_when_there_is_nowhere_to_go() -> None:
         ),
     ],
 )
-def test_claims_that_nobody_uses(leaked: Object, reason: str, message: str) -> None:
+def test_unused_claims(leaked: Object, reason: str, message: str) -> None:
     services = [with_addresses("web", "10.96.0.6")]
     [found] = find(services, [leaked, claim("10.96.0.6")])
     assert (found.problem, found.reason, found.message, found.claim) == ("leak", reason, message, leaked)
     assert found.action is Action.RELEASE
 
 
-def test_a_claim_that_was_turned_into_somebody_elses_is_a_leak() -> None:
+def test_claim_changed_to_another_owner_is_a_leak() -> None:
     fields = claim("10.96.0.5").to_dict()
     fields["spec"]["parentRef"] = {"group": "example.com", "resource": "gateways", "name": "g"}
     [found] = find([], [Object.from_dict(fields)])
@@ -246,7 +246,7 @@ def blame(fields: dict[str, Any]) -> None:
     fields["metadata"]["labels"] = {"mine": "yes"}
 
 
-def test_an_address_of_a_wrong_holder_is_made_anew_in_one_append() -> None:
+def test_address_claim_of_a_wrong_owner_is_replaced_in_one_append() -> None:
     cluster = RepairCluster()
     cluster.service(clusterIP="10.96.0.5")
     tampered = cluster.tamper(cluster.get(IP_ADDRESSES, "10.96.0.5"), blame)
@@ -263,7 +263,7 @@ def test_an_address_of_a_wrong_holder_is_made_anew_in_one_append() -> None:
     assert "managedFields" in after.to_dict()["metadata"], "it is written as the API writes it"
 
 
-def test_an_address_that_a_finalizer_holds_is_made_anew_when_it_has_gone() -> None:
+def test_address_claim_with_a_finalizer_is_recreated_after_deletion() -> None:
     cluster = RepairCluster()
     cluster.service(clusterIP="10.96.0.5")
 
@@ -281,7 +281,7 @@ def test_an_address_that_a_finalizer_holds_is_made_anew_when_it_has_gone() -> No
     assert cluster.claim(IP_ADDRESSES, "10.96.0.5") == "a/web"
 
 
-def test_an_address_is_made_anew_only_where_admission_lets_it() -> None:
+def test_address_claim_is_recreated_only_if_admission_allows() -> None:
     cluster = RepairCluster()
     cluster.service(clusterIP="10.96.0.5")
     tampered = cluster.tamper(cluster.get(IP_ADDRESSES, "10.96.0.5"), blame)

@@ -106,7 +106,7 @@ def test_each_process_counts_for_itself_and_one_releases() -> None:
 # Losing to others.
 
 
-def test_who_loses_looks_again() -> None:
+def test_repair_reads_again_after_a_conflict() -> None:
     cluster = RepairCluster()
     service = unclaimed(cluster)
     other = cluster.another()
@@ -117,7 +117,7 @@ def test_who_loses_looks_again() -> None:
     assert cluster.find(SERVICES, service.name, "a") == service
 
 
-def test_an_address_that_somebody_else_was_given_meanwhile_is_reported() -> None:
+def test_address_allocated_to_another_service_is_reported() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     handled = cluster.addresses.run(Interfering(cluster, lambda: cluster.service("new", "b", clusterIP="10.96.0.5")))
@@ -137,7 +137,7 @@ def test_what_was_repaired_before_losing_is_in_the_result() -> None:
     assert cluster.claims() == {"10.96.0.5": "a/web", "10.96.0.6": "a/db"}
 
 
-def test_who_loses_again_and_again_fails() -> None:
+def test_repeated_conflicts_fail() -> None:
     cluster = RepairCluster()
     claim = cluster.add(leak())
     assert len(rounds(cluster.repair_addresses, 2)) == 2
@@ -265,7 +265,7 @@ class Failing(EngineClient):
         return super().create(obj)
 
 
-def test_a_failure_nobody_knows_is_told_and_raised() -> None:
+def test_unknown_failure_is_logged_and_raised() -> None:
     cluster = RepairCluster()
     unclaimed(cluster)
     before = counted("apiserver_clusterip_repair_ip_errors_total", type="unknown")

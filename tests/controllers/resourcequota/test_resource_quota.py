@@ -173,7 +173,7 @@ def stage_map(name: str) -> Object:
     return Object.from_dict({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}})
 
 
-def test_quotas_are_counted_anew_every_so_often(stage: WorkedStage) -> None:
+def test_quotas_are_recounted_periodically(stage: WorkedStage) -> None:
     limit(stage, hard={"configmaps": "5"})
     for seconds in (1.0, 5.0, 30.0):
         stage.pass_by(seconds)

@@ -101,7 +101,7 @@ def test_pods_see_each_others_files_on_their_node_and_on_no_other() -> None:
     assert scene.status("elsewhere")["phase"] == "Failed"
 
 
-def test_files_of_a_node_are_worked_out_anew_after_a_restart() -> None:
+def test_files_of_a_node_are_recomputed_after_a_restart() -> None:
     scene = Scene()
     host_pod(scene, "writes", "touch /v/go; sleep 1000", policy="Always")
     host_pod(scene, "reads", "sleep 3; [ -f /v/go ] && sleep 1000; exit 3", policy="Always")

@@ -132,7 +132,7 @@ def test_below_the_partition_pods_keep_and_get_the_old_revision(stage: WorkloadS
     assert images(stage) == ["1", "1", "2"]
 
 
-def test_with_on_delete_a_pod_is_updated_when_somebody_deletes_it(stage: WorkloadStage) -> None:
+def test_on_delete_updates_a_pod_when_it_is_deleted(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(2, updateStrategy={"type": "OnDelete"}))
     stage.settle()
     stage.patch(SETS, "db", image("registry.example/app:2"))

@@ -47,7 +47,7 @@ def pod(controller: str = "", *, label: str = "web", going: bool = False) -> Obj
         (pod(), owner(going=True), "left"),
     ],
 )
-def test_what_becomes_of_an_object(obj: Object, adopter: Object, outcome: str) -> None:
+def test_effects_of_an_object(obj: Object, adopter: Object, outcome: str) -> None:
     claims = decide_claims(adopter, [obj], lambda each: each.labels["app"] == "web")
     found = {name: [*objects] for name, objects in claims._asdict().items() if objects}
     assert found == ({} if outcome == "left" else {outcome: [obj]})

@@ -259,7 +259,7 @@ def test_what_is_served_is_discovered(api: client.ApiClient, core: make.Api) -> 
     assert resources["services/status"].verbs == ["get", "patch", "update"]
 
 
-def test_reviews_say_who_asks_and_what_is_allowed(api: client.ApiClient) -> None:
+def test_access_reviews_name_the_user_and_the_verdict(api: client.ApiClient) -> None:
     authentication: make.Api = client.AuthenticationV1Api(api)
     review = authentication.create_self_subject_review({})
     assert review.status.user_info.username == "system:admin"

@@ -140,7 +140,7 @@ def forgetful(tmp_path: Path) -> Iterator[tuple[Server, str]]:
         yield server, url
 
 
-def test_who_has_been_away_too_long_is_told_so(forgetful: tuple[Server, str]) -> None:
+def test_expired_watch_gets_410(forgetful: tuple[Server, str]) -> None:
     server, url = forgetful
     with make.connected(server) as api:
         core: make.Api = client.CoreV1Api(api)

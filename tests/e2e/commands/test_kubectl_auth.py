@@ -34,7 +34,7 @@ def test_rights_are_listed_as_they_were_given(kubectl: Kubectl) -> None:
     assert 'User "ann" cannot list resource "services"' in kubectl.fails("get services --as ann")
 
 
-def test_who_one_is(kubectl: Kubectl) -> None:
+def test_whoami_returns_the_user(kubectl: Kubectl) -> None:
     who = kubectl("auth whoami -o json")
     assert '"username": "system:admin"' in who
     assert '"system:masters"' in who

@@ -98,7 +98,7 @@ def test_dumping_a_namespace(kubectl: Kubectl, namespace: str) -> None:
     assert {"NodeList", "EventList", "DeploymentList", "app", "PodList"} <= set(kinds)
 
 
-def test_who_may_do_what(anywhere: Kubectl) -> None:
+def test_allowed_requests(anywhere: Kubectl) -> None:
     assert anywhere("auth can-i create deployments.apps") == "yes\n"
     assert anywhere("auth can-i '*' '*'") == "yes\n"
     assert anywhere("auth can-i get /metrics") == "yes\n"
@@ -107,7 +107,7 @@ def test_who_may_do_what(anywhere: Kubectl) -> None:
     assert "[*] [] [*]" in [line.strip() for line in listed]
 
 
-def test_who_one_is(anywhere: Kubectl) -> None:
+def test_whoami_returns_the_user(anywhere: Kubectl) -> None:
     anywhere.since(28)
     told = yaml.safe_load(anywhere("auth whoami -o yaml"))["status"]["userInfo"]
     assert told["groups"] == ["system:masters", "system:authenticated"]

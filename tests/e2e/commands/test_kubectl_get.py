@@ -154,7 +154,7 @@ def test_files_say_what_to_get(stocked: Kubectl) -> None:
     )
 
 
-def test_managed_fields_tell_who_wrote_what(kubectl: Kubectl) -> None:
+def test_managed_fields_name_the_writers(kubectl: Kubectl) -> None:
     kubectl("create configmap one --from-literal=a=b")
     kubectl("label cm/one more=1")
     flag = "--show-managed-fields" if kubectl.minor >= 21 else ""

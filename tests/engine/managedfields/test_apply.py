@@ -57,7 +57,7 @@ def test_what_another_applied_is_a_conflict_unless_forced() -> None:
     assert stored.apply("bob", data={"a": "3"}, force=True) == [Managed("bob", "Apply", fields("a"), at(3))]
 
 
-def test_who_applies_what_is_there_shares_it_without_a_time() -> None:
+def test_applying_existing_fields_shares_them_without_a_new_time() -> None:
     stored = Stored()
     stored.apply("bob", data={"a": "3"})
     alice = Managed("alice", "Apply", fields("a"))
@@ -67,7 +67,7 @@ def test_who_applies_what_is_there_shares_it_without_a_time() -> None:
     assert stored["data"] == {"a": "3"}
 
 
-def test_what_somebody_set_is_a_conflict_that_names_the_version() -> None:
+def test_field_of_another_manager_is_a_conflict_with_its_version() -> None:
     stored = Stored()
     stored.apply("alice", data={"a": "1"})
     managed = stored.merge("carol", data={"z": "1"})
@@ -131,7 +131,7 @@ def test_a_key_that_is_left_out_is_its_default() -> None:
         ("", "ba", "ba"),
     ],
 )
-def test_merged_lists_keep_both_orders_or_else_that_of_who_applies(before: str, applied: str, after: str) -> None:
+def test_merged_lists_keep_both_orders_or_that_of_the_applier(before: str, applied: str, after: str) -> None:
     stored = Stored()
     stored.update("someone", stored.body(metadata={"finalizers": [f"x/{each}" for each in before]}))
     stored.apply("alice", metadata={"finalizers": [f"x/{each}" for each in applied]})
@@ -168,7 +168,7 @@ def test_a_container_that_is_no_longer_applied_goes_unless_others_manage_part_of
     assert [each["name"] for each in stored["spec"]["template"]["spec"]["containers"]] == ["a"]
 
 
-def test_what_nobody_manages_stays_when_what_is_around_it_goes() -> None:
+def test_unmanaged_fields_stay_when_their_parent_is_removed() -> None:
     stored = Stored(f"{CORE}.Service")
     stored.apply("alice", spec={"ports": [{"port": 1}], "type": "ClusterIP"})
     assert stored.object is not None
@@ -192,7 +192,7 @@ def test_applying_an_empty_map_owns_it() -> None:
     assert stored.apply("alice", data={})[0].fields == {"f:data": {}}
 
 
-def test_the_first_apply_tells_who_was_before() -> None:
+def test_first_apply_keeps_the_earlier_manager() -> None:
     stored = Stored()
     stored.update("someone", stored.body(data={"a": "1"}, metadata={"labels": {"l": "1"}}))
     stored.merge("someone", metadata={"managedFields": [{}]})

@@ -75,7 +75,7 @@ def test_a_conflict_is_a_different_value_of_what_another_manages(ours: dict[str,
 
 @settings(deadline=None)
 @given(data, data)
-def test_unapplying_takes_back_what_nobody_else_manages(ours: dict[str, str], theirs: dict[str, str]) -> None:
+def test_unapplying_removes_fields_without_other_managers(ours: dict[str, str], theirs: dict[str, str]) -> None:
     stored = Stored()
     stored.update("owner", stored.body(data=ours))
     stored.apply("alice", data=theirs, force=True)

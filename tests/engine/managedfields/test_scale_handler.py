@@ -26,7 +26,7 @@ def scale(manager: str, operation: str, *names: str, **other: Any) -> dict[str, 
     return entry(manager, operation, *(names or ("replicas",)), version="autoscaling/v1", **other)
 
 
-def test_a_scale_shows_who_manages_the_replicas() -> None:
+def test_scale_shows_the_manager_of_replicas() -> None:
     object_entries = [
         entry("a", "Apply", "replicas", "selector", time="2024-01-01T00:00:01Z"),
         entry("b", "Apply", "selector"),
@@ -44,7 +44,7 @@ def test_a_scale_shows_who_manages_the_replicas() -> None:
 
 @pytest.mark.parametrize("operation", ["Apply", "Update"])
 @pytest.mark.parametrize("taker", ["Apply", "Update"])
-def test_who_scales_takes_the_replicas(operation: str, taker: str) -> None:
+def test_scaling_takes_ownership_of_replicas(operation: str, taker: str) -> None:
     before = [entry("test", operation, "replicas", "selector", time="2024-01-01T00:00:01Z")]
     result = from_scale(before, [scale("scale", taker, subresource="scale")], "apps/v1", REPLICAS)
     left = entry("test", operation, "selector", time="2024-01-01T00:00:01Z")

@@ -24,7 +24,7 @@ SERVICE_SPEC: dict[str, Any] = {
 }
 
 
-def test_who_creates_manages_all_but_what_the_server_sets() -> None:
+def test_creator_manages_all_fields_but_those_of_the_server() -> None:
     stored = Stored(f"{CORE}.Service")
     metadata = {"name": "s", "namespace": "n", "uid": "1", "generation": 1, "labels": {"b": "1", "a": "1"}}
     stored.update("me", stored.body(metadata=metadata, spec=SERVICE_SPEC, status={"loadBalancer": {}}))
@@ -78,7 +78,7 @@ def test_what_go_always_writes_is_managed_once_it_is_set() -> None:
     assert [each.manager for each in stored.merge("me", endpoints=None)] == ["me"]
 
 
-def test_who_changes_a_field_takes_it() -> None:
+def test_changing_a_field_takes_its_ownership() -> None:
     stored = Stored()
     stored.update("me", stored.body(data={"a": "1", "b": "1"}))
     assert stored.merge("you", data={"b": "2", "c": "2"}) == [
@@ -289,7 +289,7 @@ def test_entries_are_sorted_by_operation_and_time_wherever_on_earth_it_was() -> 
     assert sorted_by_time == [("z", ""), ("y", ""), ("b", ""), ("c", ""), ("d", ""), ("d", "status"), ("e", "")]
 
 
-def test_whoever_has_no_name_is_unknown() -> None:
+def test_certificate_without_a_name_is_not_authenticated() -> None:
     stored = Stored()
     assert [each.manager for each in stored.update("", stored.body(data={"a": "1"}))] == ["unknown"]
 

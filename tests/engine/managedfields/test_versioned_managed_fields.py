@@ -142,7 +142,7 @@ def test_an_object_that_another_version_does_not_declare_cannot_be_applied() -> 
     assert owned(stage.send("GET", stage.path("v1"))) == {"m1": {"f:a": {}}}
 
 
-def test_an_update_that_another_version_does_not_declare_forgets_who_manages_what() -> None:
+def test_update_with_undeclared_fields_drops_their_managers() -> None:
     stage = Defined()
     stage.apply("v1", "m1", {"a": "1"})
     updated = stage.send("PATCH", stage.path("v2"), {"spec": {"b": "k"}}, media_type=MERGE)

@@ -79,7 +79,7 @@ def test_what_one_is_refused_for_does_not_concern_the_others() -> None:
     assert cluster.holders() == {"a": "held", "b": "another"}
 
 
-def test_who_may_not_write_is_refused_alone() -> None:
+def test_unauthorized_write_is_refused_alone() -> None:
     cluster = Cluster()
     stranger = EngineClient(
         cluster.engine,

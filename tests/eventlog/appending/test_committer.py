@@ -159,7 +159,7 @@ def commit_together(line: Committer, writer: ScriptedWriter, number: int) -> Non
     crowd[-1].result(10)
 
 
-def test_who_comes_back_from_a_crowd_waits_for_the_others(line: Committer, writer: ScriptedWriter) -> None:
+def test_returning_appenders_wait_for_their_group(line: Committer, writer: ScriptedWriter) -> None:
     commit_together(line, writer, 5)
     line.flush()
     back, alone = pending("back"), pending("alone")
@@ -189,7 +189,7 @@ def held(line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatc
     return hold_group(line, writer, 5)
 
 
-def test_who_missed_a_group_goes_with_those_who_come_back_from_it(
+def test_late_append_joins_the_next_group(
     line: Committer, writer: ScriptedWriter, held: tuple[Gate, list[PendingAppend]]
 ) -> None:
     gate, punctual = held
@@ -200,7 +200,7 @@ def test_who_missed_a_group_goes_with_those_who_come_back_from_it(
     assert [len(group) for group in writer.groups] == [1, 5, 5, 12]
 
 
-def test_who_has_left_a_crowd_is_missed_once(
+def test_departed_appender_delays_a_group_once(
     line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "_RETURN", 1000.0)
@@ -256,7 +256,7 @@ def test_a_group_is_bounded(line: Committer, writer: ScriptedWriter, monkeypatch
     assert [len(group) for group in writer.groups] == [1, 4, 2]
 
 
-def test_a_refused_append_disturbs_nobody_else(line: Committer, writer: ScriptedWriter) -> None:
+def test_refused_append_does_not_affect_other_appends(line: Committer, writer: ScriptedWriter) -> None:
     writer.refused = {"b"}
     gate, _ = hold_group(line, writer, 1)
     a, b, c = (pending(name) for name in "abc")
@@ -382,7 +382,7 @@ def test_outcomes_travel_with_the_next_append(
 
 
 @pytest.mark.parametrize("end", [Committer.flush, Committer.close])
-def test_outcomes_wait_for_no_append_when_somebody_waits_for_them(
+def test_awaited_outcomes_do_not_wait_for_an_append(
     end: Callable[[Committer], None], line: Committer, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "_LINGER", 1000.0)

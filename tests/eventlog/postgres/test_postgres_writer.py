@@ -60,7 +60,7 @@ def pending(name: str, append_id: int, author: Author = AUTHOR, **how: Any) -> P
 # Groups.
 
 
-def test_a_refused_append_disturbs_nobody_in_its_group(log: PostgresEventLog) -> None:
+def test_refused_append_does_not_affect_its_group(log: PostgresEventLog) -> None:
     writer = log._postgres_writer
     twice = PendingAppend(
         [modify(thing("a", spec=1), None), add(thing("c")), modify(thing("a", spec=2), 99)],

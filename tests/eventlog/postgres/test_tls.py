@@ -78,7 +78,7 @@ def test_it_is_not_when_that_is_wrong(secured: Secured, host: str, wrong_authori
         opened(secured.url(host, f"sslrootcert={authority}"))
 
 
-def test_it_is_not_when_nobody_says_which_authority_is_right(
+def test_server_certificate_needs_a_known_authority_unless_sslmode_is_require(
     secured: Secured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said(url: str, problem: str) -> None:
     ("attributes", "wanted"),
     [("", True), ("read-write", True), ("primary", True), ("any", False), ("prefer-standby", False)],
 )
-def test_a_standby_will_do_only_for_who_says_so(attributes: str, wanted: bool) -> None:
+def test_standby_is_read_only_if_configured(attributes: str, wanted: bool) -> None:
     assert parse_url(f"postgresql://a/log?target_session_attrs={attributes}").wants_primary is wanted
 
 
@@ -84,7 +84,9 @@ def test_what_stays_on_this_machine_is_left_to_libpq(host: str) -> None:
     assert security(f"postgresql://{host}/log".replace("%2Frun/log", "/log?host=/run")) == (None, None)
 
 
-def test_another_host_has_to_prove_who_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_server_on_another_host_must_present_a_valid_certificate(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("psycopg.pq.version", lambda: 15_00_10)
     assert security("postgresql://db/log") == ("verify-full", None)
     monkeypatch.setattr("psycopg.pq.version", lambda: 16_00_00)
@@ -97,7 +99,7 @@ def test_another_host_has_to_prove_who_it_is(monkeypatch: pytest.MonkeyPatch, tm
     assert security("postgresql:///log") == ("verify-full", None)
 
 
-def test_who_says_otherwise_gets_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_values_override_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert security("postgresql://db/log?sslmode=require") == ("require", None)
     monkeypatch.setenv("PGSSLMODE", "disable")
     assert security("postgresql://db/log") == (None, None)
@@ -113,7 +115,7 @@ def test_who_says_otherwise_gets_what_they_say(monkeypatch: pytest.MonkeyPatch) 
         ("postgresql:///log?host=/run&sslmode=disable", []),
     ],
 )
-def test_who_does_not_prove_who_they_are_is_known(url: str, unverified: list[str]) -> None:
+def test_client_without_a_certificate_is_anonymous(url: str, unverified: list[str]) -> None:
     assert [str(place) for place in parse_url(url).unverified()] == unverified
 
 

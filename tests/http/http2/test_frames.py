@@ -50,7 +50,7 @@ def test_it_is_known_whether_anything_is_awaited() -> None:
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\rx"])
-def test_who_speaks_something_else_is_found_out_at_once(data: bytes) -> None:
+def test_wrong_protocol_is_detected_immediately(data: bytes) -> None:
     reader = FrameReader(DEFAULT)
     if PREFACE.startswith(data):
         assert list(reader.feed(data)) == []

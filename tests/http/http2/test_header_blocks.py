@@ -122,7 +122,7 @@ def test_a_path_that_is_cut_short_is_not_recognised() -> None:
         reader.read(BEGUN[:-1])
 
 
-def test_what_refers_to_a_table_is_read_anew_each_time() -> None:
+def test_references_to_tables_are_read_each_time() -> None:
     reader = BlockReader(DEFAULT)
     for number in (1, 2):
         reader.read(BEGUN + KEPT % number)
@@ -207,7 +207,7 @@ def test_after_a_head_that_is_too_large_the_next_one_is_understood() -> None:
     assert reader.read(sender.block([*PSEUDO, (b"x-14", b"y")])).headers == [(b"host", b"x"), (b"x-14", b"y")]
 
 
-def test_nobody_reads_to_the_end_of_very_many_fields(table: bool) -> None:
+def test_validation_stops_after_many_unknown_fields(table: bool) -> None:
     with pytest.raises(ConnectionFault) as caught:
         read(*PSEUDO, *[(b"x", b"y")] * 30, table=table, bounds=Bounds(header_count=10))
     assert caught.value.code is Code.ENHANCE_YOUR_CALM

@@ -180,7 +180,7 @@ def test_what_is_no_request_is_answered_and_the_next_one_too(client: Http2Client
     assert client.bodies[client.get("/next")] == b"/next"
 
 
-def test_frames_that_nobody_knows_are_passed_over(client: Http2Client) -> None:
+def test_unknown_frames_are_skipped(client: Http2Client) -> None:
     client.say(framed(77, 0xFF, 1, b"who knows") + framed(frames.PRIORITY, 0, 3, b"\0\0\0\0\1"))
     assert client.bodies[client.get("/next")] == b"/next"
 
@@ -196,7 +196,7 @@ def test_pings_are_answered_but_answers_are_not(client: Http2Client) -> None:
 # Bounds.
 
 
-def test_who_says_nothing_is_disconnected(client: Http2Client) -> None:
+def test_silent_client_is_disconnected(client: Http2Client) -> None:
     silent = type(client)()
     silent.loop.pass_time(DEFAULT.keep_alive - 1)
     assert not silent.transport.is_closing()
@@ -205,7 +205,7 @@ def test_who_says_nothing_is_disconnected(client: Http2Client) -> None:
 
 
 @pytest.mark.parametrize("begun", [b"\0\0\5", framed(frames.HEADERS, 0, 1, b"\x82"), frames.head(9, 0, 0, 1)])
-def test_who_does_not_finish_what_has_begun_is_disconnected(client: Http2Client, begun: bytes) -> None:
+def test_client_with_an_unfinished_request_is_disconnected(client: Http2Client, begun: bytes) -> None:
     client.say(begun)
     client.loop.pass_time(DEFAULT.head_timeout - 1)
     assert not client.transport.is_closing()
@@ -447,7 +447,7 @@ def test_a_certificate_that_expires_cuts_streams_off_and_lets_the_rest_be_answer
     assert client.transport.closed
 
 
-def test_who_answers_is_told_that_the_connection_is_lost(client: Http2Client) -> None:
+def test_handler_is_notified_of_a_lost_connection(client: Http2Client) -> None:
     client.get("/slow")
     client.connection.connection_lost(None)
     assert client.exchanges[0].is_lost

@@ -39,7 +39,7 @@ def test_after_the_end_of_a_request_there_is_no_more_of_it(client: Http2Client, 
     assert client.resets == {stream: Code.STREAM_CLOSED, other: Code.STREAM_CLOSED}
 
 
-def test_a_body_that_nobody_asks_for_has_little_room(client: Http2Client) -> None:
+def test_unread_body_buffer_is_small(client: Http2Client) -> None:
     stream = client.ask(*asking("/slow", method="POST"), ends=False)
     client.exchange()
     for _ in range(DEFAULT.unread_bytes // 16_384):
@@ -82,7 +82,7 @@ def window_updates(client: Http2Client, stream: int) -> int:
     return sum(each.delta for each in events if isinstance(each, WindowUpdated) and each.stream_id == stream)
 
 
-def test_who_is_answered_while_still_sending_has_a_moment_to_read_that(client: Http2Client) -> None:
+def test_sending_client_has_time_to_read_an_early_response(client: Http2Client) -> None:
     stream = client.ask(*asking("/early", method="POST"), ends=False)
     client.exchange()
     assert stream in client.ended
@@ -98,7 +98,7 @@ def test_who_is_answered_while_still_sending_has_a_moment_to_read_that(client: H
     assert client.bodies[client.get("/next")] == b"/next"
 
 
-def test_who_ends_in_that_moment_is_left_alone(client: Http2Client) -> None:
+def test_ended_watch_is_not_revalidated(client: Http2Client) -> None:
     stream = client.ask(*asking("/early", method="POST"), ends=False)
     client.exchange()
     client.say(framed(frames.DATA, frames.END_STREAM, stream, b"the rest"))
@@ -198,7 +198,7 @@ def test_room_on_the_connection_alone_does_not_count_as_reading() -> None:
     assert client.resets == {stream: Code.FLOW_CONTROL_ERROR}
 
 
-def test_who_has_read_all_may_take_any_time_before_there_is_more() -> None:
+def test_idle_reader_is_not_disconnected() -> None:
     client = Http2Client(window=4)
     client.reads = False
     stream, body = 1, begun(client)

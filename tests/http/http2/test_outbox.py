@@ -35,7 +35,7 @@ def test_what_is_sent_in_one_turn_goes_out_at_its_end(written: Written) -> None:
     assert written[1:] == [b"next"]
 
 
-def test_who_holds_it_flushes_it(written: Written) -> None:
+def test_held_outbox_writes_only_at_flush(written: Written) -> None:
     written.outbox.hold()
     written.outbox.send(b"a")
     assert (written, written.loop.soon) == ([], [])

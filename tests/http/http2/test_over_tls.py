@@ -164,7 +164,7 @@ def test_a_client_that_waits_is_told_to_go_on_when_its_body_is_asked_for(caller:
     assert caller.answer(stream) == b"body"
 
 
-def test_a_body_that_nobody_reads_is_answered_while_it_comes(caller: Caller) -> None:
+def test_unread_body_gets_a_response_during_upload(caller: Caller) -> None:
     early = caller.ask("/early")
     caller.upload(early, b"a" * 60_000)
     assert caller.answer(early) == b"too much"

@@ -312,7 +312,7 @@ def test_expressions_of_mutations_and_conditions_are_told_of_without_the_space_a
     ]
 
 
-def test_conditions_of_a_policy_are_looked_at_anew_only_if_they_or_their_parameters_change() -> None:
+def test_policy_conditions_are_evaluated_again_only_after_changes() -> None:
     before = {**VALIDATING, "matchConditions": [{"name": "c", "expression": "params.x == 1"}]}
     old = {"metadata": {"name": "x"}, "spec": before}
     changed = {**before, "failurePolicy": "Ignore"}

@@ -40,7 +40,7 @@ def updated(subresource: str = "", **change: Any) -> dict[str, Any]:
     return written.object
 
 
-def test_a_request_says_who_asked_and_is_not_approved() -> None:
+def test_request_names_its_requester_and_is_not_approved() -> None:
     written = created(username="root", uid="0", groups=["system:masters"], extra={"a": ["b"]})
     assert written.errors == []
     assert written.object["spec"] == {**SPEC, "username": "alice"}

@@ -64,11 +64,11 @@ PARENTS = [
 
 
 @pytest.mark.parametrize(("parent", "errors"), PARENTS)
-def test_an_ip_address_says_who_holds_it(parent: dict[str, Any] | None, errors: list[tuple[str, str]]) -> None:
+def test_ip_address_names_its_owner(parent: dict[str, Any] | None, errors: list[tuple[str, str]]) -> None:
     assert check(IPAddressStrategy(), {"spec": {"parentRef": parent}}) == errors
 
 
-def test_who_holds_an_ip_address_cannot_change() -> None:
+def test_owner_of_an_ip_address_is_immutable() -> None:
     old = {"spec": {"parentRef": PARENT}}
     assert check_change(IPAddressStrategy(), {"spec": {"parentRef": PARENT | {"group": ""}}}, old) == []
     shown = '{"Group":"","Resource":"services","Namespace":"ns","Name":"t"}'

@@ -71,7 +71,7 @@ def test_what_drivers_say_goes_with_the_devices() -> None:
     assert "devices" not in on.update(claim, {"status": {"allocation": None}}, "status")["status"]
 
 
-def test_nobody_new_uses_a_claim_that_goes() -> None:
+def test_new_pods_cannot_use_a_terminating_claim() -> None:
     on = claims()
     claim = on.update(created(on), allocated(), "status")
     claim["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"

@@ -142,7 +142,7 @@ def test_how_often_an_update_tells_of_metadata(plural: str, fields: dict[str, An
     assert [each["field"] for each in causes] == ["metadata.labels"] * times
 
 
-def test_only_who_has_read_a_driver_may_replace_it() -> None:
+def test_driver_replacement_needs_the_current_version() -> None:
     engine = Engine()
     for plural, fields, code in (("csidrivers", {"spec": {}}, 422), ("storageclasses", {"provisioner": "p"}, 200)):
         path = f"/apis/{STORAGE}/{plural}"

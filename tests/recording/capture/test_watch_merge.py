@@ -35,7 +35,7 @@ def listed(resources: Sequence[Resource] = (PODS, SERVICES), revision: int = 10)
     return merger
 
 
-def test_nothing_comes_out_before_everybody_has_listed() -> None:
+def test_nothing_is_emitted_before_all_streams_have_listed() -> None:
     merger = Merger([PODS, SERVICES])
     merger.listed(PODS, 10, [thing(PODS, "p", 4), thing(PODS, "q", 2)], 0)
     merger.changed(PODS, ADDED, thing(PODS, "r", 12), 0)

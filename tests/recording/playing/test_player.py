@@ -151,7 +151,7 @@ def test_how_often_it_is_asked_changes_nothing(timetable: Timetable, waits: list
 
 
 @given(timetables(), st.floats(0.1, 100), st.data())
-def test_who_waits_as_long_as_told_misses_no_moment(timetable: Timetable, speed: float, data: st.DataObject) -> None:
+def test_waiting_as_advised_misses_no_event(timetable: Timetable, speed: float, data: st.DataObject) -> None:
     player, now, seen = Player(timetable, 0.0, speed=speed), 0.0, []
     while (wait := player.wait(now)) is not None:
         now += wait + data.draw(st.just(0.0) | st.floats(0, 0.001))

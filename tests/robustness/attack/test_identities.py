@@ -123,7 +123,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
         yield attacked
 
 
-def test_a_trusted_proxy_says_who_a_request_is_from(attacked: Attacked) -> None:
+def test_trusted_proxy_determines_the_user(attacked: Attacked) -> None:
     told = attacked.told(certificate("front-proxy", attacked.proxies), ANN)
     assert told == (201, "ann", ("dev", "system:authenticated"), ("scopes",))
 
@@ -176,7 +176,7 @@ def test_of_several_names_the_first_counts(attacked: Attacked) -> None:
     assert attacked.told(proxy, [("x-remote-user", "ann"), ("X-Remote-User", "system:admin")]).name == "ann"
 
 
-def test_who_has_credentials_is_not_made_another_by_a_proxys_headers(attacked: Attacked) -> None:
+def test_proxy_headers_do_not_override_credentials(attacked: Attacked) -> None:
     token = ("Authorization", f"Bearer {attacked.server.token}")
     assert attacked.told(None, [*ANN, token]).name == "system:admin"
     jane = certificate("jane", attacked.clients)

@@ -75,7 +75,7 @@ def status(server: Served, user: str) -> int:
         return int(connection.recv(100).split()[1])
 
 
-def test_for_who_does_not_read_little_is_held_and_others_are_answered(server: Served) -> None:
+def test_slow_reader_holds_little_memory_and_others_are_served(server: Served) -> None:
     with reader(server, "ann", MAPS) as connection:
         read(connection, LIST)
     before = server.resident()

@@ -263,7 +263,7 @@ def test_a_request_within_a_request_is_not_answered(server: Server, framing: lis
     assert b"SecretList" not in answer
 
 
-def test_an_account_acts_for_nobody_else(server: Server) -> None:
+def test_service_account_cannot_impersonate_others(server: Server) -> None:
     account(server, "climbing")
     line = Line(server, token_of(server, "climbing"))
     for headers in (

@@ -27,7 +27,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_successor_of_who_was_killed_or_stopped_does_not_wait_for_the_lease(tmp_path: Path, database: str) -> None:
+def test_successor_of_a_killed_leader_does_not_wait_for_the_lease(tmp_path: Path, database: str) -> None:
     ends: list[Callable[[Candidate], None]] = [Candidate.kill, Candidate.stop]
     with Group(tmp_path, database, *LONG) as group:
         for term, end in enumerate(ends, 1):

@@ -112,13 +112,13 @@ def test_an_upgrade_to_what_is_not_spoken_is_answered_as_if_it_had_not_been_aske
         assert reply.code == 200
 
 
-def test_who_is_refused_before_sending_is_not_asked_to_send(target: Served) -> None:
+def test_refused_request_gets_no_100_continue(target: Served) -> None:
     large = {"expect": "100-continue", "content-length": str(10_000_000)}
     refused = exchange(target.site, [head(target.site, "POST", MAPS, large)])
     assert (refused.code, refused.headers["connection"]) == (413, "close")
 
 
-def test_who_is_not_refused_is_asked_to_send(target: Served) -> None:
+def test_accepted_request_gets_100_continue(target: Served) -> None:
     body = b'{"metadata":{"generateName":"asked-"}}'
     asking = head(target.site, "POST", MAPS, {"expect": "100-continue", "content-length": str(len(body))})
     with connect(target.site) as connection:
@@ -189,7 +189,7 @@ def test_blank_lines_before_a_request_are_passed_over(target: Served) -> None:
     assert exchange(target.site, [b"\r\n\r\n", head(target.site, "GET", "/version")]).code == 200
 
 
-def test_many_who_say_nothing_hold_up_nobody(target: Served) -> None:
+def test_many_silent_clients_do_not_block_others(target: Served) -> None:
     with ExitStack() as stack:
         for number in range(150):
             plain = socket.create_connection((target.site.host, target.site.port), timeout=PATIENCE)

@@ -144,7 +144,7 @@ def test_a_watch_of_the_future_is_silent_until_its_time_is_over(target: Served) 
     assert (reply.code, reply.body) == (200, b"")
 
 
-def test_what_is_stale_or_somebody_else_s_conflicts(target: Served) -> None:
+def test_stale_or_foreign_objects_conflict(target: Served) -> None:
     one = f"{MAPS}/page-1"
     stale = b'{"metadata":{"name":"page-1","resourceVersion":"1"}}'
     other = b'{"preconditions":{"uid":"00000000-0000-0000-0000-000000000000"}}'
@@ -168,7 +168,7 @@ HEADERS = [
 
 
 @pytest.mark.parametrize(("method", "headers", "code"), HEADERS)
-def test_media_types_nobody_knows_are_refused(
+def test_unknown_media_types_are_refused(
     target: Served, method: str, headers: dict[str, str | None], code: int
 ) -> None:
     path = MAPS if method != "PATCH" else f"{MAPS}/page-1"

@@ -132,7 +132,7 @@ def test_it_may_die_again_and_again(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_two_at_once_get_in_nobody_s_way(seed: int) -> None:
+def test_two_concurrent_writers_do_not_conflict(seed: int) -> None:
     draw = Random(seed)
     scene = Scene(beginning())
     processes = [Process(scene), Process(scene)]
@@ -160,7 +160,7 @@ class Overtaken(Process):
                 pass
 
 
-def test_a_namespace_made_anew_meanwhile_is_another_one() -> None:
+def test_recreated_namespace_is_another_namespace() -> None:
     scene = Scene(beginning())
 
     def finish_and_make_anew() -> None:

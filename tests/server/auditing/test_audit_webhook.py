@@ -134,7 +134,7 @@ def test_a_request_may_wait_until_its_event_has_been_sent(
     assert [event["auditID"] for event in receiver.lists[0]["items"]] == ["seven"]
 
 
-def test_who_waits_for_what_cannot_be_sent_is_told_so(tmp_path: Path) -> None:
+def test_watcher_of_an_unencodable_change_gets_an_error(tmp_path: Path) -> None:
     blocking = Blocking(webhook(tmp_path, "http://127.0.0.1:1"), is_strict=True)
     blocking.start()
     assert asyncio.run(blocking.store(told())) is False

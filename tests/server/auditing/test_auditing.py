@@ -117,7 +117,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield Client(site, kept)
 
 
-def test_who_asks_the_same_as_others_before_is_written_down_as_the_policy_says_of_them(tmp_path: Path) -> None:
+def test_cached_policy_lookup_distinguishes_users(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     rules = [{"level": "None", "users": ["bob"]}, {"level": "None", "verbs": ["list"]}, {"level": "Metadata"}]
     file.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
@@ -206,7 +206,7 @@ def test_a_refused_request_says_why(client: Client) -> None:
     assert event["user"] == {"username": "bob"}
 
 
-def test_a_request_of_nobody_has_one_event(client: Client) -> None:
+def test_unauthenticated_request_has_one_audit_event(client: Client) -> None:
     event = client.event(CONFIG_MAPS, "GET", None, {"Authorization": "wrong"})
     assert (event["stage"], event["user"]) == ("ResponseStarted", {})
     assert (event["responseStatus"]["code"], event["responseStatus"]["message"]) == (401, "Unauthorized")

@@ -36,7 +36,7 @@ KNOWN_ADMIN = User("system:admin", "", ("system:masters", "system:authenticated"
         (KNOWN_ADMIN, "get", "/debug/profile", True),
     ],
 )
-def test_who_may_do_what(user: User, verb: str, path: str, allowed: bool) -> None:
+def test_allowed_requests(user: User, verb: str, path: str, allowed: bool) -> None:
     assert KnownUsersAuthorizer().authorize(user, path_attributes(verb, path)).allows is allowed
 
 

@@ -55,7 +55,7 @@ def ask(kind: str, spec: Any = None, *, user: User = ALICE, namespace: str = "")
     return asyncio.run(REVIEWS.answer(Question(found, namespace, fields, user, NOW)))
 
 
-def test_who_am_i() -> None:
+def test_self_subject_review_returns_the_user() -> None:
     info = {"username": "alice", "uid": "1", "groups": ["staff"], "extra": {"scopes": ["a", "b"]}}
     assert ask("SelfSubjectReview") == {
         "kind": "SelfSubjectReview",
@@ -79,12 +79,12 @@ def test_what_may_i_do(spec: Any, allowed: bool) -> None:
     assert answer["spec"] == spec
 
 
-def test_what_may_somebody_else_do() -> None:
+def test_rules_of_another_user() -> None:
     assert ask("SubjectAccessReview", {"resourceAttributes": POD, "user": "alice"}, user=BOB)["status"]["allowed"]
     assert not ask("SubjectAccessReview", {"resourceAttributes": POD, "groups": ["staff"]})["status"]["allowed"]
 
 
-def test_what_may_somebody_do_here() -> None:
+def test_rules_review_of_a_namespace() -> None:
     spec = {"resourceAttributes": POD, "user": "alice"}
     assert ask("LocalSubjectAccessReview", spec, namespace="default")["status"]["allowed"]
     with pytest.raises(Invalid, match=r"spec\.resourceAttributes\.namespace: .*must match metadata\.namespace"):
@@ -179,12 +179,12 @@ def test_two_questions_at_once_are_refused() -> None:
         ask("SelfSubjectAccessReview", {"resourceAttributes": POD, "nonResourceAttributes": {"path": "/"}})
 
 
-def test_the_rules_of_who_may_do_nothing_in_particular() -> None:
+def test_rules_of_an_ordinary_user() -> None:
     status = ask("SelfSubjectRulesReview", {"namespace": "default"})["status"]
     assert status == {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
 
 
-def test_the_rules_of_who_may_do_everything() -> None:
+def test_rules_of_cluster_admin() -> None:
     found = builtin_kinds().by_gvk(GroupVersionKind("authorization.k8s.io", "v1", "SelfSubjectRulesReview"))
     assert found is not None
     everything = Reviews(AllowEverything(), AllowEverything())

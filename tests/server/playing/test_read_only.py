@@ -44,7 +44,7 @@ def test_what_writes_is_refused_and_nothing_else(attributes: Attributes, may: bo
     assert ACCESS.authorize(ADMIN, attributes) == (ALLOWED if may else Verdict(Decision.DENY, REASON))
 
 
-def test_who_may_not_read_may_not_read_here() -> None:
+def test_proxy_needs_the_right_to_read() -> None:
     assert ACCESS.authorize(ANONYMOUS, pods("get")) == NO_OPINION
 
 
@@ -65,7 +65,7 @@ def ask(kind: str, spec: dict[str, object]) -> dict[str, object]:
     return status
 
 
-def test_who_asks_is_told() -> None:
+def test_access_reviews_of_a_recording_allow_reads_only() -> None:
     asked = {"verb": "create", "resource": "pods", "namespace": "shop"}
     assert ask("SelfSubjectAccessReview", {"resourceAttributes": asked}) == {
         "allowed": False,

@@ -60,7 +60,7 @@ def test_a_list_is_framed_as_it_is_made(
     assert answers[0][1] == answers[1][1]
 
 
-def test_who_knows_no_chunks_gets_a_length(site: Site) -> None:
+def test_http_1_0_client_gets_a_content_length(site: Site) -> None:
     with site.connect() as connection:
         connection.sendall(f"GET {CONFIG_MAPS} HTTP/1.0\r\nhost: x\r\n\r\n".encode())
         head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")

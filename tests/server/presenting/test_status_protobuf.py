@@ -58,7 +58,7 @@ def test_what_is_read_is_what_was_told(error: ApiError) -> None:
         ("", False),
     ],
 )
-def test_who_is_told_in_protobuf(accept: str, in_protobuf: bool) -> None:
+def test_protobuf_status_responses(accept: str, in_protobuf: bool) -> None:
     assert (of_error(accept.encode()) != PLAIN) == in_protobuf
 
 

@@ -164,7 +164,7 @@ def stage() -> Stage:
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 
 
-def test_everybody_who_asked_for_the_same_is_written_the_same_bytes(stage: Stage) -> None:
+def test_equal_watches_receive_the_same_bytes(stage: Stage) -> None:
     async def main() -> None:
         streams = [await stage.enter() for _ in range(3)]
         await stage.change(ADDED, a_pod("a"))
@@ -210,7 +210,7 @@ def test_a_round_goes_on_from_where_it_is(stage: Stage, monkeypatch: pytest.Monk
     stage.run(main)
 
 
-def test_who_falls_behind_in_a_round_leaves_with_its_own_place(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_watcher_leaves_the_batch_at_its_own_revision(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "_SLICE", 1)
 
     async def main() -> None:
@@ -298,7 +298,7 @@ def test_an_object_comes_and_goes_with_its_labels(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_who_has_not_read_leaves_with_its_place_and_costs_the_others_nothing(stage: Stage) -> None:
+def test_unread_watcher_leaves_at_its_revision_at_no_cost(stage: Stage) -> None:
     async def main() -> None:
         slow, quick = await stage.enter(), await stage.enter()
         await stage.change(ADDED, a_pod("a"))
@@ -349,9 +349,7 @@ def test_a_client_that_goes_is_let_go(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_who_leaves_in_the_middle_of_a_pass_is_written_nothing_more(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watcher_leaving_during_a_batch_receives_nothing_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "_SLICE", 1)  # the pass yields to the loop after each write
 
     async def main() -> None:
@@ -364,7 +362,7 @@ def test_who_leaves_in_the_middle_of_a_pass_is_written_nothing_more(
     stage.run(main)
 
 
-def test_a_hub_that_has_lost_what_comes_next_sends_everybody_to_the_log(stage: Stage) -> None:
+def test_hub_without_the_next_event_sends_all_watchers_to_the_log(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter()
         for number in range(40):  # more events than the cacher's window, before the hub checks
@@ -377,7 +375,7 @@ def test_a_hub_that_has_lost_what_comes_next_sends_everybody_to_the_log(stage: S
     stage.run(main)
 
 
-def test_what_cannot_be_shown_hurts_only_who_wanted_to_see_it(stage: Stage) -> None:
+def test_encoding_error_ends_only_the_affected_watch(stage: Stage) -> None:
     async def main() -> None:
         broken, sound = await stage.enter(None, Failing(pods())), await stage.enter()
         await stage.change(ADDED, a_pod("a"))
@@ -387,7 +385,7 @@ def test_what_cannot_be_shown_hurts_only_who_wanted_to_see_it(stage: Stage) -> N
     stage.run(main)
 
 
-def test_bookmarks_come_every_minute_to_who_wants_them(stage: Stage) -> None:
+def test_bookmarks_are_sent_every_minute_if_requested(stage: Stage) -> None:
     async def main() -> None:
         plain, marked = await stage.enter(), await stage.enter(bookmarks_from=0.0)
         await stage.change(ADDED, a_pod("a"))
@@ -424,7 +422,7 @@ def test_the_timer_rings_without_anything_happening(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_who_waits_for_the_future_gets_no_bookmark_but_ends_in_time(stage: Stage) -> None:
+def test_future_watch_gets_no_bookmark_and_times_out(stage: Stage) -> None:
     async def main() -> None:
         stream = await stage.enter(ahead=5, ends_at=100.0, bookmarks_from=0.0)
         stage.clock.step(70.0)
@@ -452,7 +450,7 @@ def test_a_table_watcher_moves_on_after_its_first_frame(stage: Stage) -> None:
     stage.run(main)
 
 
-def test_closing_sends_everybody_away_now_and_from_now_on(stage: Stage) -> None:
+def test_closing_refuses_current_and_later_callers(stage: Stage) -> None:
     async def main() -> None:
         inside, ahead = await stage.enter(), await stage.enter(ahead=3)
         stage.hub.close()

@@ -259,7 +259,7 @@ def test_a_server_that_stops_ends_its_watches_cleanly() -> None:
     watching_it.__exit__(None, None, None)
 
 
-def test_who_does_not_read_is_cut_off_and_the_others_do_not_notice(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_watcher_is_disconnected_without_affecting_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "READ_PATIENCE", 0.05)
     labels = {"group": "", "resource": "configmaps"}
     name = "apiserver_terminated_watchers_total"

@@ -106,7 +106,7 @@ def test_pods_keep_others_from_their_node_at_most() -> None:
     assert "has TopologyKey zone but only key kubernetes.io/hostname is allowed" in said
 
 
-def test_who_asks_for_a_device_tolerates_its_taint() -> None:
+def test_extended_resource_request_adds_a_toleration() -> None:
     containers = [{"name": "c", "resources": {"requests": {"example.com/gpu": "1", "cpu": "1"}}}]
     made = Write("v1/pods", pod(containers=containers)).admit(ExtendedResourceToleration())
     wanted = [{"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]

@@ -93,9 +93,7 @@ LINKED = [
 
 
 @pytest.mark.parametrize(("new", "old", "linked"), LINKED)
-def test_who_sets_one_of_the_address_fields_means_both(
-    new: dict[str, Any], old: dict[str, Any] | None, linked: list[str] | None
-) -> None:
+def test_one_address_field_sets_both(new: dict[str, Any], old: dict[str, Any] | None, linked: list[str] | None) -> None:
     link_addresses(new, old)
     assert new.get("clusterIPs") == linked
 

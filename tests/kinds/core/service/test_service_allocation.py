@@ -49,7 +49,7 @@ def test_an_address_is_claimed_with_its_service_by_an_object_as_kubernetes_makes
     assert claim.metadata == Object(IP_ADDRESSES, claim.body).metadata
 
 
-def test_a_node_port_is_claimed_by_an_object_nobody_serves() -> None:
+def test_node_port_claim_is_an_unserved_object() -> None:
     stage = Stage()
     stage.create(NODE_PORT | {"ports": [{"port": 80, "nodePort": 30007}]})
     claim = stage.state.get(NODE_PORTS, Key("", "30007"))
@@ -230,7 +230,7 @@ def test_endpoints_that_something_still_holds_stay() -> None:
     assert stage.state.get(ENDPOINTS, Key("ns", "s")) is not None
 
 
-def test_nothing_is_given_back_for_somebody_else() -> None:
+def test_release_keeps_a_claim_of_another_service() -> None:
     stage = Stage()
     stage.create(PORTS | {"clusterIP": "10.96.0.9"})
     claim = stage.state.get(IP_ADDRESSES, Key("", "10.96.0.9"))
