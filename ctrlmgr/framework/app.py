@@ -187,10 +187,10 @@ class App:
 
         The function is called for an object after a change of the object, or of an object that it `owns` (applied as
         owned). The function is also called when one of its `watches` returns the object, after the time in its `Result`
-        or `resync` (seconds), and after it raised an error. `reads` are kinds that it only reads. At most `workers`
-        objects are reconciled at a time, each by one worker. An object that failed 1 + `max_retries` times waits for
-        its next change. `name` is by default the function's name. An async function runs on the event loop that all
-        async functions of the process share; a worker waits until it has returned.
+        or `resync` (seconds), and after it raised an error. `reads` are kinds that the controller only reads. At most
+        `workers` objects are reconciled at a time, each by one worker. An object that failed 1 + `max_retries` times
+        waits for its next change. `name` is by default the function's name. An async function runs on the event loop
+        that all async functions of the process share; a worker waits until it has returned.
         """
         declaration, owned, read = declaration_of(kind), sequence_of(owns, "owns"), sequence_of(reads, "reads")
         check_list("watches", watches, '[Watch("v1/Pod", function)]', of=Watch)

@@ -140,7 +140,7 @@ class Context:
     def list(self, kind: Any, namespace: str | None = None, labels: Mapping[str, str] | None = None) -> Any:
         """Return the objects in a namespace, by default this object's.
 
-        If this object is cluster-scoped, in all namespaces.
+        If this object is cluster-scoped, return the objects in all namespaces.
         """
         where = namespace if namespace is not None else self._raw.namespace or None
         return self.cache.list(kind, where, labels)

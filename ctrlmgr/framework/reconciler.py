@@ -183,7 +183,7 @@ class AppReconciler:
             return read(self._declaration, raw)
         except msgspec.ValidationError as error:
             raise TerminalError(
-                f"{raw.resource} {raw.key} is not what {self._declaration.where} says: {error}"
+                f"{raw.resource} {raw.key} does not match {self._declaration.where}: {error}"
             ) from error
 
     def _write_status(self, raw: Object, before: Any, after: Any, client: Writer) -> Object:

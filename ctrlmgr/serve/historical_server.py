@@ -164,7 +164,7 @@ def _opened(settings: Settings, moment: Moment, clock: Clock, random: Random) ->
     try:
         settings.data_path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SettingsError(f"data_dir: {settings.data_path} cannot be made: {error.strerror}") from error
+        raise SettingsError(f"data_dir: {settings.data_path} cannot be created: {error.strerror}") from error
     whole = open_log_for_reading(settings.database_url, clock=clock, random=random)
     event_log = HistoricalLog(whole, moment.revision, clock=clock, resources=moment.known)
     try:

@@ -42,6 +42,6 @@ class ServingProcess:
         try:
             self.manager.run(stop)
         except TimeoutError as error:
-            raise CtrlmgrError(f"not everything stopped in time: {error}") from error
+            raise CtrlmgrError(f"some components did not stop in time: {error}") from error
         finally:
             self._front.leave()

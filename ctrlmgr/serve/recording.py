@@ -193,7 +193,7 @@ def _apart(settings: Settings) -> Settings:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SettingsError(f"data_dir: {folder} cannot be made: {error.strerror}") from error
+        raise SettingsError(f"data_dir: {folder} cannot be created: {error.strerror}") from error
     return replace(settings, data_dir=str(folder))
 
 

@@ -121,7 +121,7 @@ def _opened(settings: Settings, clock: Clock, random: Random) -> Iterator[EventL
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise SettingsError(f"data_dir: {directory} cannot be made: {error.strerror}") from error
+            raise SettingsError(f"data_dir: {directory} cannot be created: {error.strerror}") from error
     event_log = open_log(
         settings.database_url,
         clock=clock,

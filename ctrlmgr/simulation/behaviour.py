@@ -238,7 +238,7 @@ def _read_rule(path: Path, node: yaml.Node) -> Rule:
         )
     unknown = min(map(str, fields.keys() - {*_PATTERNS, "do"}), default="")
     if unknown:
-        raise SettingsError(f"{place_of(path, node, unknown)}: there is no {unknown!r} in a rule")
+        raise SettingsError(f"{place_of(path, node, unknown)}: a rule has no field {unknown!r}")
     try:
         behaviour = read(fields["do"])
     except ValueError as error:

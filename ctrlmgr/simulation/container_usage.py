@@ -7,7 +7,7 @@ negative.
 |---|---|
 | `120m`, `64Mi` | constant |
 | `30m*sin` | a wave between -30m and 30m, with a period of 10 minutes |
-| `30m*sin(1h)` | the same with another period |
+| `30m*sin(1h)` | the same wave with another period |
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_usage(phrase: str) -> tuple[str, Usage] | None:
     while at < len(text):
         term = _TERM.match(text, at)
         if term is None or (at and not term[1]):
-            raise ValueError(f"{phrase!r} is no usage; say for example `{match[1]} 120m + 30m*sin`")
+            raise ValueError(f"{phrase!r} is not a valid resource usage; write for example `{match[1]} 120m + 30m*sin`")
         terms.append(_term(term))
         at = term.end()
         at += len(text[at:]) - len(text[at:].lstrip())

@@ -97,7 +97,7 @@ def _read_node(path: Path, node: yaml.Node) -> list[Template]:
 
     fields: Any = yaml.constructor.SafeConstructor().construct_document(node)
     if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
-        raise refusal("name", "a node has a `name`")
+        raise refusal("name", "a node needs a `name`")
     unknown = min(map(str, fields.keys() - set(_FIELDS)), default="")
     if unknown:
         raise refusal(unknown, f"there is no {unknown!r} in a node; there are: {', '.join(_FIELDS)}")

@@ -29,7 +29,7 @@ class _Waiter:
 
 
 class FakeClock:
-    """A `Clock` for tests and simulations. One thread steps it; any number of threads read it and wait on it."""
+    """A `Clock` for tests and simulations. One thread steps the clock; any number of threads read it or wait on it."""
 
     def __init__(self, now_us: int = 1_767_225_600_000_000, *, patience: float = 1.0) -> None:
         """Start at `now_us` (microseconds since 1970; by default the beginning of 2026).

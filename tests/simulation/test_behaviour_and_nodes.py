@@ -53,7 +53,7 @@ def test_source_of_container_behaviour(tmp_path: Path) -> None:
     [
         ("- pod: a\n- do: dance\n", ":1: a rule needs `do`"),
         ("- do: run\n- do: dance\n", ":2: 'dance' is not a valid phrase"),
-        ("- do: run\n  colour: red\n", ":2: there is no 'colour' in a rule"),
+        ("- do: run\n  colour: red\n", ":2: a rule has no field 'colour'"),
         ("- pod: a\n  do: dance\n", ":2: 'dance' is not a valid phrase"),
         ("do: run\n", ":1: a list of rules is expected"),
         ("- do: [\n", ":2: "),
@@ -89,7 +89,7 @@ def test_a_file_of_nodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- zone: a\n", ":1: a node has a `name`"),
+        ("- zone: a\n", ":1: a node needs a `name`"),
         ("- name: a\n- name: b\n  colour: red\n", ":3: there is no 'colour' in a node"),
         ("- name: A_B\n", ":1: 'A_B' is not a valid node name"),
         ("- name: a\n  capacity: {cpu: lots}\n", ":2: cpu: 'lots' is not a quantity"),

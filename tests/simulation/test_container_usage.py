@@ -42,7 +42,7 @@ def test_other_phrases_are_none(phrase: str) -> None:
 
 @pytest.mark.parametrize("phrase", ["cpu much", "cpu 1 2", "cpu 1 +", "cpu 3*cos", "memory 1*sin(0s)", "cpu ..m"])
 def test_a_usage_that_is_none_is_refused(phrase: str) -> None:
-    with pytest.raises(ValueError, match=r"is no usage|must be longer|quantities must match"):
+    with pytest.raises(ValueError, match=r"is not a valid resource usage|must be longer|quantities must match"):
         read_usage(phrase)
 
 

@@ -146,7 +146,7 @@ class Rollout:
         """Return the existing object with the new ReplicaSet's name if both are equal; otherwise count a collision."""
         current = self._log.get(REPLICA_SETS, wanted.key)
         if current is None:
-            raise NotFound(f"{REPLICA_SETS} {wanted.key} was there, and is gone")
+            raise NotFound(f"{REPLICA_SETS} {wanted.key} existed, but was deleted")
         same = decide.same_template(current.view(ReplicaSet).template, self.view.template)
         if is_controlled_by(current, self.deployment) and same:
             return self._put(current)

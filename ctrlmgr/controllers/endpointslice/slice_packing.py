@@ -33,8 +33,8 @@ MAX_ENDPOINTS = 100
 class Draft:
     """A slice in its desired state.
 
-    `current` is the existing slice (None: it is to be created). The lists may be shared with the cache, so they are
-    replaced and never changed. `relabel` says that the slice's labels need an update, `renew` that only the slice's
+    `current` is the existing slice (None: the slice must be created). The lists may be shared with the cache, so they
+    are replaced and never changed. `relabel` says that the slice's labels need an update, `renew` that only the slice's
     name is kept.
     """
 

@@ -1,7 +1,7 @@
 """Expiry of Events: deletes an Event that was not updated for a configured time, by default one hour.
 
 Guarantees:
-- Watchers receive DELETED, as when an etcd lease expires; finalizers do not hold an Event.
+- Watchers receive DELETED, as when an etcd lease expires; finalizers do not delay the deletion of an Event.
 - The age of an Event is the age of its newest state in the log. A restart does not change the age; incrementing the
   Event's count resets it.
 - An Event that changes at the moment of its expiry is kept.

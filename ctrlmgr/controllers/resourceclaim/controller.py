@@ -12,7 +12,7 @@ off:
 
 There are two differences. Each write of the pod's status contains all its claims from templates. Kubernetes writes only
 the new claims, and server-side apply then drops the others. No claims are created for a pod that has ended. In
-Kubernetes they are not created again either, because its controller caches its own claims for an hour.
+Kubernetes such claims are not created again either, because its controller caches its own claims for an hour.
 
 A key is a namespace and the name `claim/NAME` or `pod/NAME`.
 """

@@ -26,7 +26,7 @@ class Rules(NamedTuple):
 def read_behaviour(options: Options) -> Rules:
     """Return the rules from the options; raises `SettingsError`."""
     if not options.simulated_speed:
-        raise SettingsError("controllers.simulated_speed: time must pass")
+        raise SettingsError("controllers.simulated_speed: the speed must be above 0, because time must pass")
     endings = (_ending(options, name) for name in ("simulated_tasks", "simulated_servers"))
     return Rules(_read_file(options.simulated_behaviour), *endings)
 

@@ -232,7 +232,7 @@ class Options(NamedTuple):
     defines: bool = True
     """Whether definitions are installed."""
     lease: Key = Key("kube-system", "")
-    """The Lease; its default name is `SelectedControllers.name`."""
+    """The Lease for leader election; its default name is `SelectedControllers.name`."""
     elects: bool = True
     timing: Timing = Timing()
     status: tuple[str, int] | None = None
@@ -370,7 +370,7 @@ class RemoteProcess:
         try:
             self._manager.run(stop)
         except TimeoutError as error:
-            raise CtrlmgrError(f"not everything stopped in time: {error}") from error
+            raise CtrlmgrError(f"some components did not stop in time: {error}") from error
         finally:
             self._sessions.close()
 

@@ -193,7 +193,7 @@ class Stream:
                 return
             first = self._take(data, first)
         if first is not None:
-            raise ServiceUnavailable(f"the list of {self._resource} ended before it was whole")
+            raise ServiceUnavailable(f"the list of {self._resource} ended before it was complete")
 
     def _take(self, data: bytes, first: list[Object] | None) -> list[Object] | None:
         """Process a line of the stream.

@@ -1,8 +1,8 @@
 """Serves the admission functions of apps over HTTPS, one path for each function.
 
 Guarantees: the address is bound at construction. Each connection has a thread, and at most `_CONNECTIONS` connections
-are open at a time. A request has a size limit, and a client that is silent is disconnected. At the stop, running
-requests have `_FAREWELL` seconds to finish.
+are open at a time. A request has a size limit, and a client that is silent is disconnected. When the server stops,
+running requests have `_FAREWELL` seconds to finish.
 
 The API server is not authenticated, because a function only decides, and its answer contains no more than the cluster's
 own response does.

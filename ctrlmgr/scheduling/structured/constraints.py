@@ -1,7 +1,7 @@
 """Constraints of a claim: its devices must have the same value of an attribute, or different values.
 
 Source: `matchAttributeConstraint` and `distinctAttributeConstraint` in `dynamic-resource-allocation/structured`. For
-distinct values, Kubernetes compares only with the last device of each request. Here every device is compared.
+distinct values, Kubernetes compares only with the last device of each request. In ctrlmgr, every device is compared.
 """
 
 from __future__ import annotations
