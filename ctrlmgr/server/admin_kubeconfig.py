@@ -1,7 +1,7 @@
 """Writes the kubeconfig of `serve`, with which kubectl and client libraries connect as an administrator.
 
-Guarantees: the file has mode 0600 and is written atomically. It keeps its token over restarts, so existing clients
-continue to work. Only one of several processes in a directory claims the file at a time.
+Guarantees: the file has mode 0600 and is written atomically. The token stays the same after a restart, so existing
+clients continue to work. Only one of several processes with the same directory can claim the file at a time.
 """
 
 from __future__ import annotations
@@ -47,12 +47,15 @@ def admin_token(path: Path, random: Random) -> str:
 
 
 def new_token(random: Random) -> str:
-    """Return a new hexadecimal token. It never starts with a dash, which a command line would read as an option."""
+    """Return a new hexadecimal token.
+
+    It never starts with a dash, because a command line would parse that as an option.
+    """
     return f"{random.getrandbits(_TOKEN_BITS):x}"
 
 
 class Claim:
-    """A lock on a kubeconfig, held while this process lives."""
+    """A lock on a kubeconfig, which this process holds until it exits."""
 
     def __init__(self, path: Path) -> None:
         """Claim the kubeconfig at `path` unless another running process holds it; raises `SettingsError`."""
@@ -74,7 +77,7 @@ class Claim:
 
 
 def require_unclaimed(path: Path) -> None:
-    """Raise `SettingsError` if another process has claimed the kubeconfig at `path`, and so serves its directory."""
+    """Raise `SettingsError` if another process has claimed the kubeconfig at `path`, so it serves the directory."""
     if not path.with_name(f"{path.name}.lock").exists():
         return
     claim = Claim(path)
@@ -86,7 +89,7 @@ def require_unclaimed(path: Path) -> None:
 
 
 def _place(path: Path) -> str:
-    """Return where a kubeconfig says that its server is, to be added to a sentence."""
+    """Return the server's address in a kubeconfig, as a phrase to append to an error message."""
     try:
         return f", on {yaml.safe_load(path.read_text())['clusters'][0]['cluster']['server']}"
     except (OSError, yaml.YAMLError, LookupError, TypeError):
@@ -104,9 +107,9 @@ def write_kubeconfig(
 ) -> None:
     """Write a kubeconfig for `server` (URL), its certificate authority (PEM) and a bearer token.
 
-    `server_name` is the name in the server's certificate, empty for the URL's host.
-    The notes (`noted`) go into the extension of the cluster's entry, by which commands find the log. Raises
-    `SettingsError` if the file cannot be written.
+    `server_name` is the name in the server's certificate, empty for the URL's host. The values in `noted` are stored in
+    the extension of the cluster's entry, in which commands find the log. Raises `SettingsError` if the file cannot be
+    written.
     """
     cluster: dict[str, Any] = {
         "server": server,

@@ -1,12 +1,12 @@
 """Serializes appends that change a shared object, and batches them.
 
-While an append for one shared object is in progress, further writes for that object wait. When it has finished, they
-are decided one after the other on its result, and become the next append. So if a hundred creations charge
-one quota, each costs little more than a separate append.
+While an append that changes a shared object is in progress, further writes that change this object wait. When the
+append has finished, the waiting writes are decided one after the other on its result, and form the next append. So if a
+hundred creations change one quota, each creation costs little more than an append without a shared object.
 
-Guarantees: in this process one append per shared object is in progress at a time, in the order of the calls. A write
-that is refused does not affect the others. If the log refuses a batch, each of its writes is appended alone.
-Used on the event loop only.
+Guarantees: in this process, only one append per shared object is in progress at a time, in the order of the calls. A
+refused write does not affect other writes. If the log refuses a batch, each write in it is appended alone. Used on the
+event loop only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ctrlmgr.errors import AlreadyExists, ApiError, Conflict, CtrlmgrError, NotF
 from ctrlmgr.eventlog.event import Author, Cause, Event, Fence, Proposal
 
 _TOGETHER = 64
-"""The most writes in one append."""
+"""The maximum number of writes in one append."""
 
 Submit = Callable[[Sequence[Proposal], Author, Cause | None, Fence | None], Awaitable[Sequence[Event]]]
 
@@ -35,7 +35,7 @@ class _Waiting(NamedTuple):
     outcome: asyncio.Future[Sequence[Event]]
 
     def can_join(self, other: _Waiting) -> bool:
-        """Return whether the two can be one append: they have the same author, cause and fence."""
+        """Return whether two appends can be combined: they have the same author, cause and fence."""
         return (self.append.author, self.cause, self.fence) == (other.append.author, other.cause, other.fence)
 
     def fail(self, error: CtrlmgrError) -> None:
@@ -44,10 +44,10 @@ class _Waiting(NamedTuple):
 
 
 class AppendSerializer:
-    """Serializes appends that change a shared object; see the module's docstring."""
+    """Serializes appends that change a shared object, as the module's docstring describes."""
 
     def __init__(self, view: View, submit: Submit, catch_up: Callable[[], Awaitable[None]]) -> None:
-        """Decide on `view`, which `catch_up` makes current, and append with `submit`."""
+        """Create a serializer that decides on `view`, which `catch_up` makes current, and appends with `submit`."""
         self._view = view
         self._submit = submit
         self._catch_up = catch_up
@@ -55,7 +55,7 @@ class AppendSerializer:
         self._working: set[asyncio.Task[None]] = set()
 
     async def append(self, command: Append, cause: Cause | None, fence: Fence | None) -> Sequence[Event]:
-        """Append after the earlier writes of the shared object; returns the own events, raises `CtrlmgrError`."""
+        """Append after earlier writes of the shared object; return this append's events; raises `CtrlmgrError`."""
         outcome: asyncio.Future[Sequence[Event]] = asyncio.get_running_loop().create_future()
         place = command.late[0].place
         waiting = self._waiting.get(place)
@@ -76,7 +76,7 @@ class AppendSerializer:
                 await self._append_all([each for each in together if not each.outcome.done()])
         finally:
             del self._waiting[place]
-            for each in waiting:  # not empty only if the server stops during an append
+            for each in waiting:  # the queue is not empty only if the server stops during an append
                 each.outcome.cancel()
 
     async def _append_all(self, together: Sequence[_Waiting]) -> None:
@@ -102,7 +102,7 @@ class AppendSerializer:
             _tell(admitted, events)
 
     def _decide(self, together: Sequence[_Waiting]) -> tuple[list[_Waiting], Sequence[Proposal]]:
-        """Return the writes that are admitted, and the changes of what they share."""
+        """Return the writes that are not refused, and the changes of the shared objects."""
         overlay = Overlay(self._view)
         admitted: list[_Waiting] = []
         for each in together:
@@ -119,7 +119,7 @@ class AppendSerializer:
 
 
 def _tell(admitted: Sequence[_Waiting], events: Sequence[Event]) -> None:
-    """Pass each write its own events."""
+    """Pass each write the events of its own proposals."""
     start = 0
     for each in admitted:
         end = start + len(each.append.proposals)

@@ -1,6 +1,7 @@
 """Wires together the parts behind the API of one process: the cache, the engine, the driver and the watches.
 
-The backend runs on the server's event loop. It does nothing before `running`, and has released everything after it.
+The backend runs on the server's event loop. It does nothing before the context `running`, and has released all
+resources after it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from ctrlmgr.server.workers import Workers
 T = TypeVar("T")
 
 _FOLLOWERS = 2
-"""Threads that read the log's newest revision, and events that the feed has lost."""
+"""The number of threads that read the log's newest revision, and events that the feed has lost."""
 
 
 class Backend:
@@ -70,15 +71,15 @@ class Backend:
     ) -> None:
         """Serve `kinds` from `event_log`, whose feed is `feed`; the cache keeps at least `window` events for watchers.
 
-        `is_past` says that the log is one of the past, of which clients may read every revision.
-        `tokens` issues tokens of service accounts; None issues none. `rewinds` says that the log may have been taken
-        back to an earlier revision, so that clients may know revisions that no longer exist. `blueprint` makes the
-        kinds and their admission. Admission checks users' permissions with `rights`; without it every request is
-        allowed. `runtime` answers for pods on simulated nodes, `kubelets` for those on others, if there are any. Tables
-        show ages at the time of `shown_at`, by default of `clock`.
+        With `is_past`, the log is from the past, and clients may read every revision. `tokens` issues tokens of service
+        accounts; if it is None, no tokens are issued. `rewinds` is whether the log may have been reset to an earlier
+        revision, so that clients may have revisions that no longer exist. `blueprint` creates the kinds and their
+        admission. Admission checks users' permissions with `rights`; if it is None, every request is allowed. `runtime`
+        answers for pods on simulated nodes, and `kubelets` for pods on other nodes, if it is given. Tables contain ages
+        at the time of `shown_at`, by default of `clock`.
         """
         self.kinds = kinds
-        # Reads of the log can block, so they have threads of their own: other work must not queue behind them.
+        # Reads of the log can block, so they have threads of their own; otherwise other work would wait behind them.
         self.workers, self._readers, self._followers = Workers(), Workers(), Workers(_FOLLOWERS)
         self._computing = Workers(1)
         rights = rights or Rights(AlwaysAllow(), RbacIndex())
@@ -102,7 +103,7 @@ class Backend:
             caller=self._caller,
         )
         self.last_used = LastUsedWriter(self.engine, self._driver, clock=clock)
-        """Records on Secrets the day on which their token was last used."""
+        """Records the day on which the token of a Secret was last used, on the Secret."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self.api = Api(
             self.engine,
@@ -123,14 +124,18 @@ class Backend:
         self._driver.round = around
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation of the engine and return its result. Call it from any thread but the event loop's.
+        """Run an operation of the engine and return its result.
+
+        Any thread except the event loop's may call this.
 
         Raises the operation's error, and `ServiceUnavailable` if the event loop does not run.
         """
         return self.wait_for(self._driver.run(operation, cause, fence))
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the event loop and return its result. Call it from any thread but the event loop's.
+        """Run `work` on the event loop and return its result.
+
+        Any thread except the event loop's may call this.
 
         Raises the error of `work`, and `ServiceUnavailable` if the event loop does not run.
         """
@@ -148,14 +153,20 @@ class Backend:
         await self._follower.catch_up()
 
     def call(self, calls: Sequence[Call]) -> list[Reply]:
-        """Call other processes and wait for their replies. Call it from any thread but the event loop's."""
+        """Call other processes and wait for their replies.
+
+        Any thread except the event loop's may call this.
+        """
         if self._loop is None:
             return [Reply(problem="dial tcp: the server does not run") for _ in calls]
         return asyncio.run_coroutine_threadsafe(self._caller.call(calls), self._loop).result()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run on the current event loop. An error of a background task is raised in the caller."""
+        """Run the backend on the current event loop while the context is open.
+
+        An error of a background task is raised in the caller.
+        """
         self._loop = asyncio.get_running_loop()
         for workers in (self.workers, self._readers, self._followers, self._computing, self._large):
             workers.start()
@@ -175,6 +186,6 @@ class Backend:
                 workers.stop()
 
     def end_watches(self, parting: DisconnectReason = DisconnectReason.CLOSING) -> None:
-        """End all watches and connections to containers. Those that start later end immediately."""
+        """End all watches and connections to containers; new ones end immediately."""
         self._hub.close(parting)
         self.api.close()

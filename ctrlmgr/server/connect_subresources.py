@@ -1,6 +1,6 @@
-"""Declares the runtime of simulated containers, and reads the options of requests for running containers.
+"""Declares the runtime of simulated containers, and parses the options of requests for running containers.
 
-Guarantees: the answer distinguishes an object that does not exist from one that is unreachable. The error texts are
+Guarantees: the answer distinguishes an object that does not exist from an unreachable object. The error messages are
 those of kube-apiserver in a cluster without kubelets (`pkg/registry/core/pod/strategy.go`).
 """
 
@@ -29,7 +29,7 @@ _FLAGS = ("stdin", "stdout", "stderr", "tty")
 
 
 class LogChunk(Protocol):
-    """A part of a log."""
+    """A part of a container's log."""
 
     @property
     def data(self) -> bytes:
@@ -37,11 +37,11 @@ class LogChunk(Protocol):
 
     @property
     def wait(self) -> float | None:
-        """Seconds until more lines are available unless the pod changes before; None at the end of the log."""
+        """Seconds until more lines are available, unless the pod changes earlier; None at the end of the log."""
 
 
 class ContainerLogReader(Protocol):
-    """A container's log that a client reads."""
+    """Reads a container's log for one client."""
 
     def more(self, pod: Object | None, node: Object | None) -> LogChunk:
         """Return the lines that are available now, given the current pod and its node."""
@@ -52,11 +52,11 @@ class Output(Protocol):
 
     @property
     def at(self) -> float:
-        """When it is written, in simulated seconds after the start of the command."""
+        """The time at which the output is written, in simulated seconds after the start of the command."""
 
     @property
     def is_error(self) -> bool:
-        """Whether it is an error message (standard error)."""
+        """Whether the output is written to standard error."""
 
     @property
     def data(self) -> bytes:
@@ -72,7 +72,7 @@ class Execution(Protocol):
 
     @property
     def ends_at(self) -> float:
-        """When it ends, once the code is known."""
+        """The time at which the command ends, when the exit code is known."""
 
     def receive(self, data: bytes, now: float) -> Sequence[Output]:
         """Return the output that follows from another piece of input."""
@@ -95,14 +95,14 @@ class Executions(Protocol):
 
 
 class Runtime(Protocol):
-    """Answers for the pods on some nodes; returns None for a pod on any other node."""
+    """Answers for the pods on simulated nodes; methods return None for a pod on any other node."""
 
     @property
     def index(self) -> Index:
-        """The index that the runtime reads. The caller has to pass changes of objects to it."""
+        """The index that the runtime reads; the caller must pass all changes of objects to the index."""
 
     def logs(self, pod: Object, node: Object | None, options: LogOptions) -> ContainerLogReader | None:
-        """Return a reader for a container's log, None if the pod's node is unknown; raises `BadRequest`."""
+        """Return a reader for a container's log, None if the pod's node is not simulated; raises `BadRequest`."""
 
     @property
     def executions(self) -> Executions:
@@ -113,7 +113,7 @@ class Runtime(Protocol):
         """Simulated seconds per real second."""
 
     def summary(self, node: Object, pods: Sequence[Unstructured]) -> Unstructured:
-        """Return the usage of a node and its pods, as `/stats/summary` of a kubelet."""
+        """Return the resource usage of a node and its pods, in the form of a kubelet's `/stats/summary`."""
 
     def is_simulated(self, node: Object | None) -> bool:
         """Return whether the runtime answers for the pods on a node."""
@@ -128,7 +128,7 @@ class _Placed(msgspec.Struct):
 
 
 def has_no_log(target: Target, part: str, obj: Object) -> bool:
-    """Return whether the request is for the log of a pod without a node, which is empty."""
+    """Return whether the request is for the log of a pod without a node; such a log is empty."""
     if part != "log" or target.kind.resource.plural != "pods":
         return False
     spec = obj.view(_Placed).spec
@@ -141,7 +141,7 @@ def unreachable(target: Target, pod: Object, view: View) -> ApiError:
     if spec is None or not spec.node_name:
         return BadRequest(f"pod {target.name} does not have a host assigned")
     if view.get(_NODES, Key("", spec.node_name)) is None:
-        return not_found(target.kind.resource, spec.node_name)  # Kubernetes uses the pods resource here as well
+        return not_found(target.kind.resource, spec.node_name)  # Kubernetes also uses the resource `pods` in this case
     return ServiceUnavailable(f'no kubelet answers for node "{spec.node_name}"')
 
 
@@ -154,7 +154,7 @@ def node_of(obj: Object, view: View) -> Object | None:
 def connect_options(gvk: GroupVersionKind, query: Query, path: ResourcePath, *, is_folder: bool) -> Unstructured:
     """Return the connect options in a URL's query (such as PodExecOptions), as admission receives them.
 
-    `is_folder` says that the URL's path ends with a slash.
+    `is_folder` is whether the URL's path ends with a slash.
     """
     options: Unstructured = {"kind": gvk.kind, "apiVersion": gvk.api_version}
     for name in _FLAGS:

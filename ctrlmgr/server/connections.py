@@ -3,7 +3,7 @@
 Guarantees:
 - A connection is reused only by calls with the same authorities, client certificate and verification setting.
 - An answer of more than `MAX_ANSWER` bytes is an error.
-- A failed call raises nothing but cancellation. The reply carries the error text of Go's HTTP client.
+- A failed call raises no error except cancellation; the reply contains the error message of Go's HTTP client.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from ctrlmgr.settings.kubeconfig import trusting
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Maximum size of an answer, in bytes."""
 _CONTEXTS: Final = 64
-"""Maximum number of TLS contexts that are cached, one for each combination of authorities and client certificate."""
+"""Maximum number of cached TLS contexts.
+
+Each combination of authorities and client certificate has a context.
+"""
 _CONTEXT_BYTES: Final = 16 * 1024 * 1024
 """Maximum total size of the cached authorities and client certificates, in bytes."""
 _IDLE = 90.0

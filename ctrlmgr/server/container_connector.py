@@ -1,7 +1,7 @@
-"""Answers requests for running containers and proxies: through the kubelet of their node, or by the simulation.
+"""Answers requests for running containers and proxies: through the node's kubelet, or by the simulation.
 
 Guarantees:
-- Pods on simulated nodes are answered by the simulation, all others by the kubelet of their node.
+- The simulation answers for pods on simulated nodes, and the kubelet of the node for all other pods.
 - The connections to kubelets are loaded at the first request that needs them.
 - Each connection is counted in `apiserver_longrunning_requests` while it is open.
 """
@@ -23,7 +23,7 @@ from ctrlmgr.server.container_logs import Logs
 from ctrlmgr.server.presenting.responses import Response
 from ctrlmgr.server.request import Request
 
-if TYPE_CHECKING:  # for type checkers only: they are imported at the first request that needs them
+if TYPE_CHECKING:  # for type checkers only, because these modules are imported at the first request that needs them
     from ctrlmgr.http.proxying.upstream_address import Upstream
     from ctrlmgr.http.proxying.upstream_pool import UpstreamPool
     from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl
@@ -33,14 +33,14 @@ class Kubelets(Protocol):
     """Passes requests for containers to kubelets."""
 
     async def log(self, request: Request, pod: Object, node: Object, options: LogOptions, *, is_checked: bool) -> None:
-        """Answer with a container's log; `is_checked` says whether the kubelet's certificate is verified."""
+        """Answer with a container's log; `is_checked` is whether the kubelet's certificate is verified."""
 
     async def stream(self, request: Request, pod: Object, node: Object, part: str, options: Unstructured) -> None:
-        """Answer exec, attach or portforward (`part`) with these connect options."""
+        """Answer a request for exec, attach or portforward (`part`) with these connect options."""
 
     @property
     def pool(self) -> UpstreamPool:
-        """The connections, also those to other servers."""
+        """The connections to kubelets, and those to other servers."""
 
     def url(self, node: Object) -> KubeletUrl:
         """Return the address of a node's kubelet; raises `UnknownError` if the node has none."""
@@ -56,7 +56,7 @@ class Simulated(Protocol):
     """Answers requests for streams of simulated pods."""
 
     async def stream(self, request: Request, pod: Object, node: Object, part: str, options: Unstructured) -> None:
-        """Answer exec, attach or portforward (`part`) with these connect options."""
+        """Answer a request for exec, attach or portforward (`part`) with these connect options."""
 
     def close(self) -> None:
         """End all streams."""
@@ -66,17 +66,17 @@ class Proxy(Protocol):
     """Passes requests on to nodes, pods and Services."""
 
     async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:
-        """Answer a request to `obj`, which it names with `name`; `path` is the path for the other server."""
+        """Answer a proxy request to `obj`; `name` is the name in the request, `path` the path for the other server."""
 
     def close(self) -> None:
         """End all requests."""
 
 
 class Connection(NamedTuple):
-    """The object that a request connects to."""
+    """The object to which a request connects."""
 
     name: str
-    """The name in the path, perhaps with a scheme and a port."""
+    """The name in the path, which may include a scheme and a port."""
     part: str
     """The subresource."""
     obj: Object
@@ -85,14 +85,16 @@ class Connection(NamedTuple):
 
 
 Make: TypeAlias = Callable[[], Kubelets]
-"""Returns the connections to kubelets; called once, at the first request that needs them."""
+"""Returns the connections to kubelets; it is called once, at the first request that needs a connection."""
 
 
 class Connector:
     """Answers requests for running containers. Used on the event loop only."""
 
     def __init__(self, view: View, runtime: Runtime | None, make: Make | None, random: Random) -> None:
-        """Read nodes from `view`. Answer with `runtime` for simulated nodes, with what `make` returns for others.
+        """Create a connector that reads nodes from `view`.
+
+        `runtime` answers for simulated nodes, and the object that `make` returns for other nodes.
 
         `random` chooses endpoints of Services.
         """
@@ -106,7 +108,7 @@ class Connector:
         self._logs = Logs(view)
 
     def close(self) -> None:
-        """End all connections. Those that start later end immediately."""
+        """End all connections; new connections end immediately."""
         self._logs.close()
         if self._simulated is not None:
             self._simulated.close()
@@ -116,7 +118,7 @@ class Connector:
             self._kubelets.close()
 
     async def answer(self, request: Request, target: Target, connection: Connection) -> None:
-        """Answer a request for a running container or a proxy; raises the `ApiError` to answer with."""
+        """Answer a request for a running container or a proxy; raises `ApiError` if the answer is an error."""
         plural, part, options = target.kind.resource.plural, connection.part, connection.options
         with LONG_RUNNING.labels("CONNECT", "", "v1", plural, part, "resource").track_inprogress():
             if part == "proxy":
@@ -135,7 +137,7 @@ class Connector:
         return self._proxy
 
     def _made(self) -> Kubelets | None:
-        """Return the connections to kubelets; None if there are none."""
+        """Return the connections to kubelets; None if the server has no kubelets."""
         if self._kubelets is None and self._make is not None:
             self._kubelets = self._make()
         return self._kubelets
@@ -151,7 +153,7 @@ class Connector:
     async def _is_simulated(
         self, request: Request, pod: Object, node: Object | None, part: str, options: Unstructured
     ) -> bool:
-        """Answer for a pod on a simulated node, and return True; return False for any other pod."""
+        """Answer for a pod on a simulated node and return True; return False for any other pod."""
         if self._runtime is None or node is None or not self._runtime.is_simulated(node):
             return False
         if part != "log":

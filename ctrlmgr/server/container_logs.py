@@ -1,9 +1,9 @@
-"""Sends logs of containers: whole, or followed while the container writes.
+"""Sends logs of containers: as a whole, or followed while the container writes.
 
 Guarantees:
-- A follower receives each line as soon as it is available. The pod is read again each time, so the log ends with the
-  pod.
-- A reader that reads nothing for `READ_PATIENCE` seconds is disconnected.
+- A client that follows a log receives each line as soon as it is available. The pod is read again each time, so the log
+  ends when the pod is deleted.
+- A client that reads nothing for `READ_PATIENCE` seconds is disconnected.
 - All followed logs end when the server stops.
 """
 
@@ -32,13 +32,13 @@ class Logs:
     """Sends logs of containers. Used on the event loop only."""
 
     def __init__(self, view: View) -> None:
-        """Read pods and nodes from `view`."""
+        """Create an instance that reads pods and nodes from `view`."""
         self._view = view
         self._waiting: set[asyncio.Future[None]] = set()
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """End all followed logs. Logs that start later end immediately."""
+        """End all followed logs; new ones end immediately."""
         self._closing.set()
         for each in self._waiting:
             _wake(each)

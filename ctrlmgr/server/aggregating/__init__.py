@@ -1,5 +1,6 @@
-"""Passes requests for versions of groups that APIServices assign to other servers on to them, as kube-aggregator does.
+"""Passes requests for API versions of extension servers on to these servers, as kube-aggregator does.
 
-`extension_servers` knows these servers and how to reach them, `passing_on` answers a client's request, and
-`user_headers` names its user to the other server.
+APIServices assign versions of API groups to extension servers. `extension_servers` finds and resolves these servers,
+`proxy_handler` answers a client's request, and `user_headers` creates the headers with which the other server gets the
+request's user.
 """

@@ -1,7 +1,7 @@
-"""Reads the discovery documents of extension servers: aggregated ones, and those of one version.
+"""Parses the discovery documents of extension servers: aggregated documents, and documents of one version.
 
 Source: kube-aggregator `pkg/apiserver/handler_discovery.go`, apiserver `pkg/endpoints/installer.go`
-(`ConvertGroupVersionIntoToDiscovery`). A document of another form raises ValueError.
+(`ConvertGroupVersionIntoToDiscovery`). If a document has another form, ValueError is raised.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _entry(resource: _Resource) -> Unstructured:
 
 
 def _bare(name: str, scope: str) -> Unstructured:
-    """Return a resource of which only subresources are listed."""
+    """Return a resource for which the document lists only subresources."""
     return {"resource": name, "responseKind": dict(_NO_KIND), "scope": scope, "singularResource": "", "verbs": None}
 
 
@@ -105,7 +105,7 @@ def _add(parent: Unstructured, name: str, resource: _Resource) -> None:
 
 
 def _with_kinds(resource: Unstructured) -> Unstructured:
-    """Return a resource whose answers and subresources' answers have a kind, which old clients need."""
+    """Return a resource with a response kind, also for its subresources, because old clients need this field."""
     parts = resource.get("subresources") or ()
     more = {"subresources": [{**each, "responseKind": each.get("responseKind") or _NO_KIND} for each in parts]}
     return {**resource, "responseKind": resource.get("responseKind") or _NO_KIND, **(more if parts else {})}

@@ -1,10 +1,10 @@
-"""The extension servers that APIServices name, and how to reach them.
+"""Finds the extension servers that APIServices name, and resolves their addresses.
 
 Guarantees:
-- The servers are those of the last APIServices that the cache holds. A look-up costs one dictionary access, and nothing
-  while no APIService names a server.
-- A Service is resolved again for each request: to one of its ready endpoints, or to its cluster address.
-- Servers with equal authorities share a TLS context; connections are shared only within one.
+- The servers are those in the newest APIServices that the cache contains. A look-up costs one dictionary access, and
+  nothing while no APIService names a server.
+- A Service is resolved again for each request, either to one of its ready endpoints or to its cluster address.
+- Servers with equal authorities share a TLS context; connections with different TLS contexts are never shared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEGACY: Final = ("", "v1")
 
 
 class TransportUnusable(CtrlmgrError):
-    """The authorities of an APIService, or this server's client certificate, cannot be used."""
+    """Raised if the authorities of an APIService, or this server's client certificate, cannot be used."""
 
 
 class ExtensionServers:
@@ -38,7 +38,9 @@ class ExtensionServers:
     def __init__(
         self, cacher: Cacher, certificate: Callable[[], bytes], random: Random, *, by_endpoints: bool = True
     ) -> None:
-        """Follow the APIServices in `cacher`; `certificate` returns the client certificate and its key as PEM.
+        """Create an instance that follows the APIServices in `cacher`.
+
+        `certificate` returns the client certificate and its key as PEM.
 
         Services are resolved to an endpoint, or to their cluster address unless `by_endpoints`.
         """
@@ -70,7 +72,7 @@ class ExtensionServers:
         return self._services
 
     def find(self, parts: Sequence[str] | None) -> RemoteService | None:
-        """Return the server of a path, given its segments; None if this server answers it."""
+        """Return the server for a path, given the path's segments; None if this server answers it."""
         if not self._services or not parts:
             return None
         if parts[0] == "apis" and len(parts) > 2:

@@ -1,7 +1,7 @@
-"""Asks extension servers for documents about themselves, as the aggregator.
+"""Fetches documents of extension servers (discovery, OpenAPI), as the user `system:kube-aggregator`.
 
-Guarantees: a request ends after its timeout, and its answer has at most `MOST_BYTES`. Failures are `UpstreamFailed`,
-`Unresolved` or `TransportUnusable`.
+Guarantees: a request ends after its timeout, and its answer has at most `MOST_BYTES`. Failures are raised as
+`UpstreamFailed`, `Unresolved` or `TransportUnusable`.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from ctrlmgr.server.aggregating.user_headers import user_headers
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 AGGREGATOR: Final = User("system:kube-aggregator", "", (MASTERS,))
-"""The user that asks for documents; it may read them on every server."""
+"""The user that requests documents, which may read all documents on every server."""
 
 
 class Fetched(NamedTuple):
-    """A document, or the answer instead of it."""
+    """The answer to a request for a document: the document, or an error response."""
 
     code: int
     headers: dict[bytes, bytes]
     body: bytes
 
     def header(self, name: bytes) -> str:
-        """Return a header; empty if it is missing."""
+        """Return the value of a header; empty if it is missing."""
         return self.headers.get(name, b"").decode("latin-1")
 
 
 class Fetcher:
-    """Asks extension servers for documents. Used on one event loop."""
+    """Fetches documents from extension servers. Used on one event loop."""
 
     def __init__(self, servers: ExtensionServers) -> None:
-        """Resolve servers with `servers`; create it on the event loop."""
+        """Create an instance that resolves servers with `servers`; must be created on the event loop."""
         self._servers = servers
         self._pool = UpstreamPool()
 
     async def fetch(
         self, remote: RemoteService, path: str, headers: Sequence[Header], seconds: float, user: User = AGGREGATOR
     ) -> Fetched:
-        """Return a server's answer to a GET of `path` by `user` within so many seconds."""
+        """Return a server's answer to a GET of `path` by `user`, which must arrive within `timeout` seconds."""
         upstream = self._servers.upstream(remote)
         lines = [(b"host", remote.server_name.encode()), (b"accept-encoding", b"identity"), *user_headers(user)]
         head = b"GET %b HTTP/1.1\r\n" % path.encode() + b"".join(b"%b: %b\r\n" % line for line in [*lines, *headers])

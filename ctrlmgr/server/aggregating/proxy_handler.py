@@ -1,11 +1,12 @@
-"""Answers a client's request for a version that an extension server serves, by passing it on.
+"""Answers a client's request for a version that an extension server serves, by passing the request on.
 
 Guarantees:
-- The request has passed authentication, impersonation, authorization and audit like any other. The extension server
-  receives its user in headers, on a connection with this server's client certificate.
-- A server that is not available, not reachable or not trusted answers 503 to requests for its own versions.
-- A request that is not long-running ends after `REQUEST_TIMEOUT` seconds, one for discovery after `DISCOVERY_TIMEOUT`.
-- A redirect is not passed on, unless `refuses_redirects` is off.
+- The request has passed authentication, impersonation, authorization and audit like any other request. The extension
+  server receives the request's user in headers, on a connection with this server's client certificate.
+- If a server is not available, not reachable or not trusted, requests for its versions are answered with 503.
+- A request that is not long-running ends after `REQUEST_TIMEOUT` seconds, a request for discovery after
+  `DISCOVERY_TIMEOUT` seconds.
+- Redirects are not passed on, unless `refuses_redirects` is off.
 
 Source: kube-aggregator `pkg/apiserver/handler_proxy.go`, apiserver `pkg/util/proxy/proxy.go`.
 """
@@ -44,11 +45,11 @@ from ctrlmgr.server.request import Request
 from ctrlmgr.server.routes import Location
 
 REQUEST_TIMEOUT: Final = 60.0
-"""Seconds for a request that is not long-running (kube-apiserver's `--request-timeout`)."""
+"""Maximum seconds of a request that is not long-running (kube-apiserver's `--request-timeout`)."""
 DISCOVERY_TIMEOUT: Final = 5.0
-"""Seconds for the discovery document of a version (`aggregatedDiscoveryTimeout`)."""
+"""Maximum seconds of a request for the discovery document of a version (`aggregatedDiscoveryTimeout`)."""
 _DISCOVERY: Final = 3
-"""Segments in the path of such a document."""
+"""The number of segments in the path of a version's discovery document."""
 _UNAVAILABLE: Final = "service unavailable\n"
 
 
@@ -56,7 +57,7 @@ class Aggregator:
     """Passes requests on to extension servers. Used on the event loop only."""
 
     def __init__(self, servers: ExtensionServers, *, refuses_redirects: bool = True) -> None:
-        """Pass requests on to `servers`."""
+        """Create a handler that passes requests on to `servers`."""
         self.discovery = RemoteDiscovery(servers)
         """The discovery of the servers."""
         self.openapi = RemoteOpenAPI(servers)
@@ -84,7 +85,7 @@ class Aggregator:
             task.cancel()
 
     def find(self, location: Location) -> RemoteService | None:
-        """Return the server that a path is passed on to, None if this server answers it."""
+        """Return the server to which requests for a path are passed on, None if this server answers them."""
         return self.servers.find(location.parts)
 
     async def answer(self, request: Request, remote: RemoteService, attributes: Attributes) -> None:
@@ -150,7 +151,7 @@ def _timeout(location: Location, attributes: Attributes, *, upgrades: bool) -> f
 
 
 def _failed(error: UpstreamFailed, passing: ForwardedRequest) -> Response:
-    """Return the answer to a request whose server failed before it answered."""
+    """Return the answer to a request if the extension server failed before it answered."""
     words = failure_words(error, passing.upstream.host, passing.upstream.port)
     if not is_upgrade(passing.headers):
         words = f"error trying to reach service: {words}"

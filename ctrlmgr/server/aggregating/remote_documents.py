@@ -1,8 +1,8 @@
-"""Follows what extension servers say about themselves: asks each server again and again, and keeps the last answer.
+"""Fetches the documents of each extension server periodically, and stores the last answer.
 
 Guarantees:
-- One task per server asks for its documents: when its APIService changes, every `refresh` seconds, and after a failure
-  sooner (500 ms, doubled each time). A server that hangs delays no other.
+- One task per server fetches its documents: when its APIService changes, every `refresh` seconds, and sooner after a
+  failure (500 ms, doubled each time). A server that hangs does not delay other servers.
 - Any thread may read the answers.
 """
 
@@ -23,23 +23,23 @@ from ctrlmgr.server.aggregating.extension_servers import ExtensionServers, Trans
 from ctrlmgr.server.aggregating.fetching import Fetcher
 
 REFRESH: Final = 60.0
-"""Seconds until a server is asked again (`discoveryRefreshInterval`, `successfulUpdateDelay`)."""
+"""Seconds between two requests to a server (`discoveryRefreshInterval`, `successfulUpdateDelay`)."""
 SOONEST: Final = 0.5
-"""Seconds until a server that failed is asked again for the first time."""
+"""Seconds until the first retry of a failed request."""
 _FAILURES: Final = (UpstreamFailed, Unresolved, TransportUnusable, ValueError, msgspec.MsgspecError)
 
 Version: TypeAlias = tuple[str, str]
-"""A group and a version."""
+"""An API group and a version."""
 T = TypeVar("T")
 
 
 class RemoteDocuments(Generic[T]):
-    """The last answers of all extension servers, by group and version. Changed on the event loop only."""
+    """The last answers of all extension servers, by group and version. Only the event loop's thread may change them."""
 
     def __init__(self, servers: ExtensionServers, longest_pause: float = REFRESH) -> None:
-        """Ask `servers`; a server that fails is asked again after at most `longest_pause` seconds."""
+        """Create an instance for `servers`; failed requests are retried after at most `longest_pause` seconds."""
         self.epoch = 0
-        """A number that grows with each change."""
+        """A number that increases with each change."""
         self.servers = servers
         self._longest = longest_pause
         self._answers: Mapping[Version, T] = {}
@@ -55,15 +55,15 @@ class RemoteDocuments(Generic[T]):
 
     @abstractmethod
     async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> T:
-        """Return a server's answer."""
+        """Fetch and return the answer of a server."""
 
     @abstractmethod
     def without_answer(self, before: T | None) -> T:
-        """Return what stands for the answer of a server that has failed, or has not been asked yet."""
+        """Return the value that stands for the answer of a server that has failed, or has not answered yet."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Ask the servers on the current event loop while the context is open."""
+        """Send requests to the servers on the current event loop while the context is open."""
         self._fetcher = Fetcher(self.servers)
         self._update()
         try:
@@ -74,7 +74,7 @@ class RemoteDocuments(Generic[T]):
                 task.cancel()
 
     def _update(self) -> None:
-        """Start or restart the task of each server whose APIService has changed, and end those of removed ones."""
+        """Start or restart the task of each server whose APIService has changed; end the tasks of removed servers."""
         wanted = self.servers.services
         if gone := self._answers.keys() - wanted.keys():
             self._put({key: found for key, found in self._answers.items() if key not in gone})
@@ -88,7 +88,7 @@ class RemoteDocuments(Generic[T]):
         if key not in self._answers:
             self._put({**self._answers, key: self.without_answer(None)})
         if self._fetcher is None:
-            return  # it is followed from `running` on
+            return  # requests are sent from `running` on
         if key in self._tasks:
             self._tasks[key].cancel()
         self._followed[key] = remote

@@ -1,7 +1,7 @@
-"""Keeps the OpenAPI v3 documents of extension servers, for `kubectl explain` and validation by clients.
+"""Stores the OpenAPI v3 documents of extension servers, for `kubectl explain` and validation by clients.
 
-Guarantees: no request waits for an extension server. A document is downloaded again only if the server's index names
-another digest of it. A server that fails keeps its last document; one without OpenAPI v3 has none.
+Guarantees: no request waits for an extension server. A document is downloaded again only if its digest in the server's
+index has changed. If a server fails, its last document is kept; a server without OpenAPI v3 has no document.
 
 Source: kube-aggregator `pkg/controllers/openapiv3`.
 """
@@ -21,9 +21,9 @@ from ctrlmgr.server.aggregating.fetching import Fetcher
 from ctrlmgr.server.aggregating.remote_documents import RemoteDocuments, Version
 
 TIMEOUT: Final = 30.0
-"""Seconds for one document."""
+"""Maximum seconds of a request for one document."""
 _LONGEST: Final = 3600.0
-"""Seconds until a server that fails is asked again, at most (`failedUpdateMaxExpDelay`)."""
+"""Maximum seconds between retries of a failed request (`failedUpdateMaxExpDelay`)."""
 _INDEX: Final = "/openapi/v3"
 _JSON: Final[Header] = (b"accept", b"application/json")
 
@@ -32,7 +32,7 @@ class RemoteSchema(NamedTuple):
     """The OpenAPI v3 document of one version; empty if the server has none."""
 
     url: str = ""
-    """Its path and digest on the extension server."""
+    """The path of the document on the extension server, with the digest."""
     body: bytes = b""
 
 
@@ -52,7 +52,7 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
         super().__init__(servers, _LONGEST)
 
     def without_answer(self, before: RemoteSchema | None) -> RemoteSchema:
-        """Return the last document."""
+        """Return the document that was downloaded last."""
         return before or RemoteSchema()
 
     async def ask(self, key: Version, remote: RemoteService, fetcher: Fetcher) -> RemoteSchema:
@@ -74,7 +74,7 @@ class RemoteOpenAPI(RemoteDocuments[RemoteSchema]):
             raise UpstreamFailed(f"the index of {remote.name} names {url}, which is elsewhere")
         answer = await fetcher.fetch(remote, f"{parts.path}?{parts.query}", [_JSON], TIMEOUT)
         body = _ok(answer.code, answer.body)
-        msgspec.json.decode(body, type=dict[str, msgspec.Raw])  # only documents that clients can read
+        msgspec.json.decode(body, type=dict[str, msgspec.Raw])  # only documents of versions that clients can read
         return body
 
 

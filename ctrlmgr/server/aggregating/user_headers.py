@@ -1,6 +1,7 @@
-"""The headers of a client that are passed on, and those with which a front proxy names the user of a request.
+"""Selects the client's headers that are passed on, and creates those with which a front proxy names the user.
 
-Guarantees: a client cannot set the latter. Credentials and impersonation of the client are not passed on.
+Guarantees: a client cannot set the headers that name the user. The client's credentials and impersonation headers are
+not passed on.
 
 Source: client-go `transport/round_trippers.go` (`SetAuthProxyHeaders`), apiserver `pkg/endpoints/filters`.
 """
@@ -18,19 +19,19 @@ _DROPPED: Final = frozenset({b"authorization", b"host", b"x-remote-user", b"x-re
 _PREFIXES: Final = (_EXTRA, b"impersonate-")
 _PROTOCOLS: Final = b"sec-websocket-protocol"
 _BEARER: Final = b"base64url.bearer.authorization.k8s.io."
-"""The prefix of the WebSocket protocol that carries a token (apiserver `request/websocket`)."""
+"""The prefix of a WebSocket subprotocol that contains a token (apiserver `request/websocket`)."""
 _TOKEN: Final = frozenset(b"!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-"""The characters of a header's name that are not escaped (`legalHeaderByte`, without `%`)."""
+"""The characters that are not escaped in a header's name (`legalHeaderByte`, without `%`)."""
 
 
 def passed_headers(headers: Iterable[Header], user: User) -> Iterator[Header]:
-    """Yield the client's headers that are passed on, and those that name its user."""
+    """Yield the client's headers that are passed on, and the headers that name its user."""
     yield from without_credentials(headers)
     yield from user_headers(user)
 
 
 def without_credentials(headers: Iterable[Header]) -> Iterator[Header]:
-    """Yield the client's headers that any server may receive."""
+    """Yield the client's headers that every server may receive."""
     for name, value in headers:
         if name == _PROTOCOLS:
             value = _without_token(value)
@@ -63,5 +64,5 @@ def _escaped(key: str) -> bytes:
 
 
 def _text(value: str) -> bytes:
-    """Return a header's value; line breaks become spaces, as Go writes them."""
+    """Return a header's value with line breaks replaced by spaces, as Go writes it."""
     return value.encode("utf-8", "surrogateescape").replace(b"\r", b" ").replace(b"\n", b" ")

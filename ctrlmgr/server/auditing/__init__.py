@@ -1,1 +1,1 @@
-"""The audit step of the request chain, the backends for files and the database, and the audit webhook."""
+"""Auditing of requests: the audit step of the request chain, backends for files and the database, and the webhook."""

@@ -19,16 +19,19 @@ from ctrlmgr.metrics import AUDIT_ERRORS
 log = structlog.get_logger(__name__)
 
 _TO_STORE = Batching(buffer_size=20_000, max_size=20_000, max_wait=0.25, qps=1.0)
-"""One batch per second at most, because each batch costs a row. A single event waits at most 0.25 s."""
+"""The settings of batches: at most one batch per second, because each batch is stored as a row.
+
+An event waits at most 0.25 s.
+"""
 
 
 class ToFile:
     """A `Backend` that writes each event to a file before the request continues."""
 
     def __init__(self, file: LogFile, form: Form = WHOLE, *, is_strict: bool = False) -> None:
-        """Write events to `file`, formatted by `form`.
+        """Create a backend that writes events to `file`, formatted by `form`.
 
-        If `is_strict`, a request whose event cannot be written is refused.
+        With `is_strict`, a request whose event cannot be written is refused.
         """
         self._file = file
         self._form = form
@@ -57,7 +60,7 @@ class ToFile:
         self._fails = False
 
     def start(self) -> None:
-        """Do nothing; this backend has no thread."""
+        """Do nothing, because this backend has no thread."""
 
     def stop(self) -> None:
         """Close the file."""
@@ -79,7 +82,7 @@ class ToFileInBatches:
         self._file.write(b"".join(said), len(said))
 
     def tell(self, events: Sequence[StageEvent]) -> bool:
-        """Queue the events for writing; return whether none exceeds the size limit."""
+        """Queue the events for writing; return False if an event exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)
         return len(said) == len(events)
@@ -98,12 +101,12 @@ class ToStore:
     """A `Register` that stores the outcome of requests in batches, on its own thread."""
 
     def __init__(self, store: Store, *, clock: Clock) -> None:
-        """Write to `store`."""
+        """Create a register that writes to `store`."""
         self._store = store
         self._batches: Batches[Row] = Batches(_TO_STORE, self._write, name="audit store", clock=clock, dropped=_dropped)
 
     def note(self, events: Sequence[StageEvent]) -> None:
-        """Queue the outcomes of requests; `events` are their last events."""
+        """Queue the outcomes of requests; `events` contains the last event of each request."""
         self._batches.add([_row(event) for event in events])
 
     def _write(self, rows: Sequence[Row]) -> None:

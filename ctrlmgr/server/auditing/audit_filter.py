@@ -1,11 +1,11 @@
-"""The audit step of the handler chain: records requests as the audit policy asks and passes events to backends.
+"""The audit step of the handler chain: records requests as the audit policy requires, and passes events to backends.
 
 Guarantees:
 - A request at level None costs one lookup in the policy.
 - If a backend fails, the failure is counted and its event is lost; the request continues. If a strict backend fails at
   the first event, the request is refused.
-- A backend without batches receives an event before the answer is sent. It receives the last events of all requests
-  that are answered in one turn of the event loop in one call.
+- A backend without batches receives an event before the answer is sent. The last events of all requests that are
+  answered in one turn of the event loop are passed in one call.
 
 Rules: apiserver `pkg/endpoints/filters/{audit,authn_audit,audit_init}.go`.
 """
@@ -30,36 +30,36 @@ _LASTING_PARTS = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _CLIENT_CLOSED = 499
 _NONE = Level.NONE
 _RECEIVED, _STARTED, _COMPLETE = Stage.REQUEST_RECEIVED, Stage.RESPONSE_STARTED, Stage.RESPONSE_COMPLETE
-"""Local names: Python 3.11 calls a function for each access to an enumeration's member."""
+"""Local names, because Python 3.11 calls a function for each access to a member of an enumeration."""
 
 
 class Backend(Protocol):
-    """Keeps audit events. It neither raises nor waits for another process."""
+    """A backend that stores or sends audit events; it neither raises errors nor waits for another process."""
 
     @property
     def is_strict(self) -> bool:
         """Return whether a request is refused if its first event is not kept."""
 
     def tell(self, events: Sequence[StageEvent]) -> bool:
-        """Keep events; return whether all are kept, as far as the backend knows."""
+        """Store or queue events; return False if the backend knows that an event is lost."""
 
 
 class SlowBackend(Protocol):
-    """Sends audit events to another server, while the request waits. It does not raise."""
+    """Sends audit events to another server while the request waits; it raises no errors."""
 
     @property
     def is_strict(self) -> bool:
         """Return whether a request is refused if its first event is not kept."""
 
     async def store(self, event: StageEvent) -> bool:
-        """Keep an event; return whether it is kept."""
+        """Send an event; return whether the other server accepted it."""
 
 
 class Register(Protocol):
-    """Stores the outcome of requests for later queries."""
+    """Stores the outcomes of requests for later queries."""
 
     def note(self, events: Sequence[StageEvent]) -> None:
-        """Store the outcomes of answered requests; `events` are their last events."""
+        """Store the outcomes of answered requests; `events` contains the last event of each request."""
 
 
 class _PolicyLookup(NamedTuple):
@@ -84,9 +84,9 @@ class Auditing:
         *,
         clock: Clock,
     ) -> None:
-        """Apply `policy`; pass events to `backends` and the outcomes of requests to `registers`.
+        """Create the audit step: events are passed to `backends`, and the outcomes of requests to `registers`.
 
-        Requests wait for the `slow` backends.
+        `policy` decides which requests are recorded. Requests wait for the `slow` backends.
         """
         self._slow = slow
         self.waits = bool(slow)
@@ -101,9 +101,10 @@ class Auditing:
         self._ended: list[StageEvent] = []  # the last events of requests in this round
 
     def begin(self, request: Request, attributes: Attributes, user: User | None) -> bool:
-        """Begin the audit record of a request, if the policy asks for one; `user` is None if authentication failed.
+        """Begin the audit record of a request, if the policy requires one; `user` is None if authentication failed.
 
-        Return whether the request may continue. It may not if a strict backend did not keep its first event.
+        Return whether the request may continue. It may not continue if a strict backend could not store its first
+        event.
         """
         asked = self._asked
         if asked.attributes is not attributes or asked.user != user:
@@ -146,7 +147,7 @@ class Auditing:
         return stage
 
     def begin_round(self) -> None:
-        """Note that several requests are answered in this turn of the event loop, until `end_round`."""
+        """Begin a round: until `end_round`, several requests are answered in this turn of the event loop."""
         self._in_round = True
 
     def end_round(self) -> None:
@@ -164,13 +165,13 @@ class Auditing:
     def _started(self, record: Record) -> None:
         if _STARTED not in record.handling.omitted:
             self._tell([StageEvent(record, _STARTED, self._clock.now())])
-        if self._slow:  # the head of the answer is not delayed, even if storing fails
+        if self._slow:  # the head of the answer must not be delayed, even if storing fails
             task = asyncio.get_running_loop().create_task(self.stored(record, _STARTED))
             self._storing.add(task)
             task.add_done_callback(self._storing.discard)
 
     def _tell(self, events: Sequence[StageEvent]) -> bool:
-        """Send events to the backends; return whether all strict backends kept them."""
+        """Send events to the backends; return whether all strict backends stored the events."""
         COUNTS.events += len(events)
         may = True
         for backend in self.backends:

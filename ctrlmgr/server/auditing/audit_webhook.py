@@ -1,8 +1,8 @@
 """Sends audit events to a webhook in batches, on its own thread.
 
 Guarantees:
-- No request waits for the webhook, unless its mode is `blocking` (`Blocking`). Events that do not fit into the buffer,
-  or that fail `_TRIES` times, are counted and lost.
+- No request waits for the webhook, unless its mode is `blocking` (`Blocking`). An event that does not fit into the
+  buffer, or cannot be sent in `_TRIES` tries, is counted and lost.
 - When the process stops, the remaining events are sent once, without retries.
 
 Rules: apiserver `plugin/pkg/audit/webhook/webhook.go`, `pkg/util/webhook`.
@@ -40,7 +40,7 @@ _WORTH_A_RETRY = frozenset((408, 429))
 
 
 class _Problem(NamedTuple):
-    """Why events could not be sent."""
+    """The reason why events could not be sent."""
 
     words: str
     passes: bool = True
@@ -78,7 +78,7 @@ class ToWebhook:
         self._pool = urllib3.PoolManager(maxsize=_AT_A_TIME, timeout=_PATIENCE, retries=False, **options)
 
     def tell(self, events: Sequence[StageEvent]) -> bool:
-        """Queue the events for sending; return whether none exceeds the size limit."""
+        """Queue the events for sending; return False if an event exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)
         return len(said) == len(events)
@@ -121,7 +121,10 @@ class ToWebhook:
         return False
 
     def _try(self, body: bytes) -> _Problem | None:
-        """Return the problem of one attempt, None if it succeeded. A rejection by the other server is not retried."""
+        """Make one attempt; return the problem, None if it succeeded.
+
+        A rejection by the other server is not retried.
+        """
         headers = {"content-type": "application/json", **self._access.headers()}
         try:
             answer = self._pool.request("POST", self._access.server, body=body, headers=headers)
@@ -133,7 +136,7 @@ class ToWebhook:
         return _Problem(f"it answered {answer.status}", passes)
 
     def _wait(self, seconds: float) -> bool:
-        """Wait; return whether to try again."""
+        """Wait before the next attempt; return whether to make it."""
         deadline = self._clock.monotonic() + seconds
         with self._stopping:
             while not self._is_stopping and (rest := deadline - self._clock.monotonic()) > 0:
@@ -142,10 +145,13 @@ class ToWebhook:
 
 
 class Blocking:
-    """A `SlowBackend` that sends each event before its request continues. It stops with the process."""
+    """A `SlowBackend` that sends each event before the event's request continues."""
 
     def __init__(self, webhook: ToWebhook, *, is_strict: bool) -> None:
-        """Send through `webhook`. If `is_strict`, a request whose event cannot be sent is refused."""
+        """Create a backend that sends through `webhook`.
+
+        With `is_strict`, a request whose event cannot be sent is refused.
+        """
         self._webhook = webhook
         self._workers = Workers(_AT_A_TIME)
         self.is_strict = is_strict

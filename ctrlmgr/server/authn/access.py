@@ -1,7 +1,7 @@
 """The interface of authentication that the handler chain uses.
 
-`AllowEverything` authenticates and authorizes every request. It is for tests, and for servers behind a proxy that does
-both.
+`AllowEverything` authenticates and authorizes every request. It serves tests, and servers behind a proxy that
+authenticates and authorizes requests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Authenticator(Protocol):
 
 
 class AllowEverything(AlwaysAllow):
-    """An `Authenticator` and `Authorizer` with one user, which may do everything."""
+    """An `Authenticator` and `Authorizer` with one user, for which every request is allowed."""
 
     def __init__(self, user: User | None = None) -> None:
         """Authenticate every request as `user`, by default as the administrator."""

@@ -1,8 +1,8 @@
 """Validates the spec of an access review, and converts it to the attributes of a request.
 
-Guarantees: a selector, or a term of it, that cannot be parsed is ignored. The review then asks for more rights, never
-for fewer, and its status says so (`evaluationError`). A selector of more than `MOST_REQUIREMENTS` requirements is
-refused before any of them is read.
+Guarantees: if a selector, or a term of it, cannot be parsed, it is ignored. The review is then about more rights, never
+about fewer, and its status contains the error (`evaluationError`). A selector of more than `MOST_REQUIREMENTS`
+requirements is refused before a requirement is parsed.
 
 Rules: `pkg/apis/authorization/validation/validation.go`, `pkg/registry/authorization/util/helpers.go`.
 """
@@ -30,7 +30,7 @@ _FIELDS = ("group", "version", "resource", "subresource", "namespace", "name")
 def review_errors(review: Unstructured, *, names_user: bool, namespace: str | None) -> list[FieldError]:
     """Return the errors in a review.
 
-    `names_user` says whether the review's spec names a user. `namespace` is the path's namespace, for a
+    `names_user` is whether the review's spec contains a user. `namespace` is the path's namespace, for a
     LocalSubjectAccessReview only.
     """
     spec = review.get("spec") or {}
@@ -44,11 +44,11 @@ def review_errors(review: Unstructured, *, names_user: bool, namespace: str | No
 
 
 class RequestedAccess(NamedTuple):
-    """The question of an access review."""
+    """The question of an access review, as attributes of a request."""
 
     attributes: Attributes
     problems: tuple[str, ...] = ()
-    """Kubernetes' error texts for the selectors that could not be parsed."""
+    """Kubernetes' error messages for the selectors that could not be parsed."""
 
 
 def asked_in(spec: Mapping[str, Any]) -> RequestedAccess:
@@ -130,7 +130,7 @@ class _Terms(NamedTuple):
     is_whole: bool = True
 
     def problem(self, selector: str) -> tuple[str, ...]:
-        """Return the error text for terms that could not be parsed; empty if all were."""
+        """Return the error message for terms that could not be parsed; empty if all terms were parsed."""
         if self.is_whole:
             return ()
         part = "partially " if self.terms else ""
@@ -159,7 +159,7 @@ _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def _is_field_term(term: Requirement) -> bool:
-    """Return whether a term is valid in a field selector: it must compare with a single value."""
+    """Return whether a term is valid in a field selector, which requires a comparison with a single value."""
     return term.operator in ("In", "NotIn") and len(term.values) == 1
 
 

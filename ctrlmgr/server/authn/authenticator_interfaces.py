@@ -1,7 +1,8 @@
-"""The interfaces of authenticators, and their arguments and results.
+"""Defines the interfaces of authenticators, with their arguments and results.
 
-An `Authenticator` reads a request, a `TokenAuthenticator` a bearer token. Both may await. Both return None if the
-credentials are not of their kind, and raise `CredentialsRefused` if the credentials are invalid.
+An `Authenticator` authenticates a request, and a `TokenAuthenticator` a bearer token. Both may wait for other
+processes. Both return None if the credentials are not of a kind that they handle, and raise `CredentialsRefused` if the
+credentials are invalid.
 
 Rules: apiserver `pkg/authentication/authenticator/interfaces.go`.
 """
@@ -32,7 +33,10 @@ class RequestParts:
 
     headers: HeaderLines
     certificates: Sequence[bytes] = ()
-    """The client's certificates (DER), its own first. TLS has verified only that the client holds the private key."""
+    """The client's certificates (DER), the client's own first.
+
+    TLS has verified only that the client has the private key.
+    """
     path: str = ""
     told: AuthenticationNotes = field(default_factory=AuthenticationNotes)
 
@@ -41,7 +45,7 @@ class Authenticator(Protocol):
     """Determines the user of a request."""
 
     async def authenticate(self, parts: RequestParts) -> User | None:
-        """Return the user of a request; None without credentials for this authenticator.
+        """Return the user of a request; None if it has no credentials for this authenticator.
 
         Raises `CredentialsRefused`.
         """

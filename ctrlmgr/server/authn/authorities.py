@@ -1,4 +1,4 @@
-"""Reads the files of certificate authorities for clients, and reloads them when they change.
+"""Reads the files of certificate authorities for clients, and reloads changed files.
 
 Guarantees: after a reload, certificates of a removed authority are refused. If a file becomes unreadable, the error is
 reported and the previous authorities remain in force.
@@ -19,10 +19,10 @@ from ctrlmgr.metrics import FILE_RELOADS
 
 
 class AuthorityFiles:
-    """The certificates in some files. Only one thread may call `reload` at a time."""
+    """The certificates that some files contain. Only one thread at a time may call `reload`."""
 
     def __init__(self, setting: str, files: Sequence[Path]) -> None:
-        """Read `files`; `setting` is the name of the setting in errors.
+        """Read `files`; `setting` is the name of the setting that errors contain.
 
         Raises `SettingsError` if a file cannot be read.
         """
@@ -30,7 +30,7 @@ class AuthorityFiles:
         self._files = files
         self._followed = FollowedFiles("authorities", files, lambda status: FILE_RELOADS.labels(setting, status).inc())
         self.certificates: Sequence[x509.Certificate] = self._read()
-        """All certificates. A reload with changes replaces this object."""
+        """All certificates. If a reload finds changes, it replaces this object."""
 
     def reload(self) -> bool:
         """Reload the files if they have changed; return whether they were reloaded."""

@@ -17,11 +17,11 @@ class BootstrapTokens(ForAllAudiences):
     """A `TokenAuthenticator` for bootstrap tokens."""
 
     def __init__(self, find: Find, audiences: Audiences, *, clock: Clock) -> None:
-        """Read Secrets with `find`; tokens are valid for `audiences`."""
+        """Create an authenticator that reads Secrets with `find`; tokens are valid for `audiences`."""
         super().__init__(audiences)
         self._find = find
         self._clock = clock
 
     async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
-        """Return the user of a bootstrap token; None if it is not one, or not valid."""
+        """Return the user of a bootstrap token; None if the token is not a bootstrap token or is invalid."""
         return token_user(token, self._find, self._clock.now())

@@ -1,11 +1,11 @@
 """Authenticates requests with client certificates, and users in the headers of a front proxy.
 
 Guarantees:
-- Each request is checked against the current authorities and the current time. A certificate that expires or whose
-  authority is removed is refused from then on, also on open connections.
-- A proxy's headers count only if the client presents a certificate of the proxy's authority with an allowed name.
+- Each request is checked against the current authorities and the current time. If a certificate expires or its
+  authority is removed, the certificate is refused from then on, also on open connections.
+- Headers of a proxy are used only if the client presents a certificate of the proxy's authority with an allowed name.
 
-Verified chains are cached while the authorities stay the same, refusals for `_REFUSED_FOR` seconds.
+Verified chains are cached while the authorities stay the same, and refusals for `_REFUSED_FOR` seconds.
 
 Rules: apiserver `pkg/authentication/request/{x509,headerrequest}`.
 """
@@ -31,15 +31,15 @@ _SIZE: Final = 8 * 1024 * 1024
 """Maximum total size of cached chains, in bytes."""
 
 _REFUSED_FOR = 10.0
-"""Seconds for which a refusal is cached, as apiserver caches a refused token."""
+"""Seconds for which a refusal is cached, the same as for a refused token in apiserver."""
 
 
 class Authorities(Protocol):
-    """The certificate authorities for clients; they may change."""
+    """The certificate authorities for clients, which may change."""
 
     @property
     def certificates(self) -> Sequence[x509.Certificate]:
-        """Their certificates. A change replaces this object."""
+        """The certificates of the authorities. A change replaces this object."""
 
 
 class _ChainVerdict(NamedTuple):
@@ -48,7 +48,7 @@ class _ChainVerdict(NamedTuple):
     user: User | None
     validity: Validity
     refused: Sequence[str] = ()
-    """Why the chain was refused; empty if it was not."""
+    """The reason why the chain was refused; empty if it was accepted."""
 
 
 class CertificateVerifier:
@@ -60,7 +60,7 @@ class CertificateVerifier:
     def __init__(
         self, authorities: Authorities, judge: Callable[[x509.Certificate], User | None], *, clock: Clock
     ) -> None:
-        """Trust `authorities`; `judge` returns the user of a verified certificate."""
+        """Create a verifier that trusts `authorities`; `judge` returns the user of a verified certificate."""
         self._authorities = authorities
         self._judge = judge
         self._clock = clock
@@ -93,7 +93,7 @@ class CertificateVerifier:
 
 
 def _digest(presented: Sequence[bytes]) -> bytes:
-    """Return a cache key for certificates: their digests, which are small."""
+    """Return a cache key for certificates: the digests of the certificates, which are small."""
     return b"".join(sha256(each).digest() for each in presented)
 
 
@@ -101,7 +101,7 @@ class ClientCertificates:
     """An `Authenticator` for client certificates."""
 
     def __init__(self, authorities: Authorities, *, clock: Clock) -> None:
-        """Trust certificates of `authorities`."""
+        """Create an authenticator that trusts certificates of `authorities`."""
         self._vouching = CertificateVerifier(authorities, certificate_user, clock=clock)
 
     async def authenticate(self, parts: RequestParts) -> User | None:
@@ -115,14 +115,17 @@ class FrontProxies:
     def __init__(
         self, authorities: Authorities, names: Sequence[str], headers: RequestHeaders, *, clock: Clock
     ) -> None:
-        """Trust `headers` of clients whose certificate `authorities` signed under one of `names` (empty: any name)."""
+        """Create an authenticator that trusts `headers` of clients with a certificate of `authorities`.
+
+        The certificate must have one of `names` (empty: any name).
+        """
         self._vouching = CertificateVerifier(authorities, lambda leaf: check_name(leaf, names), clock=clock)
         self._headers = headers
 
     async def authenticate(self, parts: RequestParts) -> User | None:
         """Return the user in a proxy's headers; None without a certificate.
 
-        Raises `CredentialsRefused` for other clients.
+        Raises `CredentialsRefused` if the client is not a trusted proxy.
         """
         if not parts.certificates:
             return None

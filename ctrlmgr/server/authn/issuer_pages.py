@@ -1,7 +1,7 @@
 """Serves the issuer's discovery document and keys, with which other systems verify service accounts' tokens.
 
-Guarantees: the key set holds exactly the public keys that this server trusts. Reading it needs the role
-`system:service-account-issuer-discovery`.
+Guarantees: the key set contains exactly the public keys that this server trusts. Clients need the role
+`system:service-account-issuer-discovery` to read the key set.
 
 Rules: Kubernetes' `pkg/serviceaccount/openidmetadata.go`, `pkg/routes/openidmetadata.go`, OpenID Connect Discovery 1.0.
 """
@@ -25,14 +25,15 @@ KEYS = "/openid/v1/jwks"
 _JSON = "application/json"
 _KEY_SET = "application/jwk-set+json"
 _MOST = 1_000
-"""Maximum number of alternatives that are read from a header."""
+"""Maximum number of alternatives that are parsed in an Accept header."""
 _FOR_AN_HOUR = (b"cache-control", b"public, max-age=3600")
 
 
 def issuer_pages(issuer: str, keys: VerificationKeys, keys_url: Callable[[], str]) -> Mapping[str, Page]:
-    """Return the pages by path; none if the issuer is not an https URL, as in Kubernetes.
+    """Return the pages by path; empty if the issuer is not an https URL, as in Kubernetes.
 
-    `keys_url` returns the URL of the keys. It is called for each request, because the server's port is known late.
+    `keys_url` returns the URL of the keys. It is called for each request, because the server's port is not known before
+    the start.
     """
     if not issuer.startswith("https://"):
         return {}
@@ -68,7 +69,10 @@ def _page(body: Callable[[], bytes], media_type: str) -> Page:
 
 
 def _accepts(accept: bytes, media_type: str) -> bool:
-    """Return whether the Accept header, as go-restful reads it, allows the media type. An empty header allows all."""
+    """Return whether the Accept header allows the media type, by go-restful's rules.
+
+    An empty header allows all types.
+    """
     if not accept:
         return True
     ranges = {each.partition(b";")[0].strip() for each in accept.split(b",", _MOST)}

@@ -1,9 +1,9 @@
-"""The authorizer for servers without RBAC: authenticated users may do everything.
+"""The authorizer for servers without RBAC, which allows all requests of authenticated users.
 
 Guarantees:
-- Anonymous requests may read the health paths, `/version` and the page at `/ui` without its data below `/ui/api`. All
-  others are refused with 403. Authenticated users may do everything, with two exceptions: impersonation and the debug
-  paths need the group `system:masters`.
+- Anonymous users may read the health paths, `/version` and the page at `/ui`, but not its data below `/ui/api`. All
+  other anonymous requests are refused with 403. All requests of authenticated users are allowed, with two exceptions:
+  impersonation and the debug paths require the group `system:masters`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _DATA_PATH = "/ui/api"
 
 
 class KnownUsersAuthorizer(Immediate):
-    """An `Authorizer` that lets all authenticated users do everything."""
+    """An `Authorizer` that allows almost all requests of authenticated users."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
         """Return whether `user` may make a request with these attributes."""
         return ALLOWED if _may(user, attributes) else NO_OPINION
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return a rule for everything if the user is authenticated."""
+        """Return a rule that allows everything if the user is authenticated."""
         return AlwaysAllow().rules(user, namespace) if AUTHENTICATED in user.groups else RuleListing()
 
 

@@ -1,10 +1,10 @@
-"""Authenticates tokens of the issuers in the file of `--authentication-config`, and reloads it when it changes.
+"""Authenticates tokens of the issuers in the file of `--authentication-config`, which is reloaded when it changes.
 
 Guarantees:
-- Keys of an issuer are fetched once. They are fetched again if its token names an unknown key, at most every `_BETWEEN`
-  seconds. Only requests with tokens of this issuer wait for that.
-- A signature is verified once: the digests of verified tokens are cached until the keys of the issuer change. The rules
-  about claims are evaluated for each request.
+- The keys of an issuer are fetched once. If a token names an unknown key, the keys are fetched again, at most every
+  `_BETWEEN` seconds. Only requests with tokens of this issuer wait for the keys.
+- A signature is verified only once: the digests of verified tokens are cached until the keys of the issuer change. The
+  rules about claims are evaluated for each request.
 - If an expression of the file cannot be evaluated for a token, the token is refused and the error is logged.
 - If the file becomes invalid, the error is logged and counted. The previous configuration remains in force.
 """
@@ -63,7 +63,7 @@ class IssuerTokens:
     """Authenticates the tokens of one issuer. Used on the event loop."""
 
     def __init__(self, issuer: TrustedIssuer, *, clock: Clock) -> None:
-        """Fetch the keys of `issuer` when its first token arrives."""
+        """Create an authenticator that fetches the keys of `issuer` when its first token arrives."""
         self.issuer = issuer
         self._clock = clock
         self._keys: dict[str, list[jwt.PublicKey]] | None = None
@@ -98,20 +98,20 @@ class IssuerTokens:
         return True
 
     async def _candidates(self, wanted: str) -> Sequence[jwt.PublicKey]:
-        """Return the keys that may have signed a token; raises `CredentialsRefused` while none are known."""
+        """Return the keys that may have signed a token; raises `CredentialsRefused` while no keys are known."""
         if (found := self._known(wanted)) is not None:
             return found
         async with self._asking:
             if self._known(wanted) is None and self._clock.monotonic() - self._asked_at >= _BETWEEN:
                 self._asked_at = self._clock.monotonic()
-                # the request may run without a task (`eager`), and a call needs one
+                # the request may run without a task (`eager_coroutines`), but a call needs a task
                 await asyncio.create_task(self._ask())
         if self._keys is None:
             raise CredentialsRefused(_UNINITIALIZED)
         return self._known(wanted) or ()
 
     def _known(self, wanted: str) -> Sequence[jwt.PublicKey] | None:
-        """Return the keys with this id, or all keys if the token names none; None if no key has the id."""
+        """Return the keys with this id, or all keys if the token contains no id; None if no key has the id."""
         if self._keys is None:
             return None
         if not wanted:
@@ -144,7 +144,7 @@ class IssuersTokens(ForAllAudiences):
     """A `TokenAuthenticator` for the tokens of several issuers."""
 
     def __init__(self, audiences: Audiences, *, clock: Clock) -> None:
-        """Start without issuers; tokens are valid for `audiences`, which are this server's own."""
+        """Start without issuers; tokens are valid for `audiences`, which are this server's own audiences."""
         super().__init__(audiences)
         self._clock = clock
         self._issuers: dict[str, IssuerTokens] = {}
@@ -160,7 +160,7 @@ class IssuersTokens(ForAllAudiences):
         }
 
     async def user_of(self, token: str, told: AuthenticationNotes) -> User | None:
-        """Return the user of a token; None if no trusted issuer is named in it. Raises `CredentialsRefused`."""
+        """Return the user of a token; None if the token names no trusted issuer. Raises `CredentialsRefused`."""
         payload = jwt.untrusted_payload(token)
         try:
             issuer = self._issuers.get(_decode_issuer(payload or b"").iss)
@@ -186,10 +186,10 @@ class ConfiguredTokens(IssuersTokens):
         *,
         clock: Clock,
     ) -> None:
-        """Read `file`; `told` receives the configuration now and after each reload. Raises `SettingsError`.
+        """Read `file`; `told` is called with the configuration now and after each reload. Raises `SettingsError`.
 
-        Authenticated tokens are valid for `audiences`, which are this server's own. The file configures the audiences
-        that a token must name.
+        Authenticated tokens are valid for `audiences`, which are this server's own audiences. The file configures the
+        audiences that a token must contain.
         """
         super().__init__(audiences, clock=clock)
         self._file = file

@@ -1,4 +1,4 @@
-"""Answers reviews: objects that ask about users and rights, and that are never stored.
+"""Answers reviews: objects with which clients query users and rights, and which are never stored.
 
 | kind | asks |
 |---|---|
@@ -29,7 +29,7 @@ _Answer: TypeAlias = dict[str, Any]
 _RULES = "SelfSubjectRulesReview"
 _TYPE = ("kind", "apiVersion")
 _ANEW = ("SelfSubjectReview", _RULES)
-"""Kinds whose answer contains nothing of the request."""
+"""Kinds whose answer contains no field of the request."""
 
 
 class Question(NamedTuple):
@@ -41,22 +41,22 @@ class Question(NamedTuple):
     fields: Unstructured
     """The decoded body; the answer adds the status to it."""
     user: User
-    """The user that asks."""
+    """The user that sent the review."""
     now: str = ""
-    """The current time as RFC 3339 in seconds."""
+    """The current time in the format of RFC 3339, in seconds."""
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The spec of the review; empty if there is none."""
+        """The spec of the review; empty if it is missing."""
         spec: dict[str, Any] = self.fields.get("spec") or {}
         return spec
 
 
 class Reviews:
-    """Answers reviews. It stores nothing between calls."""
+    """Answers reviews, and stores nothing between calls."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
-        """Authenticate tokens with `authenticator`, and check rights with `authorizer`."""
+        """Create an instance that authenticates tokens with `authenticator` and checks rights with `authorizer`."""
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._answers: dict[str, Callable[[Question], Awaitable[_Answer]]] = {
@@ -91,7 +91,7 @@ class Reviews:
         return await self._access(question, _subject(question.spec))
 
     async def _local_access(self, question: Question) -> _Answer:
-        """Answer for the namespace of the path only."""
+        """Answer only for the namespace in the path."""
         return await self._access(question, _subject(question.spec), namespace=question.namespace)
 
     async def _access(

@@ -2,12 +2,12 @@
 
 Guarantees:
 - A token is accepted only if it names one of this server's issuers and one of its keys verifies the signature. Its
-  audience must match, and the objects that it is bound to must still exist. They are read at every request.
-- The token's header can only select which of the server's keys is tried.
-- A token in a Secret is accepted while the Secret holds it, and `on_use` is called for each use. Without `lookup`,
+  audience must match, and the objects to which it is bound must still exist, which is checked at every request.
+- The token's header can only select one of the server's keys.
+- A token in a Secret is accepted while the Secret contains it, and `on_use` is called for each use. Without `lookup`,
   Secrets are not read and the token is always accepted.
 
-Only the verification of a signature is cached, by the digest of the whole token.
+Only the result of a signature check is cached, by the digest of the whole token.
 
 Rules: Kubernetes' `pkg/serviceaccount/jwt.go`.
 """
@@ -37,7 +37,7 @@ from ctrlmgr.server.authn.authenticator_interfaces import AuthenticationNotes
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 LEGACY = "authentication.k8s.io/legacy-token"
-"""The audit annotation of a request whose token names no audience."""
+"""The audit annotation of a request whose token contains no audience."""
 
 _ENTRIES: Final = 1024
 _SIZE: Final = 8 * 1024 * 1024
@@ -59,12 +59,12 @@ class TokenIssuer(Protocol):
 
     @property
     def audiences(self) -> Audiences:
-        """The audiences of a token that names none: this server's own."""
+        """The audiences of a token that contains no audience: this server's own audiences."""
 
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
     ) -> IssuedToken:
-        """Return a new token for a service account; see `bound_claims`."""
+        """Return a new token for a service account; the arguments are those of `bound_claims`."""
 
 
 class _Issuer(msgspec.Struct, frozen=True, gc=False):
@@ -92,10 +92,11 @@ class ServiceAccountTokens:
         on_use: Callable[[Object], None] = lambda secret: None,
         lookup: bool = True,
     ) -> None:
-        """Sign with `signing` as the first of `issuers`; accept tokens of any of them that one of `keys` verifies.
+        """Create an issuer that signs with `signing` as the first of `issuers`.
 
-        `audiences` are this server's own, by default its issuers. `find` reads objects, and `random` generates token
-        ids. `on_use` receives the Secret of each used token, if Secrets are read (`lookup`).
+        Tokens of all `issuers` are accepted if one of `keys` verifies the signature. `audiences` are this server's own
+        audiences, by default its issuers. `find` reads objects, and `random` generates token ids. `on_use` receives the
+        Secret of each used token, if Secrets are read (`lookup`).
         """
         self._signing = signing
         self._signing_id = key_id(signing.public_key())
@@ -114,7 +115,7 @@ class ServiceAccountTokens:
     def issue(
         self, account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int
     ) -> IssuedToken:
-        """Return a new token for a service account; see `bound_claims`."""
+        """Return a new token for a service account; the arguments are those of `bound_claims`."""
         token_id = new_uid(self._random)
         claims = bound_claims(account, audiences, seconds, warn_after, bound, now=now, token_id=token_id)
         claims.iss = self._issuers[0]
@@ -123,7 +124,7 @@ class ServiceAccountTokens:
     async def authenticate_token(
         self, token: str, audiences: Audiences, told: AuthenticationNotes
     ) -> Authenticated | None:
-        """Return the user of a token; None if another issuer made it. Raises `CredentialsRefused`."""
+        """Return the user of a token; None if another issuer signed the token. Raises `CredentialsRefused`."""
         claims = self._claims(token)
         if claims is None:
             return None

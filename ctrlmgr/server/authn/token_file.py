@@ -1,7 +1,7 @@
-"""Authenticates bearer tokens of a file in kube-apiserver's format, and reloads it when it changes.
+"""Authenticates bearer tokens of a file in kube-apiserver's format, and reloads the file when it changes.
 
 Guarantees:
-- Tokens are compared by their SHA-256, so the time of a refusal reveals nothing about valid tokens.
+- Tokens are compared by their SHA-256 hashes, so the duration of a refusal reveals nothing about valid tokens.
 - At start, a file that other users may read is refused.
 - A changed file is applied at the next check. If it cannot be read, the previous tokens remain in force and the error
   is logged.
@@ -31,10 +31,10 @@ _LONGEST_REMEMBERED = 256
 
 
 class Tokens(ForAllAudiences):
-    """A `TokenAuthenticator` for fixed tokens. Used on the event loop; only one thread may call `reload` at a time."""
+    """A `TokenAuthenticator` for fixed tokens. Used on the event loop; only one thread at a time may call `reload`."""
 
     def __init__(self, fixed: Mapping[str, User], file: Path | None = None, audiences: Audiences = ()) -> None:
-        """Accept the `fixed` tokens and those in `file` if it exists; they are valid for `audiences`.
+        """Create an authenticator for the `fixed` tokens and those in `file` if it exists; all have `audiences`.
 
         Raises `SettingsError` if the file is malformed or other users may read it.
         """
@@ -98,6 +98,6 @@ def _stored(token: str, file: Path, number: int) -> bytes:
     return digest
 
 
-@memoized(entries=256, longest=_LONGEST_REMEMBERED)  # consecutive requests often have the same token
+@memoized(entries=256, longest=_LONGEST_REMEMBERED)  # cached, because consecutive requests often have the same token
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

@@ -30,10 +30,10 @@ _WRITER = Requester(API_SERVER.name, API_SERVER.groups, "kube-apiserver")
 
 
 class LastUsedWriter:
-    """Writes the label of last use. Used on the event loop only."""
+    """Writes the label with the day of last use. Used on the event loop only."""
 
     def __init__(self, engine: Engine, driver: Driver, *, clock: Clock) -> None:
-        """Write through `engine`, driven by `driver`."""
+        """Create an instance that writes through `engine`, with operations run by `driver`."""
         self._engine = engine
         self._driver = driver
         self._clock = clock

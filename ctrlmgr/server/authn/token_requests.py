@@ -1,8 +1,9 @@
 """Answers token requests of service accounts (`serviceaccounts/NAME/token`, `kubectl create token`).
 
-Guarantees: a token is bound to objects that exist at this moment. A token for a pod is issued only for the pod's own
-service account. A token lives at most as long as requested and as the server allows. Tokens that a kubelet requests for
-projected volumes are the exception: they live a year, and each use after the first hour is recorded.
+Guarantees: a token is bound to objects that exist when it is issued. A token for a pod is issued only for the pod's own
+service account. The lifetime of a token is at most as long as requested and as the server allows. The exception is a
+token that a kubelet requests for a projected volume: its lifetime is a year, and each use after the first hour is
+recorded.
 
 Rules: Kubernetes' `pkg/registry/core/serviceaccount/storage/token.go`, `pkg/apis/authentication/validation`.
 """
@@ -46,13 +47,13 @@ _LONGEST = 1 << 32
 
 
 class TokenAnswer(NamedTuple):
-    """The answer to a token request."""
+    """The answer to a TokenRequest."""
 
     fields: Unstructured
-    """The TokenRequest with its token."""
+    """The TokenRequest with the new token."""
     warnings: Sequence[str]
     credential_id: str
-    """The token's name in audit logs."""
+    """The name of the token in audit logs."""
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -72,7 +73,8 @@ class TokenRequests:
     ) -> None:
         """Issue tokens with `issuer` for at most `longest` seconds (0: unlimited); `find` reads the bound objects.
 
-        If `extends` is set, kubelets' tokens live longer than requested, as the module says.
+        If `extends` is set, tokens for kubelets are valid for longer than requested, as the module's docstring
+        describes.
         """
         self._issuer = issuer
         self._find = find
@@ -81,7 +83,7 @@ class TokenRequests:
         self._extends = extends
 
     def check(self, name: str, namespace: str, request: Unstructured) -> None:
-        """Check the metadata of a request and that its namespace is not terminating; fill in the namespace.
+        """Check the metadata of a TokenRequest and that its namespace is not terminating; set the namespace.
 
         Raises `Invalid`, `BadRequest`, `NotFound` or `NamespaceTerminating`.
         """
@@ -93,14 +95,14 @@ class TokenRequests:
         metadata = metadata_of(request)
         if (metadata.get("namespace") or namespace) != namespace:
             raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-        metadata["namespace"] = namespace  # admission sees the namespace
+        metadata["namespace"] = namespace  # admission must get the namespace
         if metadata.get("name", name) not in ("", name):
             detail = "must match the service account name if specified"
             error = invalid("metadata.name", metadata["name"], detail)
             raise refuse(TOKEN_REQUEST.kind, TOKEN_REQUEST.group, name, [error])
 
     def complete(self, account: Object, request: Unstructured) -> None:
-        """Fill in the defaults of a request and the fields that the server sets, before validating admission."""
+        """Set the defaults of a request and the fields that the server sets, before validating admission."""
         given = request.get("metadata") or {}  # a wrong uid is refused later, in `answer`
         request["metadata"] = {
             "uid": account.uid,
@@ -123,7 +125,7 @@ class TokenRequests:
             )
             raise conflict(_NAMED, account.name, detail)
         metadata.update(uid=account.uid, creationTimestamp=format_time_seconds(now))
-        # The codec sets fields to null where Go has no zero value to omit.
+        # The codec sets a field to null if Go has no zero value to omit.
         spec = dict(request.get("spec") or {})
         audiences = spec["audiences"] = spec.get("audiences") or list(self._issuer.audiences)
         seconds = spec["expirationSeconds"] = _USUAL if (asked := spec.get("expirationSeconds")) is None else asked
@@ -186,7 +188,7 @@ class TokenRequests:
 
 
 def _group_version(api_version: str) -> tuple[str, str]:
-    """Parse an apiVersion as apimachinery's `FromAPIVersionAndKind`; an invalid one yields empty strings."""
+    """Parse an apiVersion as apimachinery's `FromAPIVersionAndKind` does; for an invalid one, return empty strings."""
     parts = api_version.split("/")
     match parts:
         case [version]:

@@ -1,9 +1,10 @@
-"""Combines authenticators: the first one that recognises the credentials decides.
+"""Combines authenticators: the first authenticator that recognises the credentials determines the user.
 
 Guarantees:
-- If one authenticator succeeds, refusals of earlier ones do not count. If none succeeds and any refused, the request is
-  refused with all their reasons. A request is anonymous only if it has no credentials at all.
-- Every authenticated user is in `system:authenticated`.
+- If one authenticator succeeds, refusals of earlier authenticators are ignored. If none succeeds and one or more
+  refused the credentials, the request is refused with all reasons. A request is anonymous only if it has no credentials
+  at all.
+- Every authenticated user is in the group `system:authenticated`.
 
 Rules: apiserver `pkg/authentication/{request,token}/union`, `pkg/authentication/request/{bearertoken,anonymous}`,
 `pkg/authentication/authenticator/audagnostic.go`, Kubernetes' `pkg/kubeapiserver/authenticator/config.go`.
@@ -37,7 +38,10 @@ class BearerTokens:
     """An `Authenticator` for bearer tokens in the Authorization header or in a web socket's protocols."""
 
     def __init__(self, authenticators: Sequence[TokenAuthenticator], audiences: Audiences) -> None:
-        """Ask `authenticators` in this order; requests are for `audiences`, which are this server's own."""
+        """Create an authenticator that calls `authenticators` in this order.
+
+        Requests are for `audiences`, which are this server's own audiences.
+        """
         self._authenticators = authenticators
         self._audiences = audiences
 
@@ -70,10 +74,10 @@ class BearerTokens:
 
 
 class Anonymous:
-    """Decides which requests may be anonymous."""
+    """The configuration that decides which requests may be anonymous."""
 
     def __init__(self, *, enabled: bool = True, paths: Collection[str] = ()) -> None:
-        """Allow anonymous requests if `enabled`; if `paths` is not empty, only to these paths."""
+        """Allow anonymous requests if `enabled` is set; if `paths` is not empty, only requests for these paths."""
         self.admit(enabled=enabled, paths=paths)
 
     def admit(self, *, enabled: bool, paths: Collection[str] = ()) -> None:
@@ -97,7 +101,7 @@ class Authentication:
         audiences: Audiences,
         anonymous: Anonymous | None = None,
     ) -> None:
-        """Ask `authenticators`, then `tokens` about tokens for `audiences`.
+        """Create an authenticator that calls `authenticators`, and then `tokens` for tokens for `audiences`.
 
         `anonymous` decides which requests may be anonymous, by default all.
         """
@@ -128,16 +132,19 @@ class Authentication:
 
 
 class ForAllAudiences:
-    """Base of a `TokenAuthenticator` whose tokens name no audience and are valid for this server's own audiences."""
+    """The base class of a `TokenAuthenticator` whose tokens contain no audience.
+
+    The tokens are valid for this server's own audiences.
+    """
 
     def __init__(self, audiences: Audiences) -> None:
-        """Accept tokens for `audiences`."""
+        """Create an authenticator whose tokens are valid for `audiences`."""
         self._own = tuple(audiences)
 
     async def authenticate_token(
         self, token: str, audiences: Audiences, told: AuthenticationNotes
     ) -> Authenticated | None:
-        """Return the user of a token; None unless it is valid for one of `audiences`."""
+        """Return the user of a token; None if the token is not valid for one of `audiences`."""
         common = self._own if audiences is self._own else common_audiences(self._own, audiences)
         if not common:
             return None

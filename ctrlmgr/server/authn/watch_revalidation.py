@@ -1,12 +1,12 @@
 """Ends watches whose credentials or rights are no longer valid.
 
 Guarantees:
-- A watch is cut off within a minute after its token or certificate has become invalid, or means another user. Its
-  client connects again, and gets the reason in the refusal.
-- With `rights`, a watch is cut off too when its user may no longer begin it. Kubernetes checks rights only when a watch
-  begins.
-- Each set of credentials is authenticated once a round, and each of its rights is asked for once, however many watches
-  share it. A watch stays open while an authenticator or authorizer does not answer.
+- A watch is ended within a minute after its token or certificate has become invalid, or identifies another user. The
+  client then connects again, and the refusal contains the reason.
+- With `rights`, a watch is also ended when its user is no longer allowed to start it. (Kubernetes checks rights only
+  when a watch starts.)
+- Each set of credentials is authenticated once per round, and each right is checked once, even if many watches share
+  it. While an authenticator or authorizer does not answer, watches stay open.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ EVERY = 20.0
 
 
 _UNKNOWN: Final = User("")
-"""Marks credentials that cannot be checked now."""
+"""Marks credentials that cannot be checked at the moment."""
 
 
 class LongRunningRequest(Protocol):
     """A long-running request."""
 
     def cut_off(self) -> None:
-        """Close its connection."""
+        """Close the connection of the request."""
 
 
 class Rights(Protocol):
-    """Checks current rights."""
+    """Checks the current rights of a user."""
 
     async def may(self, sender: User, headers: Sequence[HeaderLine], attributes: Attributes) -> bool:
         """Return whether the sender may make a request with these headers; also True if that cannot be determined."""
@@ -54,7 +54,7 @@ class _TrackedRequest(NamedTuple):
 
 
 class _Credentials(NamedTuple):
-    """The identity of credentials: the token, the certificates and the user that they meant."""
+    """The identity of credentials: the token, the certificates, and the user that they identified."""
 
     token: bytes
     certificates: tuple[bytes, ...]
@@ -63,10 +63,10 @@ class _Credentials(NamedTuple):
 
 
 class WatchRevalidation:
-    """The watches and other lasting requests in progress; used on the event loop only."""
+    """The watches and other long-running requests in progress; used on the event loop only."""
 
     def __init__(self, authenticator: Authenticator, rights: Rights | None = None) -> None:
-        """Authenticate with `authenticator`, and authorize with `rights` if given."""
+        """Create an instance that authenticates with `authenticator`, and checks rights with `rights` if given."""
         self._authenticator = authenticator
         self._rights = rights
         self._held: dict[_Credentials, dict[LongRunningRequest, _TrackedRequest]] = {}
@@ -94,7 +94,7 @@ class WatchRevalidation:
             await self.revalidate()
 
     async def revalidate(self) -> None:
-        """Check all credentials and rights once, and cut off the requests that would be refused now."""
+        """Check all credentials and rights once, and end the requests that would be refused now."""
         for credentials, held in list(self._held.items()):
             begun = next(iter(held.values()), None)
             if begun is not None:
@@ -103,7 +103,7 @@ class WatchRevalidation:
                 for request, each in list(held.items()):
                     if user is None or not await may.still(each):
                         request.cut_off()
-            await asyncio.sleep(0)  # other requests are served in between
+            await asyncio.sleep(0)  # other requests are answered in between
 
     async def _user(self, credentials: _Credentials, parts: RequestParts) -> User | None:
         """Return the user of the credentials; None if they are invalid, `_UNKNOWN` if that cannot be determined."""
@@ -117,7 +117,7 @@ class WatchRevalidation:
 
 
 class _Answers:
-    """The rights of one user, each checked at most once."""
+    """The rights of one user, each of which is checked at most once."""
 
     def __init__(self, user: User | None, rights: Rights | None) -> None:
         self._user = user

@@ -51,16 +51,15 @@ class _Review(msgspec.Struct, frozen=True):
 
 
 class WebhookTokens:
-    """A `TokenAuthenticator` that asks another server. Used on one event loop."""
+    """A `TokenAuthenticator` that sends tokens to another server. Used on one event loop."""
 
     def __init__(
         self, config: Path, own: Audiences, *, keep_for: float, version: str = "v1beta1", clock: Clock
     ) -> None:
-        """Ask the server of a kubeconfig, in a version of `authentication.k8s.io`; raises `SettingsError`.
+        """Create an authenticator that calls the server in a kubeconfig; raises `SettingsError`.
 
-        Its answers are cached for `keep_for` seconds.
-
-        An answer without audiences means `own`, which are this server's audiences.
+        Reviews are sent in the given version of `authentication.k8s.io`. Answers are cached for `keep_for` seconds. An
+        answer without audiences stands for the audiences `own` of this server.
         """
         self._server = ReviewServer(config, patience=_PATIENCE, clock=clock)
         self._own = own
@@ -71,7 +70,7 @@ class WebhookTokens:
     async def authenticate_token(
         self, token: str, audiences: Audiences, told: AuthenticationNotes
     ) -> Authenticated | None:
-        """Return the user of a token, None if the other server does not know it; raises `CredentialsRefused`."""
+        """Return the user of a token, None if the other server does not recognise it; raises `CredentialsRefused`."""
         key = sha256("\0".join((token, *audiences)).encode("utf-8", "surrogateescape")).digest()
         status = self._said.get(key)
         if status is None:

@@ -1,1 +1,1 @@
-"""Authorizers of the configuration file, and those that ask other processes."""
+"""Authorizers that the configuration file defines, and authorizers that call other processes."""

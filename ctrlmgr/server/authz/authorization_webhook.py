@@ -2,11 +2,12 @@
 
 Guarantees:
 - An answer is cached for the configured time, which differs for allowed and refused requests. Failed calls are not
-  cached. Very long questions are not cached either, so that they do not fill the memory.
-- If the webhook has match conditions, it is asked only about requests that meet them (`match_condition_checks`).
-- No other request waits for an answer. A request with a cached answer does not wait at all.
-- Without an answer, the verdict is no opinion, or a denial if so configured. It carries the error, so that the sender
-  can tell a failure from a refusal.
+  cached. Answers to requests with very long attributes are not cached either, because they would fill the memory.
+- If the webhook has match conditions, it is called only for requests that meet the conditions
+  (`match_condition_checks`).
+- A request whose answer is cached does not wait, and other requests do not wait for an answer.
+- Without an answer, the verdict is no opinion, or a denial if this is configured. The verdict contains the error, so
+  that the client can distinguish a failure from a refusal.
 
 Rules: apiserver `plugin/pkg/authorizer/webhook/webhook.go`.
 """
@@ -32,12 +33,12 @@ log = structlog.get_logger(__name__)
 
 _ENTRIES: Final = 8192
 _SIZE: Final = 32 * 1024 * 1024
-"""Maximum total size of the cached questions and answers, in bytes."""
+"""Maximum total size of the cached requests and answers, in bytes."""
 _LONGEST: Final = 10_000
-"""Length in characters of the sender's part of a question, from which its answer is not cached."""
+"""The length in characters of the attributes that a client chooses, from which on the answer is not cached."""
 _BOTH: Final = "webhook subject access review returned both allow and deny response"
 _GROUPS: Final = {"v1": "groups", "v1beta1": "group"}
-"""The field of a user's groups in each version."""
+"""The name of the field with a user's groups, in each version."""
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,10 +56,10 @@ _read = msgspec.json.Decoder(_Review).decode
 
 
 class WebhookAuthorizer:
-    """An `Authorizer` that asks another server on one event loop. Any thread may read cached verdicts."""
+    """An `Authorizer` that calls another server on one event loop. Any thread may read cached verdicts."""
 
     def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
-        """Ask the server of `webhook`; raises `SettingsError`."""
+        """Create an authorizer that calls the server of `webhook`; raises `SettingsError`."""
         self._server = ReviewServer(webhook.config, patience=webhook.patience, clock=clock)
         self._webhook = webhook
         self._matching = Matching(webhook, clock=clock)
@@ -67,13 +68,13 @@ class WebhookAuthorizer:
         )
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the cached verdict, None if the other server must be asked."""
+        """Return the cached verdict, None if the other server must be called."""
         if (verdict := self._matching.verdict(user, attributes)) is not None:
             return verdict
         return self._said.get(self._question(user, attributes))
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the cached verdict, or the other server's answer."""
+        """Return the cached verdict, or the verdict in the other server's answer."""
         if (known := self.authorize(user, attributes)) is not None:
             return known
         question, webhook = self._question(user, attributes), self._webhook
@@ -91,7 +92,7 @@ class WebhookAuthorizer:
         return verdict
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return an incomplete listing: a webhook cannot list rules."""
+        """Return an incomplete listing, because a webhook cannot list rules."""
         return RuleListing((), incomplete=True, error="webhook authorizer does not support user rule resolution")
 
     async def close(self) -> None:

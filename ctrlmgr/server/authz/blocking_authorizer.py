@@ -1,4 +1,4 @@
-"""Lets worker threads ask an authorizer that may call another process.
+"""Lets worker threads call an authorizer that may call another process.
 
 Guarantees: only the calling thread waits, the event loop does not.
 """
@@ -14,11 +14,14 @@ from ctrlmgr.authorization.attributes import Attributes
 from ctrlmgr.authorization.authorizer import Authorizer, Verdict
 
 Decide: TypeAlias = Callable[[User, Attributes], Verdict]
-"""Returns a verdict. Any thread may call it, except the event loop's."""
+"""Returns a verdict. Any thread except the event loop's may call it."""
 
 
 def waiting(authorizer: Authorizer) -> Decide:
-    """Return a function that asks `authorizer` on the running event loop. Call this on that loop."""
+    """Return a function that calls `authorizer` on the running event loop.
+
+    This must be called on the event loop.
+    """
     loop = asyncio.get_running_loop()
 
     def decide(user: User, attributes: Attributes) -> Verdict:

@@ -1,9 +1,9 @@
-"""The authorizers in the file of `--authorization-config`, reloaded when it changes.
+"""The authorizers in the file of `--authorization-config`, which is reloaded when it changes.
 
 Guarantees:
-- One request is decided by one configuration: the one in force when the question was asked.
-- If the file becomes invalid, the error is logged and counted. The previous configuration remains in force. The same
-  holds if the file adds or removes Node or RBAC; that needs a restart, as in Kubernetes.
+- A request is decided by one configuration, which is the one in force when the decision begins.
+- If the file becomes invalid, the error is logged and counted. The previous configuration remains in force. It also
+  remains in force if the file adds or removes Node or RBAC, because this needs a restart, as in Kubernetes.
 
 Rules: Kubernetes' `pkg/kubeapiserver/authorizer/reload.go`.
 """
@@ -30,7 +30,7 @@ class ConfiguredAuthorizers:
     """An `Authorizer` that follows a configuration file."""
 
     def __init__(self, file: Path, make: Callable[[Sequence[ConfiguredAuthorizer]], Authorizer]) -> None:
-        """Read `file`, and make an authorizer of its content now and after each change; raises `SettingsError`."""
+        """Read `file`, and create an authorizer from its content now and after each change; raises `SettingsError`."""
         self._file = file
         self._make = make
         self._followed = FollowedFiles(
@@ -42,11 +42,11 @@ class ConfiguredAuthorizers:
         self._types = _decided_here(self.asked)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict, None if another process must be asked."""
+        """Return the verdict, None if another process must be called."""
         return self._now.authorize(user, attributes)
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict, and ask another process if necessary."""
+        """Return the verdict, calling another process if necessary."""
         return await self._now.ask(user, attributes)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
@@ -67,7 +67,7 @@ class ConfiguredAuthorizers:
         return True
 
     def _check(self, asked: Sequence[ConfiguredAuthorizer]) -> None:
-        """Raise `SettingsError` if a type was removed since the start, or a type was added that needs a restart."""
+        """Raise `SettingsError` if a type was removed since the start, or if a type that needs a restart was added."""
         types = _decided_here(asked)
         if missing := sorted(self._types - types):
             raise SettingsError(f"{self._file}: {', '.join(missing)} cannot be removed while the server runs")

@@ -1,6 +1,6 @@
 """Checks whether a long-running request would still be authorized.
 
-Guarantees: if another server does not answer, the right counts as granted.
+Guarantees: if another server does not answer, the request counts as authorized.
 """
 
 from __future__ import annotations

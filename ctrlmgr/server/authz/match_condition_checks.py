@@ -1,9 +1,9 @@
 """Evaluates the match conditions of an authorization webhook.
 
-Guarantees: if a request does not meet a condition, the webhook is not asked. If a condition cannot be evaluated, the
-request is denied or left to the other authorizers, as configured for failures. No evaluation waits. The metrics have
-Kubernetes' names, labels and buckets, and count each evaluation. The conditions are evaluated twice for a request that
-is sent to the webhook.
+Guarantees: if a request does not meet a condition, the webhook is not called. If a condition cannot be evaluated, the
+request is denied or left to the other authorizers, as configured for failures. Evaluations never wait. The metrics have
+Kubernetes' names, labels and buckets, and count each evaluation; if the webhook is called for a request, the conditions
+are evaluated twice.
 
 Rules: apiserver `pkg/authorization/cel/{matcher,metrics}.go`, `plugin/pkg/authorizer/webhook/webhook.go`.
 """
@@ -42,10 +42,10 @@ _seconds = Histogram(
 
 
 class Matching:
-    """The match conditions of one webhook. Any thread may use it."""
+    """The match conditions of one webhook. Any thread may use an instance."""
 
     def __init__(self, webhook: Webhook, *, clock: Clock) -> None:
-        """Evaluate the conditions of `webhook`."""
+        """Create the conditions of `webhook`."""
         self._webhook = webhook
         self._clock = clock
         labels = (WEBHOOK, webhook.name)
@@ -54,7 +54,7 @@ class Matching:
             self._seconds = _seconds.labels(*labels)
 
     def verdict(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return a verdict without asking the webhook; None if it must be asked."""
+        """Return a verdict without calling the webhook; None if it must be called."""
         if not self._webhook.conditions:
             return None
         began = self._clock.monotonic()
