@@ -84,7 +84,7 @@ def against_bare(served: Served, folder: Path, path: str, connections: int) -> t
 def creates_to_gets(served: Served) -> tuple[float, float]:
     """Return creates of Services and GETs per second, medians of rounds.
 
-    Both alternate, because the speed of the disk varies.
+    Rounds of creates and of GETs alternate, because the speed of the disk varies.
     """
     create = served.request("POST", f"/api/v1/namespaces/{NAMESPACE}/services", json.dumps(SERVICE))
     get = served.request("GET", first_pod(served))

@@ -1,7 +1,7 @@
 """The rate of reads while controllers have a backlog.
 
-GETs are sent right after very many Services were created, whose Endpoints and EndpointSlices do not exist yet. They are
-compared with the same GETs after all of these objects exist.
+GETs are sent right after very many Services were created, whose Endpoints and EndpointSlices do not exist yet. These
+GETs are compared with the same GETs after all Endpoints and EndpointSlices exist.
 """
 
 from __future__ import annotations

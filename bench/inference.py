@@ -1,7 +1,7 @@
 """The precision of inferred causes in `ctrlmgr why`, measured on our own log, which contains the true causes.
 
-A day of a cluster (`bench.support.stories`) runs on `ctrlmgr serve` with simulated nodes. Its log is exported as a
-watch, imported, and the inferred causes are compared with the recorded ones, by kind and controller.
+A day of a cluster (`bench.support.stories`) runs on `ctrlmgr serve` with simulated nodes. The server's log is exported
+as a watch, imported, and the inferred causes are compared with the recorded ones, by kind and controller.
 
 Run `python -m bench.inference [--check] [--database URL]`; with a URL, that log is used instead, and is not deleted.
 """

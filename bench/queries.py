@@ -1,10 +1,10 @@
 """Queries on a log of 1,000,000 events, on SQLite and PostgreSQL: ready-made queries, and earlier states.
 
 The log resembles that of a cluster. Pods of services are created, become ready and are deleted. A controller writes
-endpoints and slices, each of which several pods cause. Leases are renewed, and leaders change. It is written directly
-to the tables (bodies of about 1 KB, arbitrary hashes), because only reading is measured. A result is the median of
-three runs within one process. Every row is fetched; the start of Python is not included. `--events N` creates a smaller
-log.
+endpoints and slices, each of which several pods cause. Leases are renewed, and leaders change. The log is written
+directly to the tables (bodies of about 1 KB, arbitrary hashes), because only reading is measured. A result is the
+median of three runs within one process. Every row is fetched; the start of Python is not included. `--events N` creates
+a smaller log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The rate at which a recording is replayed through log, caches and controllers.
 
 - `replay into caches` loads a recording into a log in memory, which the caches of a controller follow; the controller
-  itself does not run. The limit decodes the same lines into plain dicts with `msgspec.json.decode`. Both read and
-  decompress the same file, in alternating turns of one run.
+  itself does not run. The limit decodes the same lines into plain dicts with `msgspec.json.decode`. Replay and limit
+  read and decompress the same file, in alternating turns of one run.
 - `replay with controllers` runs the endpoints controller and compares at every checkpoint; its limit is the goal of
   20,000 events per second. docs/performance.md explains its bottleneck.
 

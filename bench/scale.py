@@ -51,7 +51,7 @@ _STARTED = 1_700_000_000_000_000
 FLAT = ("start to ready, ms", "memory, MB", "GET, us", "LIST of 500, us", "create, us", "watch from the past, us")
 """Values that must not grow with the number of events.
 
-They may differ by a half, which is the possible difference of two runs.
+The two values may differ by a half, which is the possible difference of two runs.
 """
 LINEAR = ("verify, ms", "compact one half, ms", "size on disk, kB")
 """Values that may grow linearly with the number of events, and by a half more."""

@@ -1,10 +1,10 @@
 """Watching over TLS: the delay of an event to a thousand watchers, and the cost of an idle watcher.
 
 The limit is a bare server with the same certificate, which only writes one frame to each of the same number of
-connections. Its delay is the time from before the first write until the last client has received the frame. The delay
-of our server is the time from before the request that causes the event until the last client has received the event. It
-includes validation, the disk and the watch cache. Each client has its own connection; with HTTP/2, a hundred clients
-share a connection, like client-go's.
+connections. The bare server's delay is the time from before the first write until the last client has received the
+frame. The delay of our server is the time from before the request that causes the event until the last client has
+received the event. This delay includes validation, the disk and the watch cache. Each client has its own connection;
+with HTTP/2, a hundred clients share a connection, like client-go's.
 """
 
 from __future__ import annotations

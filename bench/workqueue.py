@@ -5,10 +5,10 @@ through a bare `queue.SimpleQueue` (put, get). In both cases, a worker returns a
 takes a permit before it adds the next item. Therefore a fixed number of items is in flight. With 4 items, there is one
 for each worker, so nearly every item wakes a thread; 64 items are a burst.
 
-The other lines have no goal. With 64 items in flight, and even more with all items (a backlog), SimpleQueue no longer
-wakes threads. One thread fills a buffer in C while it holds the interpreter's lock, then another thread empties the
-buffer, at some 50 to 70 ns per item. The last line shows which part of that rate Python code can reach at most: it
-compares three empty methods, which only take and release a lock on one thread, with the same limit.
+The other lines of the report have no goal. With 64 items in flight, and even more with all items (a backlog),
+SimpleQueue no longer wakes threads. One thread fills a buffer in C while it holds the interpreter's lock, then another
+thread empties the buffer, at some 50 to 70 ns per item. The last line shows which part of that rate Python code can
+reach at most: it compares three empty methods, which only take and release a lock on one thread, with the same limit.
 
 Run `python -m bench.workqueue`; with `--check`, the exit code is 1 if a goal is missed.
 """

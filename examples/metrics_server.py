@@ -2,7 +2,7 @@
 
 python examples/metrics_server.py --kubeconfig ~/.local/state/ctrlmgr/kubeconfig
 
-It shows the three tasks of an extension server:
+The example shows the three tasks of an extension server:
 
 - It presents a certificate for `NAME.NAMESPACE.svc`; the APIService contains the authority that signed the certificate.
 - It answers only the front proxy of the API server. The ConfigMap `kube-system/extension-apiserver-authentication`
@@ -10,8 +10,8 @@ It shows the three tasks of an extension server:
   request.
 - It serves the discovery document of its version at `/apis/GROUP/VERSION`, and its kinds below that path.
 
-The server uses only those functions of ctrlmgr that create certificates. It works with any Kubernetes API server that
-can reach this machine as localhost.
+The server uses only those functions of ctrlmgr that create certificates. The server works with any Kubernetes API
+server that can reach this machine as localhost.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Our decoder for Kubernetes' protobuf compared with upb, the C decoder in Google's package (`pip install protobuf`).
 
-upb gets descriptors that are created from our own description of the messages. It decodes into message objects, but the
-server works with dicts like those of decoded JSON. Therefore our decoder is compared with decoding into messages alone,
-and with two conversions to dicts: the package's `MessageToDict`, and a minimal walk over `ListFields`. In contrast to
-our decoder, neither conversion applies the rules for times, quantities and JSON in bytes.
+upb gets descriptors that are created from our own description of the messages. upb decodes into message objects, but
+the server works with dicts like those of decoded JSON. Therefore our decoder is compared with decoding into messages
+alone, and with two conversions to dicts: the package's `MessageToDict`, and a minimal walk over `ListFields`. In
+contrast to our decoder, neither conversion applies the rules for times, quantities and JSON in bytes.
 """
 
 from __future__ import annotations

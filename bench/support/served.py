@@ -64,7 +64,7 @@ ROOM = ("--service-cluster-ip-range", "10.0.0.0/12")
 SERVER_CORE, CLIENT_CORE = 0, 1
 """Client and server use separate cores.
 
-Otherwise both would sometimes share one core, and the ratio of two rates would be random.
+If client and server sometimes shared a core, the ratio of two rates would be random.
 """
 
 

@@ -1,8 +1,8 @@
 """The cost of a request for a server: the processor time of the server's process, compared in short turns.
 
-Other load on the machine changes the processor time less than a rate. It can still be large: while other processes use
-the processor's caches, the same work can take 50 % longer, for seconds or minutes. Therefore both kinds of requests
-alternate in short turns, and each turn is compared with the neighbouring turn of the other kind.
+Other load on the machine changes the processor time less than a rate. The change can still be large: while other
+processes use the processor's caches, the same work can take 50 % longer, for seconds or minutes. Therefore both kinds
+of requests alternate in short turns, and each turn is compared with the neighbouring turn of the other kind.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RequestSeries(NamedTuple):
 def in_turns(one: RequestSeries, other: RequestSeries, turns: int = TURNS) -> tuple[float, float]:
     """Return the microseconds of processor time per request, for each of the two kinds.
 
-    Both results are based on the mean of the middle half of the turns: of the second kind's time, and of the ratios
+    The two results are based on the mean of the middle half of the turns: of the second kind's time, and of the ratios
     within each turn.
     """
     with on_core(CLIENT_CORE):

@@ -1,6 +1,6 @@
 """Relays bytes between two TLS connections: `python -m bench.tunnel.bare_relay PORT TO PKI`.
 
-It is the limit with which tunnels are compared.
+The relay is the limit with which tunnels are compared.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _Observed: TypeAlias = list[float]
 class _FastSteps(NamedTuple):
     """The metrics of the steps that accepted a write within `_QUICK` seconds.
 
-    They are one value, so that a scrape reads a consistent state.
+    The metrics are one value, so that a scrape reads a consistent state.
     """
 
     steps: int

@@ -1,6 +1,6 @@
 """Authorization checks of admission: a check returns a known verdict immediately.
 
-Otherwise it waits for the verdict.
+If the verdict is not known yet, a check waits for it.
 """
 
 from __future__ import annotations

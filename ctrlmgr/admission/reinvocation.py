@@ -23,7 +23,7 @@ class Rounds:
     def require(self) -> None:
         """Mark all policies or webhooks that were called for another call.
 
-        This is needed because the object has changed since then.
+        This is needed after the object has changed.
         """
         self.again |= self.asked
         self.asked = set()

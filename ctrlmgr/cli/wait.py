@@ -1,7 +1,8 @@
 """`ctrlmgr wait`: waits until a server is ready, for use in scripts.
 
-Guarantees: the exit code is 0 if the server became ready in time. Otherwise it is 1, and one line says what is missing.
-The command also waits for files that the server has not written yet, and for a server that does not answer yet.
+Guarantees: the exit code is 0 if the server became ready in time. If not, the exit code is 1, and one line says what is
+missing. The command also waits for files that the server has not written yet, and for a server that does not answer
+yet.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _CONNECTING: Final = 5.0
     "--kubeconfig", type=_FILE, metavar="FILE", help=("The kubeconfig that names the server; by default kubectl's.")
 )
 @click.option(
-    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default the current context."
 )
 @click.option(
     "--timeout",

@@ -38,7 +38,7 @@ def price_of(function: str) -> Price:
 def is_foreseen(function: str) -> bool:
     """Return whether the cost of a call depends only on its operands.
 
-    If so, the result may be None.
+    If it does, the result of the call may be None.
     """
     return function in _PRICES and function not in _BY_RESULT
 

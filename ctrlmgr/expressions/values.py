@@ -78,7 +78,7 @@ class StructValue:
 class SetList(list[Any]):
     """A list whose schema says that the order does not matter (`x-kubernetes-list-type: set`).
 
-    Its elements are scalars.
+    The elements of such a list are scalars.
     """
 
     __slots__ = ()
@@ -265,7 +265,7 @@ def _stored(map_: dict[Any, Any], key: Any) -> Any:
 def size(value: Any) -> int:
     """Return the size of a value for the computation of costs.
 
-    It is the number of characters, bytes or elements, and 1 for values without a size.
+    The size is the number of characters, bytes or elements, and 1 for values without a size.
     """
     kind = type(value)
     if kind in (str, bytes, dict) or kind in SEQUENCES:

@@ -32,8 +32,8 @@ Definitions as kinds:
 A compiled schema is a `compiled_schema.Schema`. All calls take decoded JSON, and changes are made in place:
 
 - `read(object) -> (unknown, error)`: decodes a request or a stored object. The call prunes, drops nulls, coerces
-  embedded metadata and sets defaults. It returns the paths of unknown fields in Kubernetes' order, and the FieldError
-  that makes the request a 400. Stored objects are read with `drop_invalid=True`.
+  embedded metadata and sets defaults. `read` returns the paths of unknown fields in Kubernetes' order, and the
+  FieldError that makes the request a 400. Stored objects are read with `drop_invalid=True`.
 - `prune(object)`, `coerce(object)`, `default(object)`: the steps of `read`.
 - `validate(value, old=..., path=...)`: OpenAPI validation, with ratcheting if `old` is given.
 - `rules`: the `x-kubernetes-validations`, compiled.

@@ -1,8 +1,8 @@
 """Converts the schemas in a definition to Kubernetes' canonical form.
 
 The values of some keywords (`items`, `additionalProperties`, `dependencies`) may be a schema or another type. The
-published schema of definitions does not describe these values. They are decoded as leniently as in Kubernetes: unknown
-fields are dropped silently.
+published schema of definitions does not describe these values. The values are decoded as leniently as in Kubernetes:
+unknown fields are dropped silently.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go`.
 """

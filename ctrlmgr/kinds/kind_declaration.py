@@ -1,6 +1,6 @@
 """The declaration of a built-in kind.
 
-It contains the kind's properties that Kubernetes' discovery documents and schemas do not contain.
+A declaration contains those properties of the kind that Kubernetes' discovery documents and schemas do not contain.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ class Class(NamedTuple):
 class Instruction(NamedTuple):
     """An instruction.
 
-    It consumes a character of `consumes`, or continues at all instructions in `to` if `holds` is true. The last
-    instruction does neither.
+    An instruction consumes a character of `consumes`, or continues at all instructions in `to` if `holds` is true. The
+    last instruction of a program does neither.
     """
 
     to: tuple[int, ...]

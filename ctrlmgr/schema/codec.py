@@ -47,7 +47,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 class OtherVersion(BadRequest):
     """Raised if a body has another version than the request.
 
-    It has the problems that the body has in its own version.
+    The error contains the problems that the body has in its own version.
     """
 
     def __init__(self, message: str, problems: Sequence[str], strictly: BadRequest) -> None:
@@ -243,8 +243,8 @@ class Codec:
     def _identify(self, fields: Unstructured) -> None:
         """Set kind and apiVersion; raises `BadRequest` if the body names another kind.
 
-        An empty list of managedFields is replaced by `[{}]`, which has the same meaning (remove all owners). Otherwise
-        the conversion to Go's shape would drop it.
+        An empty list of managedFields is replaced by `[{}]`, which has the same meaning (remove all owners). Without
+        the replacement, the conversion to Go's shape would drop the empty list.
         """
         kind = fields.get("kind") or self.kind
         api_version = fields.get("apiVersion") or self.api_version

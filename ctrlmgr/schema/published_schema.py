@@ -42,7 +42,7 @@ def _read(name: str, type_: type[T]) -> T:
 def definitions() -> Mapping[str, msgspec.Raw]:
     """Return each definition of the OpenAPI v2 document as JSON, by name.
 
-    They are not decoded, because most are never used.
+    The definitions are not decoded, because most are never used.
     """
     return _read("definitions", dict[str, msgspec.Raw])
 

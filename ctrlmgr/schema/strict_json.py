@@ -223,9 +223,9 @@ def has_repeated_keys(data: bytes, value: Any) -> bool:
 
     For unusual data, the result may be true although no key was lost.
 
-    If `data` is compact JSON, it is compared with the encoded `value`. Otherwise the quotation marks in `data` and in
-    the encoded `value` are counted. If no key is repeated, both have the same number of strings. Escaped quotation
-    marks within strings are also equally many, unless `data` contains them as code points.
+    If `data` is compact JSON, it is compared with the encoded `value`. If `data` is not compact, the quotation marks in
+    `data` and in the encoded `value` are counted. If no key is repeated, both have the same number of strings. Escaped
+    quotation marks within strings are also equally many, unless `data` contains them as code points.
     """
     try:
         again = _ENCODE(value)

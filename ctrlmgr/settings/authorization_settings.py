@@ -54,8 +54,8 @@ class AuthorizationSettings:
         TEXT,
         Setting(
             "A file that lists the authorizers (YAML or JSON, AuthorizationConfiguration of "
-            "apiserver.config.k8s.io/v1). It replaces `mode` and the settings of the webhook, and allows several "
-            "webhooks. The server reloads the file when it changes.",
+            "apiserver.config.k8s.io/v1). This file replaces `mode` and the settings of the webhook, and allows "
+            "several webhooks. The server reloads the file when it changes.",
             flag="--authorization-config",
             metavar="FILE",
         ),

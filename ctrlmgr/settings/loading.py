@@ -219,7 +219,7 @@ def _from_desktop(environment: Mapping[str, str]) -> dict[str, _Raw]:
 def _remedy(key: str, known: Iterable[str]) -> str:
     """Return the setting that the user probably meant.
 
-    It has a similar name, or the same name in another section.
+    The suggested setting has a similar name, or the same name in another section.
     """
     name = key.rpartition(".")[2]
     elsewhere = [each for each in known if each.rpartition(".")[2] == name]

@@ -122,9 +122,9 @@ class DatabaseSettings:
         str,
         TEXT,
         Setting(
-            "A command that receives each new anchor on its standard input, as one line of JSON. It stores the "
-            "anchors where writers of the database cannot change them: for example 'ssh vault tee -a anchors'. It "
-            "runs without a shell.",
+            "A command that receives each new anchor on its standard input, as one line of JSON. The command "
+            "should store anchors where writers of the database cannot change them: for example 'ssh vault tee -a "
+            "anchors'. The command runs without a shell.",
             flag="--anchor-command",
             metavar="COMMAND",
         ),
@@ -155,8 +155,8 @@ class ServiceSettings:
         str,
         RANGES,
         Setting(
-            "The range of ClusterIPs, or two ranges: one of IPv4 and one of IPv6. The first range has the default "
-            "family.",
+            "The range of ClusterIPs, or two ranges: one of IPv4 and one of IPv6. The family of the first range is "
+            "the default family.",
             flag="--service-cluster-ip-range",
             metavar="CIDR[,CIDR]",
         ),
@@ -210,9 +210,10 @@ class ControllerSettings:
         tuple[str, ...],
         NAMES,
         Setting(
-            "The apps whose controllers run in addition to the built-in ones. Each is given as `module:attribute`, "
-            "as a file such as `shop.py`, or by the name under which a package has installed it. Missing "
-            "definitions of their kinds are installed. Modules are imported from the working directory first.",
+            "The apps whose controllers run in addition to the built-in ones. Each app is given as "
+            "`module:attribute`, as a file such as `shop.py`, or by the name under which a package has installed "
+            "it. Missing definitions of the apps' kinds are installed. Modules of apps are imported from the "
+            "working directory first.",
             flag="--app",
             metavar="MODULE:APP",
         ),
@@ -477,7 +478,7 @@ class Settings:
     def anchor_key_path(self) -> Path | None:
         """The file of the key that signs the anchor.
 
-        It is beside the anchor, so processes that share an anchor also share its key.
+        The key is beside the anchor, so processes that share an anchor also share its key.
         """
         if self.database.anchor_key:
             return Path(self.database.anchor_key).expanduser()

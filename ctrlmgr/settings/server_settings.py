@@ -50,10 +50,10 @@ class ServerSettings:
         str,
         TEXT,
         Setting(
-            "A directory that all processes of a control plane share or copy. It contains the certificate "
-            "authority, the key of service account tokens and the administrator's token, so that a client that "
-            "trusts one process trusts all. Missing files are created. Empty: each process has its own files in "
-            "data_dir.",
+            "A directory that all processes of a control plane share or copy. The directory contains the "
+            "certificate authority, the key of service account tokens and the administrator's token, so that a "
+            "client that trusts one process trusts all. Missing files are created. Empty: each process has its own "
+            "files in data_dir.",
             flag="--identity-dir",
             metavar="DIR",
         ),

@@ -1,8 +1,8 @@
 """The failing reconciles in a log that one user may see.
 
 Guarantees: a user with the right to list all objects sees every failure. Other users see the failures of those objects
-that they may see. For these users, error and traceback are removed, because both may contain the names of other
-objects.
+that they may see. Users without that right do not see the error and the traceback, because both may contain the names
+of other objects.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Folded(NamedTuple):
     def told(self) -> list[dict[str, Any]]:
         """Return the folded pauses as plain JSON values.
 
-        Each has the point at which it ends, its width, and the omitted time.
+        The value of a folded pause has the point at which it ends, its width, and the omitted time.
         """
         return [
             {

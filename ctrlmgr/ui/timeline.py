@@ -2,8 +2,8 @@
 
 A chart has at most `_MOST_BARS` bars of equal width in revisions or time, each divided by author or resource. The
 `_SERIES` most frequent authors or resources are separate series; all others are one series. Long pauses on a time axis
-are folded. If a namespace was created again, users may be allowed to see only the present namespace. For these users,
-blocks that began before its creation are omitted.
+are folded. If a namespace was created again, users may be allowed to see only the present namespace. For such users,
+blocks that began before the creation of the present namespace are omitted.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class MutatingAdmissionWebhook(Plugin):
     def wants_object(self, attributes: Attributes) -> bool:
         """Return whether the plugin needs the object.
 
-        It does not for exempt resources, for which no webhooks are called.
+        The plugin does not need objects of exempt resources, for which no webhooks are called.
         """
         return not is_exempt(attributes)
 

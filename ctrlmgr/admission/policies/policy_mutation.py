@@ -1,7 +1,7 @@
 """Mutating policies: compiles a policy, and applies the results of its expressions to an object.
 
-Guarantees: an apply configuration is merged as in server-side apply. It must not change atomic fields. If a test of a
-JSON patch fails, the patch changes nothing.
+Guarantees: an apply configuration is merged as in server-side apply. An apply configuration must not change atomic
+fields. If a test of a JSON patch fails, the patch changes nothing.
 
 Source: apiserver `pkg/admission/plugin/policy/mutating/{compilation,patch/smd,patch/json_patch}.go`.
 """

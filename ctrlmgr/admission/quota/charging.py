@@ -162,7 +162,7 @@ class LazyUsage:
     def problem(self, required: Sequence[str]) -> str:
         """Return an error if the object lacks amounts that the quota's limits `required` need.
 
-        Otherwise an empty text.
+        Return an empty text if there is no error.
         """
         key = tuple(required)
         problem = self._problems.get(key)

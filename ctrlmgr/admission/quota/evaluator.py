@@ -88,6 +88,6 @@ class Evaluator:
     def problem(self, required: Collection[str], fields: Fields) -> str:
         """Return an error if the object lacks amounts that the quota's limits `required` need.
 
-        Otherwise an empty text.
+        Return an empty text if there is no error.
         """
         return ""

@@ -3,9 +3,10 @@
 The first of these rules that applies decides:
 1. `--server`, `--kubeconfig` or `--context` name a server; `--database` or `--data-dir` names a database.
 2. A variable of ctrlmgr or the settings file names a database or data directory.
-3. `$KUBECONFIG` names the cluster. If it is not a ctrlmgr server, the command prints a note, and rule 4 applies.
-4. `~/.kube/config` names the cluster, if `serve` wrote its entry. Otherwise the database in the default data directory
-   is used.
+3. `$KUBECONFIG` names the cluster. If that cluster is not a ctrlmgr server, the command prints a note, and rule 4
+   applies.
+4. `~/.kube/config` names the cluster, if `serve` wrote its entry. If no rule applies, the database in the default data
+   directory is used.
 
 Guarantees: a server's log is read from its file where that is possible: if the kubeconfig names the file, and holds the
 token of the administrator whose kubeconfig is beside it. So it is read while the server is stopped, too.
@@ -44,8 +45,8 @@ def access_named(kubeconfig: Path | None, context: str) -> Access:
 def access_implied(loaded: Loaded) -> Access | None:
     """Return the access of kubectl's current cluster; None if the settings name a database.
 
-    It is also None if, by the rules above, a database is read. Raises `SettingsError` for a kubeconfig that cannot be
-    used, `ServiceUnavailable` for a server that does not answer.
+    The result is also None if, by the rules above, a database is read. Raises `SettingsError` for a kubeconfig that
+    cannot be used, `ServiceUnavailable` for a server that does not answer.
     """
     from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
 

@@ -105,7 +105,7 @@ _OPTIONS = (
     click.option(
         "--context",
         metavar="NAME",
-        help="The context of the kubeconfig; by default its current one.",
+        help="The context of the kubeconfig; by default the current context.",
     ),
 )
 

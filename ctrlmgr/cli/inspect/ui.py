@@ -41,7 +41,7 @@ SHOWN_FOR = 30.0
     help="The kubeconfig of the server; by default kubectl's, or the one that `serve` wrote.",
 )
 @click.option(
-    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default the current context."
 )
 @click.option(
     "--open/--no-open", "opens", default=None, help=("Open the page in a browser; this is the default on a terminal.")

@@ -59,8 +59,8 @@ def why(
     drawn as one, and the tree is cut to the height of the screen; --all draws everything. With --effects, the tree
     contains the reconciles that the change triggered, and their writes.
 
-    Imported changes have no recorded reconciles. Their causes are inferred from the recording, and each one is marked
-    as inferred, with a reason.
+    Imported changes have no recorded reconciles. Causes of imported changes are inferred from the recording, and each
+    cause is marked as inferred, with a reason.
 
     For a pod that ctrlmgr's scheduler has handled, the output also lists each node with its score, or with the plugin
     that rejected the node. If a controller fails for the object now, the last line shows its error (`ctrlmgr

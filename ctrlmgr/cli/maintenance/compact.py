@@ -41,7 +41,7 @@ class _Part(NamedTuple):
     "--older-than",
     type=Duration(),
     metavar="DURATION",
-    help=("Remove events that were superseded longer ago than this."),
+    help=("Remove events that were superseded longer ago than this duration."),
 )
 @click.option(
     "--resource", type=ResourceName(), metavar="RESOURCE", help=("Remove only events of this resource, such as pods.")

@@ -15,7 +15,9 @@ from ctrlmgr.settings import Loaded
 @click.command(short_help="Create a new log that begins with the history of an existing log.")
 @takes_settings("data_dir")
 @arguments.at_option("The last revision that the fork contains")
-@click.option("--from", "source", metavar="URL", help="The log that is forked; by default the log of the settings.")
+@click.option(
+    "--from", "source", metavar="URL", help=("The log that is forked; by default the log that the settings name.")
+)
 @click.option(
     "--database",
     required=True,

@@ -65,7 +65,7 @@ def cluster_configuration(cluster: JoinedCluster) -> Fields:
 def cluster_info(cluster: JoinedCluster) -> Fields:
     """Return the ConfigMap with which nodes that have only a token verify the server.
 
-    A controller adds signatures to it.
+    A controller adds signatures to this ConfigMap.
     """
     config = {"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "", "cluster": cluster.entry}]}
     return _config_map("kube-public", "cluster-info", kubeconfig=_yaml(config))

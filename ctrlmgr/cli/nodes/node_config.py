@@ -37,7 +37,7 @@ Fields = dict[str, Any]
 @click.argument("name", metavar="NODE")
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the cluster; by default kubectl's.")
 @click.option(
-    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default the current context."
 )
 @click.option(
     "--server",

@@ -20,7 +20,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the cluster; by default kubectl's.")
 @click.option(
-    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default the current context."
 )
 @output_option("yaml", "json")
 def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context: str, output: str) -> None:

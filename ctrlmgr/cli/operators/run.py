@@ -30,7 +30,7 @@ OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 @takes_settings(*LOG, *LEADER_ELECTION, *OPTIONS)
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the cluster; by default kubectl's.")
 @click.option(
-    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default the current context."
 )
 @click.option(
     "-n",
@@ -103,8 +103,9 @@ def run(
     `builtin:NAME,…` for built-in controllers. If several processes share a Lease, only the leader runs its controllers.
     The Lease has the name of the apps, unless `--leader-elect-resource-name` sets it.
 
-    The process serves the admission functions of apps as webhooks. It registers the webhooks when it starts, and
-    removes them when it stops. If the API server runs on another machine, give `--webhook-url` or `--webhook-service`.
+    The process serves the admission functions of apps as webhooks. The process registers the webhooks when it starts,
+    and removes them when it stops. If the API server runs on another machine, give `--webhook-url` or
+    `--webhook-service`.
 
     \b
     ctrlmgr run shop.py

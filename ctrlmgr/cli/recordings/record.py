@@ -51,7 +51,7 @@ class _Size(click.ParamType[int]):
 @takes_settings(*LOG)
 @click.option("--kubeconfig", type=_FILE, metavar="FILE", help="The kubeconfig of the cluster; by default kubectl's.")
 @click.option(
-    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default its current one."
+    "--context", default="", metavar="NAME", help="The context of the kubeconfig; by default the current context."
 )
 @click.option("--database", metavar="URL", help="Record this log up to its newest event, instead of a cluster.")
 @click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Record only objects in this namespace.")
@@ -60,7 +60,7 @@ class _Size(click.ParamType[int]):
     metavar="LIST",
     help=(
         f'The resources to record, "*" for all resources. The default for a cluster is {DEFAULT_RESOURCES}; for a '
-        "log it is all."
+        "log, all resources are recorded."
     ),
 )
 @click.option(
@@ -75,7 +75,7 @@ class _Size(click.ParamType[int]):
     "--redact",
     multiple=True,
     metavar="RULE",
-    help="Also mask the values of this field, for example pods:spec.containers.env.value.",
+    help="In addition to Secrets, mask the values of this field, for example pods:spec.containers.env.value.",
 )
 @click.option("--no-redact", is_flag=True, help="Do not mask the data of Secrets.")
 @click.option(
@@ -88,7 +88,11 @@ class _Size(click.ParamType[int]):
 @click.option("--append", "goes_on", is_flag=True, help="Append to an existing recording.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option(
-    "--for", "period", type=Duration(), metavar="DURATION", help=("Stop after this time; by default at Ctrl-C.")
+    "--for",
+    "period",
+    type=Duration(),
+    metavar="DURATION",
+    help=("Stop recording after this duration instead of at Ctrl-C."),
 )
 @click.option("--no-progress", is_flag=True, help="Do not show a progress line.")
 def record(

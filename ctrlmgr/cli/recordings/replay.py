@@ -74,7 +74,7 @@ def replay(
     ctrlmgr replay recording.jsonl.gz --against sqlite:///replayed-by-another-version.db
 
     With --every-write, our controllers act at the same moments as the recorded ones, and each recorded write must have
-    a counterpart. Without it, our controllers may combine several writes between two checkpoints into one.
+    a counterpart. Without --every-write, our controllers may combine several writes between two checkpoints into one.
     With --against, the report lists the controllers' writes that differ between the two versions.
 
     Additional exit codes: 1 if the results diverge (with --against: if the versions differ), 4 if the recording cannot

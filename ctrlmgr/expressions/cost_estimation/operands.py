@@ -12,7 +12,7 @@ from ctrlmgr.expressions.types import Type
 Place: TypeAlias = tuple[str, ...]
 """The path of a value from a variable: field names, `@items`, `@keys` and `@values`.
 
-It is empty if the value is not part of a variable.
+The path is empty if the value is not part of a variable.
 """
 
 SizeAt: TypeAlias = Callable[[Place], Range | None]

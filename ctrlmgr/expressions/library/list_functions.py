@@ -1,6 +1,6 @@
 """Functions of lists from Kubernetes (sums, extremes, indexes) and cel-go (slices, sorting, flattening).
 
-It also has functions of maps.
+The module also contains functions of maps.
 
 Source: apiserver `pkg/cel/library/lists.go`; cel-go `ext/lists.go` (version 3) and `ext/comprehensions.go`.
 """

@@ -41,7 +41,7 @@ _SHOWN = 30
 MOST_DEFAULTED: Final = 3 * 1024 * 1024
 """The maximum number of bytes of JSON that defaults may add to a request.
 
-It is equal to the maximum size of a request. The limit does not apply to stored objects.
+The number is equal to the maximum size of a request. The limit does not apply to stored objects.
 """
 _HEAD = ("kind", "apiVersion", "metadata")
 _WHOLE_BELOW = 1e21

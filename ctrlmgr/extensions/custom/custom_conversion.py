@@ -121,8 +121,8 @@ class Versions:
     def stores_defaults(self) -> bool:
         """Return whether every stored object has all defaults of the stored version.
 
-        This is not the case for an object that was sent in another version, because it has only that version's
-        defaults. It is also not the case if the status of a created object is dropped.
+        An object that was sent in another version has only the defaults of that version. A created object may also lack
+        defaults, because its status is dropped.
         """
         schema = self.schema(self.stored)
         if not schema.has_defaults:

@@ -1,8 +1,8 @@
 """A custom kind: one version of a CustomResourceDefinition as a `Kind` of the engine.
 
-Guarantees: only the needed parts of a definition are decoded. Its schemas are compiled on the first read or write of an
-object, or earlier by `prepare`, which can run outside the event loop. A kind never changes; a changed definition
-results in new kinds.
+Guarantees: only the needed parts of a definition are decoded. The definition's schemas are compiled on the first read
+or write of an object, or earlier by `prepare`, which can run outside the event loop. A kind never changes; a changed
+definition results in new kinds.
 """
 
 from __future__ import annotations

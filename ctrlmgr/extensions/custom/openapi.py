@@ -244,7 +244,7 @@ class Described(NamedTuple):
 def definition_name(group: str, version: str, kind: str) -> str:
     """Return the name of a custom kind's OpenAPI definition, such as `com.example.v1.Widget`.
 
-    It consists of the reversed group, the version and the kind.
+    The name consists of the reversed group, the version and the kind.
     """
     return f"{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
 

@@ -41,7 +41,7 @@ def explain(
     """Validate a value; `path` is its path within the validated value.
 
     If `counts` is true, the result contains the number of matches, by which the best of several alternatives is chosen.
-    Otherwise valid parts are skipped. Raises `TooMuchWork` if a budget of work is set.
+    If `counts` is false, valid parts are skipped. Raises `TooMuchWork` if a budget of work is set.
     """
     spend(_STEPS)
     result = _explain(node, value, correlation, path, counts)

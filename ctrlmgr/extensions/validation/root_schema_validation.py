@@ -32,7 +32,7 @@ _BESIDE_STATUS: Final = (
 )  # fmt: skip
 """The keywords allowed at the root of a schema with a status subresource.
 
-Others are forbidden, because the status is also validated alone.
+All other keywords are forbidden there, because the status is also validated alone.
 """
 
 _STATUS_WORDS = "at the root of the schema if the status subresource is enabled"

@@ -1,8 +1,8 @@
 """Webhook configurations: defaults and validation.
 
-Guarantees: the name of a stored webhook is unique in its configuration. The webhook has a URL or a Service, not both.
-It accepts a version of AdmissionReview that this server sends, and its match conditions compile. An update may keep
-violations of the stored object.
+Guarantees: the name of a stored webhook is unique in its configuration. The webhook has a URL or a Service, not both. A
+webhook accepts a version of AdmissionReview that this server sends, and its match conditions compile. An update may
+keep violations of the stored object.
 
 Rules come from Kubernetes' `pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}`.
 """

@@ -84,8 +84,8 @@ class Pools:
         """Start with the ranges in the settings, one for each family."""
         self._configured = {each.network: each for each in configured}
         self._families = frozenset(each.family for each in configured)
-        # The current pools. They are replaced as a whole, so that no thread combines pools of different ServiceCIDRs.
-        # ServiceCIDRs are compared as Python objects, because different logs can have equal revisions.
+        # The current pools. The mapping of pools is replaced as a whole, so that no thread combines pools of different
+        # ServiceCIDRs. ServiceCIDRs are compared as Python objects, because different logs can have equal revisions.
         self._last: tuple[Sequence[Object], _Pools] = ((), {})
         self._last = ((), self._of(()))
 

@@ -45,7 +45,7 @@ class AddressRange:
     def __init__(self, network: Network, *, reserved: int = 1) -> None:
         """Create the range of a network without host bits.
 
-        Its first `reserved` addresses are allocated only on request.
+        The first `reserved` addresses of the range are allocated only on request.
         """
         self.network = network
         self._ipv4 = network.version == 4

@@ -60,7 +60,7 @@ class DefinitionStrategy(Strategy):
     def validation_cost(self, body: bytes) -> int:
         """Return the validation cost.
 
-        It depends on the number of rules, because compiling rules and estimating their costs is expensive.
+        The cost depends on the number of rules, because compiling rules and estimating their costs is expensive.
         """
         has_many_rules = body.count(b"rule") > _FEW_RULES or has_escaped_letters(body)
         return _COST_OF_RULES if has_many_rules else _COST

@@ -40,7 +40,7 @@ _STRATEGY = SPEC.child("strategy")
 class DeploymentStrategy(TemplateStrategy):
     """apps/v1 Deployment.
 
-    Its generation also counts changes of annotations, because its ReplicaSets copy the annotations.
+    The generation of a Deployment also counts changes of annotations, because its ReplicaSets copy the annotations.
     """
 
     revalidates = 0

@@ -81,7 +81,7 @@ class JobStrategy(TemplateStrategy):
     def default(self, obj: Unstructured) -> None:
         """Set the defaults of the template and the counts; a Job without labels gets the labels of its template.
 
-        In that case, labels that are added later appear in both, because in Kubernetes both are the same map.
+        Labels that are then added to the Job also appear in the template, because both have the same map in Kubernetes.
         """
         super().default(obj)
         spec = obj["spec"]
@@ -164,7 +164,7 @@ def _generate_selector(obj: Unstructured) -> None:
 def _validate_generated(obj: Unstructured, old: Unstructured | None) -> list[FieldError]:
     """Validate that the generated labels and selector are unchanged.
 
-    They are compared with the old Job, if there is one.
+    Labels and selector are compared with those of the old Job, if there is one.
     """
     metadata, spec = metadata_of(obj), obj.get("spec") or {}
     if spec.get("manualSelector") or spec.get("selector") is None:

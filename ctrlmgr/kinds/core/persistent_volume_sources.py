@@ -1,6 +1,6 @@
 """The sources of PersistentVolumes, which are validated like the sources of pods' volumes.
 
-In contrast to those, they may refer to other namespaces.
+In contrast to sources of pods' volumes, these sources may refer to other namespaces.
 
 Guarantees: a table has one function for each kind of source, in the order of Kubernetes' checks.
 
@@ -138,5 +138,5 @@ def _entry(field: str) -> tuple[str, str, Check]:
 PERSISTENT_SOURCES: dict[str, tuple[str, str, Check]] = {field: _entry(field) for field in _ORDER}
 """Validation functions by field, as in `SOURCES`.
 
-Each is listed with the field's name in "more than one" errors and in its own errors.
+Each function is listed with the field's name in "more than one" errors and in its own errors.
 """

@@ -54,7 +54,7 @@ PRIORITY_LEVELS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """The specs of mandatory objects.
 
-They lack the number of seats that exempt levels may lend, which can be changed.
+The specs lack the number of seats that exempt levels may lend, because this number can be changed.
 """
 
 

@@ -1,6 +1,6 @@
 """Selectors of devices: CEL expressions about one device.
 
-Their cost is limited, because an expression is evaluated for every device.
+The cost of a selector is limited, because it is evaluated for every device.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go` (`validateCELSelector`) and
 `k8s.io/dynamic-resource-allocation/cel/compile.go`.

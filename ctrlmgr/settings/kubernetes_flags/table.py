@@ -24,7 +24,7 @@ _IS_TRUE: Final = ("true", "")
 def _verbosity(text: str) -> str:
     """Return the log level for a klog verbosity.
 
-    It is "debug" from 4 on, because kube-apiserver logs details of requests from 4 on.
+    The level is "debug" for a verbosity of at least 4, because kube-apiserver then logs details of requests.
     """
     if not text.isdecimal():
         raise ValueError("a whole number")

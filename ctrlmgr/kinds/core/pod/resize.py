@@ -91,7 +91,7 @@ def _impossible(before: Mapping[str, Any], old: Unstructured) -> str:
 def _node_can_resize(status: Mapping[str, Any]) -> bool:
     """Return whether the status of the first running container has resources.
 
-    If it has, the kubelet can resize pods.
+    A status with resources means that the kubelet can resize pods.
     """
     running = [each for each in status.get("containerStatuses") or () if (each.get("state") or {}).get("running")]
     return not running or running[0].get("resources") is not None

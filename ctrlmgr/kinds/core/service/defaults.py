@@ -1,8 +1,9 @@
 """The defaults of new and updated Services.
 
 `set_defaults` depends only on the object (`SetDefaults_Service`, `pkg/apis/core/v1/defaults.go`). The other functions
-also read the old object (`pkg/registry/core/service`). They make two kinds of updates possible: a client can send a
-manifest again without the allocated values, and it can change the type without clearing the fields of the old type.
+also read the old object (`pkg/registry/core/service`). These functions make two kinds of updates possible. A client can
+send a manifest again without the allocated values, and a client can change the type without clearing the fields of the
+old type.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _asks_for_nothing(spec: Unstructured) -> bool:
 def keeps_dual_stack(spec: Unstructured, old: Unstructured | None) -> bool:
     """Return whether an update leaves the families of a Service unchanged that prefers dual stack.
 
-    If so, its addresses are not validated.
+    The addresses of such a Service are not validated.
     """
     return (
         old is not None

@@ -65,7 +65,7 @@ def is_headless(spec: Unstructured) -> bool:
 def is_headless_without_selector(spec: Unstructured) -> bool:
     """Return whether the Service is headless without a selector, so that other components provide its endpoints.
 
-    Its families are then unknown.
+    The families of such a Service are unknown.
     """
     return spec.get("clusterIP") == NONE and not spec.get("selector")
 
