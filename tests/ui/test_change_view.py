@@ -18,7 +18,8 @@ from tests.ui.conftest import NewTab
 from tests.ui.site import page
 
 OVERLAPS = """() => {
-    const boxes = [...document.querySelectorAll(".graph .box")].map((box) => box.getBoundingClientRect());
+    const found = [...document.querySelectorAll(".graph .box, .tools button")];
+    const boxes = found.map((box) => box.getBoundingClientRect());
     return boxes.some((a, i) => boxes.some((b, j) => i < j &&
         a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
 }"""
