@@ -71,8 +71,9 @@ class Watch:
     """Maps changes of an informer to keys, which are queued after `delay` seconds and coalesced meanwhile.
 
     With `after_sync`, a re-sync queues the keys of all objects, whether they changed or not. A controller that repairs
-    its own objects needs this for one watch. Without `after_sync`, the controller misses an object that it created and
-    another client deleted before its cache contained the object, because the re-sync then finds no difference.
+    its own objects needs `after_sync` for one watch. Without `after_sync`, the controller misses an object that it
+    created and another client deleted before its cache contained the object, because the re-sync then finds no
+    difference.
 
     Keys have the priority of `priority_of`. `is_urgent` marks additional changes as urgent, depending on the kind. For
     example, a controller of endpoints marks a pod that stops being ready.

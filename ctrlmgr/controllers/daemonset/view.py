@@ -113,7 +113,7 @@ class DaemonSet(msgspec.Struct, frozen=True, dict=True):
     def max_unavailable(self, nodes: int) -> int:
         """Return how many of `nodes` nodes may have no pod.
 
-        Without a surge at least 1, because updates would stop otherwise.
+        Without a surge, the number is at least 1, because updates would stop otherwise.
         """
         rolling = self.spec.update_strategy.rolling_update
         if not self.is_rolling or rolling is None:

@@ -166,7 +166,7 @@ def _fill(draft: Draft, wanted: dict[Identity, Endpoint]) -> None:
 
 
 def recycle(changes: Changes, may_stay: Callable[[Draft], bool]) -> None:
-    """Overwrite deleted slices for which `may_stay` is True with created ones, as long as there are both."""
+    """Overwrite deleted slices with created ones, if `may_stay` allows it, as long as there are both."""
     gone = []
     for draft in changes.delete:
         if changes.create and may_stay(draft):

@@ -5,8 +5,8 @@ Guarantees (KEP-4444 and KEP-2433; Kubernetes' `k8s.io/endpointslice/{trafficdis
   Assigning the hints again changes nothing, except in one case that `balance` describes.
 - `spec.trafficDistribution`: the hint is the endpoint's own zone; with `PreferSameNode` also its own node.
 - The annotation `service.kubernetes.io/topology-mode: Auto` has precedence. With it, the hint is one zone, mostly the
-  endpoint's own. Zones get endpoints in proportion to their CPU; a zone gets at most a fifth too few. If that is
-  impossible, or an endpoint's zone is unknown, there are no hints.
+  endpoint's own. Zones get endpoints in proportion to their CPU; a zone gets at most a fifth too few. If such a
+  distribution is impossible, or an endpoint's zone is unknown, there are no hints.
 - Slices with acceptable hints are not changed, so that few slices are written.
 
 If several zones are equal candidates, Go chooses any of them; here the first zone by name is chosen.
@@ -184,7 +184,7 @@ def balance(allocations: Mapping[str, Allocation], allotted: Mapping[str, int]) 
 
 
 def _given_away(endpoint: Endpoint, giving: Counter[str], receiving: Counter[str]) -> Endpoint:
-    """Return the endpoint; if its own zone gives one away, with a hint for a receiving zone."""
+    """Return the endpoint; if its own zone gives an endpoint to another zone, with a hint for that zone."""
     zone = endpoint.zone or ""
     if not endpoint.is_ready or not giving[zone]:
         return endpoint

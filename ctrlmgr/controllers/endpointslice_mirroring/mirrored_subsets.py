@@ -4,7 +4,7 @@ Guarantees, those of `reconcile` (Kubernetes' `pkg/controller/endpointslicemirro
 subsets first (`RepackSubsets` in `pkg/api/v1/endpoints/util.go`):
 - The division into subsets does not matter: an address belongs to the set of all ports that it offers.
 - An address that is ready in one subset and not ready in another, at the same port, is not ready.
-- Each set of ports has at most `MAX_ADDRESSES` addresses, ready ones first; invalid IP addresses are left out.
+- Each set of ports has at most `MAX_ADDRESSES` addresses, ready addresses first; invalid IP addresses are left out.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Guarantees, all as in client-go (`tools/events/event_broadcaster.go`):
 - Two occurrences are the same if type, action, reason, reporter, subject (at the version it was read) and related
   object are equal. Their messages may differ; the Event keeps the first.
-- The first occurrence becomes an Event; the second adds a series with the count 2. Later ones are only counted.
+- The first occurrence becomes an Event; the second adds a series with the count 2. Later occurrences are only counted.
 - A series is written again every 30 minutes, and a last time six minutes after its latest occurrence. After that, or
   six minutes after an occurrence that was not repeated, the same occurrence is a new Event.
 """

@@ -1,6 +1,6 @@
 """Keeps the FlowSchemas and priority levels that every cluster has; it checks them once a minute.
 
-Guarantees: all these objects exist soon after a process starts to serve, with the specs that `upkeep` decides. All
+Guarantees: all these objects exist soon after a process starts to serve, with the specs that `ensurer` decides. All
 missing objects of a kind are created in one write.
 
 Source: Kubernetes `pkg/registry/flowcontrol/rest/storage_flowcontrol.go` (post-start hook

@@ -1,7 +1,7 @@
 """The Job controller: manages the pods of Jobs, and removes the finalizer of pods whose Job no longer counts them.
 
 Guarantees, as in Kubernetes (`pkg/controller/job`):
-- Each pod that ends is counted once, even after a crash (`tracking`). No pod keeps the finalizer after its Job is
+- Each pod that ends is counted once, even after a crash (`pod_tracking`). No pod keeps the finalizer after its Job is
   deleted.
 - Changes of pods are batched for `BATCH_PERIOD`. Changes of a Job's spec are reconciled at once.
 - A Job that another controller manages, or that has finished, is ignored.

@@ -27,7 +27,7 @@ class Backoff(NamedTuple):
     last: int | None = None
 
     def after(self, succeeded: Iterable[JobPod], failed: Iterable[JobPod]) -> Backoff:
-        """Return the backoff after these pods have ended too."""
+        """Return the new backoff, given further pods that have ended."""
         successes = [pod.finished_at for pod in succeeded]
         failures = sorted(pod.finished_at for pod in failed)
         if not successes:
@@ -68,7 +68,7 @@ def _remaining(failures: int, last: int | None, now: int) -> int:
 def ready_indexes(wanted: Sequence[int], delayed: dict[int, JobPod], now: int) -> tuple[list[int], int]:
     """Return the indexes that need not wait.
 
-    If all indexes must wait, also return the microseconds until the first one need not.
+    If all indexes must wait, also return the microseconds until the first index is ready.
     """
     waits = {index: remaining_for_index(delayed.get(index), now) for index in wanted}
     ready = [index for index in wanted if not waits[index]]

@@ -36,15 +36,15 @@ _APPROVED: Final = {
 
 
 class ServingApprover:
-    """Reconciles a CertificateSigningRequest, which is the key."""
+    """Reconciles a CertificateSigningRequest, whose name is the key."""
 
     def __init__(self, requests: Lister, nodes: Lister) -> None:
-        """Read objects from these caches."""
+        """Read requests and nodes from these caches."""
         self._requests = requests
         self._nodes = nodes
 
     def reconcile(self, key: Key, client: Client) -> None:
-        """Approve the request if allowed; raises the errors of `client`."""
+        """Approve the request if it may be approved; raises the errors of `client`."""
         request = self._requests.get(key)
         name = _node_of(request) if request is not None else ""
         node = self._nodes.get(Key("", name)) if name else None
@@ -53,7 +53,7 @@ class ServingApprover:
         try:
             client.update(with_condition(request, _APPROVED), "approval")
         except NotFound:
-            return  # it was deleted meanwhile
+            return  # The request was deleted meanwhile.
 
     def keys_of(self, change: Change) -> Iterable[Key]:
         """Return the keys of the undecided requests of a changed node."""
@@ -61,7 +61,7 @@ class ServingApprover:
 
 
 def _node_of(request: Object) -> str:
-    """Return the node of a request that may be approved, empty for any other."""
+    """Return the name of the node of a request that may be approved, "" for any other request."""
     try:
         return requesting_node(request.view(SigningRequest))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Tools for `kubectl cp` and for looking around: `tar` and `ps`.
+"""Tools for `kubectl cp` and for inspecting a container: `tar` and `ps`.
 
 Guarantees: bytes of a file that are not UTF-8 are preserved, because they are stored as surrogates in the text.
 """
