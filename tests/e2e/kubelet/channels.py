@@ -36,20 +36,10 @@ class WebSocketChannels:
     @classmethod
     def accept(cls, exchange: Exchange) -> WebSocketChannels | None:
         """Switch to WebSocket if the client asks for one of the protocols."""
-        headers = dict(exchange.headers)
-        asked = [each.strip() for each in headers.get(b"sec-websocket-protocol", b"").decode().split(",")]
-        protocol = next((each for each in asked if each in PROTOCOLS), None)
+        protocol = _chosen(exchange)
         if protocol is None or exchange.switching is None:
             return None
-        proof = base64.b64encode(hashlib.sha1(headers[b"sec-websocket-key"] + _GUID).digest())
-        side = exchange.switch(
-            [
-                (b"Upgrade", b"websocket"),
-                (b"Connection", b"Upgrade"),
-                (b"Sec-WebSocket-Accept", proof),
-                (b"Sec-WebSocket-Protocol", protocol.encode()),
-            ]
-        )
+        side = _switched(exchange, protocol)
         channels = cls(side, protocol)
         side.attach(channels)
         return channels
@@ -84,12 +74,13 @@ class WebSocketChannels:
         """Take in what the client has sent."""
         self._frames.receive_bytes(data)
         for frame in self._frames.received_frames():
-            if not isinstance(frame.payload, bytes | bytearray):
+            payload = frame.payload.encode() if isinstance(frame.payload, str) else frame.payload
+            if not isinstance(payload, bytes | bytearray):
                 continue
             if frame.opcode is Opcode.PING:
-                self._side.write(bytes(self._frames.pong(frame.payload)))
-            elif frame.opcode in (Opcode.BINARY, Opcode.CONTINUATION):
-                self._message += frame.payload
+                self._side.write(bytes(self._frames.pong(payload)))
+            elif frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONTINUATION):
+                self._message += payload
                 if frame.message_finished:
                     self._take(self._message[0], self._message[1:])
                     self._message = b""
@@ -112,6 +103,78 @@ class WebSocketChannels:
         """Note that the client is gone."""
         self._room.set()
         self._input.put_nowait(b"")
+
+
+def _chosen(exchange: Exchange) -> str | None:
+    asked = [each.strip() for each in dict(exchange.headers).get(b"sec-websocket-protocol", b"").decode().split(",")]
+    return next((each for each in asked if each in PROTOCOLS), None)
+
+
+def _switched(exchange: Exchange, protocol: str) -> Side:
+    proof = base64.b64encode(hashlib.sha1(dict(exchange.headers)[b"sec-websocket-key"] + _GUID).digest())
+    return exchange.switch(
+        [
+            (b"Upgrade", b"websocket"),
+            (b"Connection", b"Upgrade"),
+            (b"Sec-WebSocket-Accept", proof),
+            (b"Sec-WebSocket-Protocol", protocol.encode()),
+        ]
+    )
+
+
+class WebSocketPorts:
+    """Ports over one WebSocket: channel 2N carries the bytes of the port N, 2N + 1 its error.
+
+    Each channel begins with the port's number (`pkg/kubelet` `cri/streaming/portforward/websocket.go`).
+    """
+
+    def __init__(self, side: Side, ports: list[int]) -> None:
+        self._side = side
+        self._frames = FrameProtocol(client=False, extensions=[])
+        self._writers: dict[int, asyncio.StreamWriter] = {}
+        self._early: dict[int, bytes] = {}
+        for number, port in enumerate(ports):
+            for channel in (2 * number, 2 * number + 1):
+                self._send(channel, port.to_bytes(2, "little"))
+        self._tasks = [asyncio.ensure_future(self._forward(2 * n, port)) for n, port in enumerate(ports)]
+
+    @classmethod
+    def accept(cls, exchange: Exchange, ports: list[int]) -> None:
+        """Switch to WebSocket."""
+        side = _switched(exchange, _chosen(exchange) or "")
+        side.attach(cls(side, ports))
+
+    async def _forward(self, channel: int, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        self._writers[channel] = writer
+        writer.write(self._early.pop(channel, b""))
+        while data := await reader.read(32768):
+            self._send(channel, data)
+        writer.close()
+        self._side.write(bytes(self._frames.close(CloseReason.NORMAL_CLOSURE)))
+        self._side.finish()
+
+    def _send(self, channel: int, data: bytes) -> None:
+        self._side.write(bytes(self._frames.send_data(bytes([channel]) + data, fin=True)))
+
+    def receive(self, data: bytes) -> None:
+        """Pass on what the client has sent."""
+        self._frames.receive_bytes(data)
+        for frame in self._frames.received_frames():
+            if frame.opcode is Opcode.BINARY and isinstance(frame.payload, bytes | bytearray):
+                channel, rest = frame.payload[0], bytes(frame.payload[1:])
+                if channel in self._writers:
+                    self._writers[channel].write(rest)
+                else:
+                    self._early[channel] = self._early.get(channel, b"") + rest
+
+    def resume(self) -> None:
+        """Do nothing: little is written."""
+
+    def end(self) -> None:
+        """End all connections to ports."""
+        for task in self._tasks:
+            task.cancel()
 
 
 class SpdyCommand:

@@ -1,4 +1,4 @@
-"""A control plane, a kubelet of the tests, and a pod on the kubelet's node."""
+"""A control plane, a kubelet of the tests, and a pod on the kubelet's node; all modules share them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tests.e2e.kubelet.small_kubelet import SmallKubelet
 from tests.e2e.serving import Server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = Server(tmp_path_factory.mktemp("server"), "--database", "memory:", "--kubelet-timeout", "3s")
     with server.running():
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def kubelet(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallKubelet]:
     kubelet = SmallKubelet(server.kubeconfig.parent / "pki", tmp_path_factory.mktemp("kubelet"))
     with kubelet.serving():
         yield kubelet
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def namespace(server: Server, kubelet: SmallKubelet) -> str:
     """A namespace with the pod `real` on the kubelet's node, and `older` on one that declares no features."""
     create_node(server, "real", kubelet.port, ["ExtendWebSocketsToKubelet"])

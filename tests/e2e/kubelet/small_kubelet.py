@@ -27,7 +27,8 @@ from ctrlmgr import threads
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.http.exchange import Exchange
 from ctrlmgr.http.http_server import HttpServer
-from tests.e2e.kubelet.channels import PortForward, SpdyCommand, WebSocketChannels, spdy_answer
+from tests.e2e.kubelet.channels import PortForward, SpdyCommand, WebSocketChannels, WebSocketPorts, spdy_answer
+from tests.e2e.kubelet.terminal import run_in_terminal
 from tests.e2e.serving import DEADLINE
 
 Query = dict[str, list[str]]
@@ -91,6 +92,8 @@ class SmallKubelet:
                 exchange.answer(200, [(b"content-type", b"text/plain")], b"ok")
             case ["", "logs", ""]:
                 exchange.answer(200, [(b"content-type", b"text/html")], b'<pre><a href="/logs/a.log">a.log</a></pre>')
+            case ["", "portForward", _, _] if dict(exchange.headers).get(b"upgrade", b"").lower() == b"websocket":
+                WebSocketPorts.accept(exchange, [int(each) for each in query["port"][0].split(",")])
             case ["", "portForward", _, _]:
                 PortForward(exchange.switch(spdy_answer("portforward.k8s.io")))
             case _:
@@ -128,6 +131,11 @@ class SmallKubelet:
 
 
 async def _execute(query: Query, channels: WebSocketChannels | SpdyCommand) -> None:
+    if "tty" in query:
+        code = await run_in_terminal(query["command"], channels)
+        channels.send(3, json.dumps(_status(code)).encode())
+        channels.finish()
+        return
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*query["command"], stdin=pipe, stdout=pipe, stderr=pipe)
     await asyncio.gather(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+import pty
 import re
+import signal
 import socket
 import socketserver
+import struct
+import subprocess
+import termios
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +23,10 @@ from ctrlmgr import threads
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet.conftest import create_node, create_pod
 from tests.e2e.kubelet.small_kubelet import SmallKubelet
-from tests.e2e.serving import Server, until
+from tests.e2e.serving import DEADLINE, Server, until
+
+COPIES = int(os.environ.get("CTRLMGR_TEST_COPIES", "1"))
+"""How often a file is copied each way; 50 is the long form."""
 
 
 def test_logs_are_the_kubelets(kubectl: Kubectl, kubelet: SmallKubelet, namespace: str) -> None:
@@ -81,14 +90,72 @@ def test_exec_works_in_every_way(kubectl: Kubectl, kubelet: SmallKubelet, pod: s
 
 
 @WAYS
+def test_a_terminal_has_the_clients_size(kubectl: Kubectl, pod: str, websockets: str) -> None:
+    ours, theirs = pty.openpty()
+    resize(theirs, 30, 90)
+    script = 'echo ready; while read x; do [ "$x" = q ] && exit 3; stty size; done'
+    command = kubectl.line(f"exec -it {pod} -- sh -c '{script}'")
+    environment = kubectl.environment | {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    try:
+        read_until(ours, b"ready\r\n")
+        ask_until(ours, b"30 90")
+        resize(theirs, 40, 100)
+        process.send_signal(signal.SIGWINCH)
+        ask_until(ours, b"40 100")
+        os.write(ours, b"q\r")
+        assert process.wait(DEADLINE) == 3
+    finally:
+        process.kill()
+        process.wait()
+    os.close(theirs)
+    os.close(ours)
+
+
+def resize(terminal: int, rows: int, columns: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def ask_until(terminal: int, wanted: bytes) -> None:
+    """Send lines until the answer is `wanted`: kubectl sends sizes and input independently of each other."""
+    for _ in range(1000):
+        os.write(terminal, b"\r")
+        if wanted in read_until(terminal, b"0\r\n"):
+            return
+    pytest.fail(f"the size never is {wanted!r}")
+
+
+def read_until(terminal: int, end: bytes) -> bytes:
+    told = b""
+    while not told.endswith(end):
+        told += os.read(terminal, 4096)
+    return told
+
+
+@WAYS
+def test_attach_reaches_the_containers_program(kubectl: Kubectl, pod: str, websockets: str) -> None:
+    way = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
+    with kubectl.started(f"attach -i {pod}", **way) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for word in ("one\n", "two\n"):
+            process.stdin.write(f"echo {word}")
+            process.stdin.flush()
+            assert process.stdout.readline() == word
+
+
+@WAYS
 def test_a_large_file_is_copied_both_ways(kubectl: Kubectl, tmp_path: Path, pod: str, websockets: str) -> None:
     way = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
-    data = os.urandom(20_000_000)
+    data = os.urandom(50_000_000)
     (tmp_path / "here").write_bytes(data)
-    kubectl(f"cp {tmp_path}/here {pod}:{tmp_path}/there", **way)
-    assert (tmp_path / "there").read_bytes() == data
-    kubectl(f"cp {pod}:{tmp_path}/there {tmp_path}/back", **way)
-    assert (tmp_path / "back").read_bytes() == data
+    for _ in range(COPIES):
+        kubectl(f"cp {tmp_path}/here {pod}:{tmp_path}/there", **way)
+        assert (tmp_path / "there").read_bytes() == data
+        kubectl(f"cp {pod}:{tmp_path}/there {tmp_path}/back", **way)
+        assert (tmp_path / "back").read_bytes() == data
+    for name in ("here", "there", "back"):
+        (tmp_path / name).unlink()
 
 
 @pytest.mark.parametrize("websockets", ["true", "false"])
@@ -96,26 +163,30 @@ def test_a_port_is_forwarded(kubectl: Kubectl, websockets: str) -> None:
     with (
         echoing() as port,
         kubectl.started(f"port-forward pod/older :{port}", KUBECTL_PORT_FORWARD_WEBSOCKETS=websockets) as process,
+        ExitStack() as stack,
     ):
         assert process.stdout is not None
         local = int(process.stdout.readline().split(":")[1].split()[0])
-        for number in range(20):
-            data = b"%d" % number * 50_000
-            with socket.create_connection(("127.0.0.1", local), timeout=10) as client:
-                client.sendall(data)
-                client.shutdown(socket.SHUT_WR)
-                assert b"".join(iter(lambda: client.recv(65536), b"")) == data
+        clients = [stack.enter_context(socket.create_connection(("127.0.0.1", local), 10)) for _ in range(20)]
+        for number, client in enumerate(clients):
+            client.sendall(b"%d" % number * 50_000)
+            client.shutdown(socket.SHUT_WR)
+        for number, client in enumerate(clients):
+            assert client.makefile("rb").read() == b"%d" % number * 50_000
 
 
 @contextmanager
-def echoing() -> Iterator[int]:
-    """Serve a port that sends back what it receives."""
+def echoing(ends_after: int = -1) -> Iterator[int]:
+    """Serve a port that sends back what it receives, up to the end or to a number of bytes."""
 
     class Echo(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            self.wfile.write(self.rfile.read())
+            self.wfile.write(self.rfile.read(ends_after))
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+    class Server(socketserver.ThreadingTCPServer):
+        request_queue_size = 64
+
+    with Server(("127.0.0.1", 0), Echo) as server:
         thread = threads.start("echo", server.serve_forever)
         try:
             yield server.server_address[1]
