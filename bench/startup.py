@@ -20,11 +20,15 @@ from statistics import median
 
 from bench.report import Claim, report, run
 from bench.support.served import serving
+from ctrlmgr import logging
+from ctrlmgr.testing import Harness
 from ctrlmgr.testing.namespaces import OwnNamespace
 from ctrlmgr.testing.served import ServerProcess
+from examples import website
 
 ROUNDS = 5
 NAMESPACES = 50
+"""Tests that have their own namespace, or log."""
 SETTLED = 3.0
 """Seconds after which a process that has become ready is idle."""
 
@@ -70,6 +74,17 @@ def own_namespaces() -> list[float]:
     return took
 
 
+def own_logs() -> list[float]:
+    """Return the seconds that each of some tests needs for its own harness, which has its own log."""
+    logging.configure(level="warning", format="console")
+    took = []
+    for _ in range(NAMESPACES):
+        began = time.perf_counter()
+        Harness(website.app)
+        took.append(time.perf_counter() - began)
+    return took
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark."""
     importing()  # one round before measuring, so that the files are cached and compiled
@@ -87,6 +102,7 @@ def main(arguments: Sequence[str]) -> int:
         Claim("resident memory, idle", median(memory) / _MEGABYTE, 120.0, 1.0, "MB", at_most=True),
         Claim("ctrlmgr exec -- true", median(commands) * 1e3, median(starts) * 1e3, 1.5, "ms", at_most=True),
         Claim("a namespace for a test", median(own_namespaces()) * 1e3, 50.0, 1.0, "ms", at_most=True),
+        Claim("a harness with its own log", median(own_logs()) * 1e3, 50.0, 1.0, "ms", at_most=True),
     ]
     return report(claims, arguments)
 
