@@ -46,7 +46,7 @@ def load(
 def fill(served: Served) -> None:
     """Create the pods that are read, and their nodes, because a pod without its node is deleted.
 
-    The pods are like those of a Deployment.
+    The pods resemble the pods of a Deployment.
     """
     served.open("POST", "/api/v1/namespaces", json.dumps({"metadata": {"name": NAMESPACE}}).encode())
     for name in sorted({pod(number).to_dict()["spec"]["nodeName"] for number in range(PODS)}):

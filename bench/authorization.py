@@ -99,7 +99,7 @@ def gets() -> tuple[float, float]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the times and report them."""
+    """Measure the times of decisions and GETs, and report these times."""
     many, few = decisions()
     guarded, unguarded = gets()
     claims = [

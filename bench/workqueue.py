@@ -121,7 +121,7 @@ def three_empty_calls(in_flight: int | None) -> float:
 def compare(hand_off: HandOff, in_flight: int | None) -> tuple[float, float]:
     """Return the median rates of `hand_off` and of the limit.
 
-    Both alternate, so that other load affects them equally.
+    Both measurements alternate, so that other load on the machine affects both equally.
     """
     rounds = [(hand_off(in_flight), through_simple_queue(in_flight)) for _ in range(ROUNDS)]
     return median(value for value, _ in rounds), median(limit for _, limit in rounds)

@@ -1,1 +1,1 @@
-"""The schema of the event log, one migration per version. `ctrlmgr migrate` applies them."""
+"""The schema of the event log, one migration per version. `ctrlmgr migrate` applies the migrations."""

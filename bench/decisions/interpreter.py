@@ -5,8 +5,8 @@
 - `collector`: 200,000 objects stay in memory. The results are the total time of all collections, and the time of the
   longest one, during which all threads wait.
 - `pages`: 300 responses of 3 MB are built and dropped, in pieces of 64 KiB. The result is the number of memory pages
-  that the process gets from the system. This number is compared with that of a process that keeps 128 KiB of free
-  memory, which is glibc's default with a fixed threshold for mapping.
+  that the process gets from the system. This number of pages is compared with the number for a process that keeps 128
+  KiB of free memory, which is glibc's default with a fixed threshold for mapping.
 
 Each measurement runs in its own process, alternating between `interpreter.tune()` and the defaults.
 """
@@ -89,7 +89,7 @@ def compared(name: str, program: str, goal: float, unit: str, others: str = DEFA
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure all comparisons and report them."""
+    """Run all comparisons and report the results."""
     claims = [
         compared("lateness of a loop beside a busy thread, p50", LATENESS, 0.5, "us"),
         compared("time in the collector, 200,000 objects stay", COLLECTOR.format(what="sum"), 0.5, "us"),

@@ -96,7 +96,7 @@ class Stream(asyncio.Protocol):
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        """Process received data; each event is a line, and so is the frame of each HTTP chunk."""
+        """Process received data; each event is a line, and the frame of each HTTP chunk is a line, too."""
         if not self.ready.done():
             assert data.startswith(b"HTTP/1.1 200"), data[:500]
             self.ready.set_result(None)

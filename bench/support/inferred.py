@@ -143,7 +143,8 @@ class _Truth:
     def causes(self, event: Event, *, deep: bool) -> set[Revision]:
         """Return the causes of an event.
 
-        The causes are those of all reconciles, or those of the reconciles of one controller and key.
+        The result contains the causes of all reconciles, or only the causes of the reconciles of one controller and
+        key.
         """
         if event.reconcile not in self._causes:
             return self._before(event)

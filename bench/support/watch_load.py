@@ -25,7 +25,7 @@ _SENT = re.compile(rb'"sent":"(\d+)"')
 
 
 class Watchers(msgspec.Struct, frozen=True):
-    """The watchers: `count` of them send `request` and receive events.
+    """The watchers: `count` watchers send `request` and receive events.
 
     Each watcher has its own connection, unless `streams` says how many watchers share a connection with HTTP/2.
     """

@@ -124,7 +124,7 @@ def memory_of_idle(served: Served) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the rates and the memory, and report them."""
+    """Measure the rates and the memory, and report the results."""
     with tempfile.TemporaryDirectory() as folder, with_pod(Path(folder)) as (served, relay):
         path = f"{POD}/exec?container=c&command=c&stdout=true"
         ours, limit = best(served, relay, path, "/exec/default/p/c", _UPGRADE)

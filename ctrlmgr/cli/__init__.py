@@ -133,7 +133,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code. All errors are printed here."""
+    """Run one command line and return its exit code. This function prints all errors."""
     try:
         return int(ctrlmgr.main(list(arguments), prog_name="ctrlmgr", standalone_mode=False) or ExitCode.OK)
     except click.Abort:

@@ -1,4 +1,4 @@
-"""Timestamps and durations: parses and formats them, and returns their fields.
+"""Parses and formats timestamps and durations, and returns their fields.
 
 Guarantees: texts are parsed as in Go's `time.ParseDuration` and RFC 3339 parsing, with nanoseconds. Timestamps outside
 the years 1 to 9999, and durations outside 64 bits of nanoseconds, raise `EvalError`.

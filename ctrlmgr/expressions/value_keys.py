@@ -2,7 +2,7 @@
 
 Equal values have equal keys, so that elements of sets can be looked up instead of compared pairwise.
 
-Source: cel-go compares pairwise (`ext/sets.go`, `ext/lists.go`); the results are the same here.
+Source: cel-go compares pairwise (`ext/sets.go`, `ext/lists.go`); the results of this module are the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A compiled schema: prunes, defaults and validates values of one version of a kind.
 
 Guarantees: a compiled schema is created once and may be used by several threads; each part of it is compiled on first
-use. Methods that change a value change it in place. Rules (`x-kubernetes-validations`) are compiled here and evaluated
-by `rules.evaluated`.
+use. Methods that change a value change it in place. This module compiles rules (`x-kubernetes-validations`);
+`rules.rule_evaluation` evaluates the compiled rules.
 
 Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer`,
 `unstructuredDefaulter`) and `pkg/registry/customresource/{strategy,validator}.go`.

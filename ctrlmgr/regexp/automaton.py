@@ -152,7 +152,10 @@ class Regexp:
     # Spans of matches
 
     def _first(self, program: Program, text: str, at: int, work: _Work) -> tuple[int, int] | None:
-        """Return the leftmost match from `at` on; if several begin there, the match that the pattern prefers."""
+        """Return the leftmost match from `at` on.
+
+        Of several matches at that position, return the one that the pattern prefers.
+        """
         start = (program.start,)
         state, begins = self._in_order(start, class_of(text[at - 1 : at] if at else "")), [at]
         best: tuple[int, int] | None = None

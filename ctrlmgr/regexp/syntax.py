@@ -223,7 +223,10 @@ class _Parser:
             self._add(characters)
 
     def _named_class(self, characters: Characters) -> bool:
-        r"""Parse `\d`, `\pL` or `\p{Greek}` into a set of characters; return whether there was one."""
+        r"""Parse `\d`, `\pL` or `\p{Greek}` into a set of characters.
+
+        Return whether the pattern contained such a class.
+        """
         letter = self.pattern[self.at + 1 : self.at + 2]
         if self.pattern[self.at] != "\\" or not letter:
             return False

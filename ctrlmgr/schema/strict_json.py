@@ -2,8 +2,8 @@
 
 Guarantees: the result of `decode` consists of dicts, lists, strings of Unicode scalars without NUL, bools, None, ints
 and finite floats, nested at most `DEEPEST` levels. Invalid UTF-8, lone surrogates, NaN, infinities and trailing
-characters are refused. Kubernetes refuses only some of these, and silently replaces invalid UTF-8. NUL is refused
-because PostgreSQL's text and jsonb cannot contain NUL, and both databases must store the same documents.
+characters are refused. Kubernetes refuses only some of these documents, and silently replaces invalid UTF-8. NUL is
+refused because PostgreSQL's text and jsonb cannot contain NUL, and both databases must store the same documents.
 
 If a key is repeated in one object, the last value counts, as in Kubernetes; `has_repeated_keys` and `decode_repeated`
 find repeated keys, so that they can be reported to the client.
@@ -224,8 +224,8 @@ def has_repeated_keys(data: bytes, value: Any) -> bool:
     For unusual data, the result may be true although no key was lost.
 
     If `data` is compact JSON, it is compared with the encoded `value`. If `data` is not compact, the quotation marks in
-    `data` and in the encoded `value` are counted. If no key is repeated, both have the same number of strings. Escaped
-    quotation marks within strings are also equally many, unless `data` contains them as code points.
+    `data` and in the encoded `value` are counted. If no key is repeated, both have the same number of strings. Both
+    also have the same number of escaped quotation marks, unless `data` contains quotation marks as code points.
     """
     try:
         again = _ENCODE(value)

@@ -113,7 +113,7 @@ def read_value(type_: Any, value: Any) -> Any:
 def write_value(type_: Any, value: Any) -> Any:
     """Convert a value of one of the types above while encoding.
 
-    Free-form JSON is encoded here, before maps are sorted.
+    Free-form JSON is encoded by this function, before maps are sorted.
     """
     if type_ is FreeForm:
         return msgspec.Raw(_encode(value))
@@ -252,8 +252,8 @@ class Structs:
 
 
 def _collection(schema: Schema, type_: Any) -> tuple[Any, Any]:
-    # Kubernetes' storage turns an empty list into nil: such a list is refused here, so that pruning drops it. An absent
-    # list is None, because empty lists would be most of the cost of a Struct.
+    # Kubernetes' storage turns an empty list into nil. Therefore the Struct refuses an empty list, so that pruning
+    # drops it. An absent list is None, because empty lists would be most of the cost of a Struct.
     some = Annotated[type_, msgspec.Meta(min_length=1)] | None
     return some, None if schema.omitted else msgspec.field(default_factory=_null)
 

@@ -47,7 +47,7 @@ _BASED = re.compile(r"([-+]?)0(?:[xX]([0-9a-fA-F]+)|[oO]?([0-7]+)|[bB]([01]+))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _MOST_DIGITS = 65  # a sign and 64 binary digits
 _BEYOND = 2**64
-_WHOLE_BELOW = 1e21  # from here on Go writes floats with an exponent
+_WHOLE_BELOW = 1e21  # Go writes floats of at least this size with an exponent
 _TAG = "tag:yaml.org,2002:"
 
 

@@ -69,7 +69,10 @@ def declarations() -> Mapping[str, Declaration]:
 
 @cache
 def _in_order(controllers: tuple[tuple[str, type[Any]], ...]) -> Mapping[str, Declaration]:
-    """Return the settings of `ctrlmgr` and of these classes; cached, because it is called for each setting."""
+    """Return the settings of `ctrlmgr` and of these classes.
+
+    The result is cached, because this function is called for each setting.
+    """
     found = dict(declarations_of(Settings))
     for section, options in controllers:
         found |= {

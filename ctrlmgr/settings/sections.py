@@ -190,9 +190,9 @@ class ServiceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSettings:
-    """The settings of the controllers: which of them run, and how many requests they send.
+    """The settings of the controllers: which controllers run, and how many requests they send.
 
-    In the list of controllers, `*` is all of them, and `-name` excludes one, as in kube-controller-manager's
+    In the list of controllers, `*` means all controllers, and `-name` excludes one, as in kube-controller-manager's
     `--controllers`. `root_ca_file` is the certificate that is published in every namespace, by default this server's
     authority.
     """
@@ -497,7 +497,7 @@ class Settings:
 
     @property
     def anchor_path(self) -> Path | None:
-        """The path of the anchor: beside a SQLite database, in `data_dir` for others; None for a log in memory."""
+        """The path of the anchor: beside a SQLite database, in `data_dir` for PostgreSQL; None for a log in memory."""
         if self.database.anchor:
             return Path(self.database.anchor).expanduser()
         scheme, _, rest = self.database_url.partition("://")

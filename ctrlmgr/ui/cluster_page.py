@@ -1,7 +1,7 @@
 """The cluster at a revision: its nodes, the pods on each node, and the pods that wait for a node, with the reasons.
 
 Guarantees: the page shows the state of the log at the requested revision. The page lists at most `_SHOWN` pods of each
-node, and as many pods that wait. Counts and used resources include all objects that the user may see.
+node, and at most `_SHOWN` waiting pods. Counts and used resources include all objects that the user may see.
 """
 
 from __future__ import annotations

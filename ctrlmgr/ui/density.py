@@ -81,7 +81,7 @@ def count(database: Database, after: Revision, until: Revision, size: int) -> It
 class Density:
     """The event counts of the log, which all requests of a process share.
 
-    Any thread may use them.
+    Any thread may use these counts.
     """
 
     def __init__(self, *, clock: Clock) -> None:

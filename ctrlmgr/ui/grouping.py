@@ -1,6 +1,6 @@
 """Merges similar nodes of a graph.
 
-For example, nine pods that became unready are drawn as one, and so are their causes.
+For example, nine pods that became unready are drawn as one node, and their causes are drawn as one node, too.
 
 Two nodes are similar if they have equal fields (except for the object and the time) and similar neighbours. The classes
 of similar nodes are the coarsest partition with that property. A node is never similar to one of its causes, because

@@ -80,7 +80,7 @@ def test_without_a_file_nothing_is_configured() -> None:
         ("- name: EventRateLimit\n  paths: x\n", r"admission.yaml:5: .*unknown field `paths`"),
         ("- path: x\n", r"admission.yaml:4: .*missing required field `name`"),
         ("- name: EventRateLimit\n  path: [\n", r"admission.yaml:6: not valid YAML"),
-        ("- name: EventRateLimit\n  path: absent.yaml\n", r"absent.yaml: it cannot be read: No such file"),
+        ("- name: EventRateLimit\n  path: absent.yaml\n", r"absent.yaml: the file cannot be read: No such file"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, plugins: str, problem: str | None) -> None:

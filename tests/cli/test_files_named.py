@@ -55,7 +55,7 @@ def test_a_wrong_token_names_the_server_and_the_kubeconfig(
     (line,) = err.splitlines()[-1:]
     assert code == 1
     assert f"{url} does not accept the credentials of {kubeconfig}, context" in line
-    assert "--kubeconfig or --context name" in line
+    assert "--kubeconfig or --context" in line
 
 
 def test_a_database_in_a_folder_that_cannot_be_written_is_named(run: Run) -> None:

@@ -317,7 +317,7 @@ def test_options_that_lead_nowhere(
 
 def test_refusals_say_what_to_do(run: Run, served: Served, to: Options) -> None:
     unknown, forbidden = run("events", *to("nobodys")), run("events", *to("passers"))
-    assert "--token-file, --kubeconfig or --context name others" in unknown.err
+    assert "choose others with --token-file, --kubeconfig or --context" in unknown.err
     assert 'nonResourceURLs ["/ui/api/log"]' in forbidden.err
     assert all(done.code != 0 and done.err.count("\n") == 1 for done in (unknown, forbidden))
 

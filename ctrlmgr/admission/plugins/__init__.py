@@ -1,4 +1,4 @@
 """The admission plugins, one module for each.
 
-`ctrlmgr.admission.plugin_registry` lists them in the order in which they are called.
+`ctrlmgr.admission.plugin_registry` lists the plugins in the order in which they are called.
 """

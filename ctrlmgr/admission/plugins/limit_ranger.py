@@ -81,7 +81,10 @@ def _limit_ranges(attributes: Attributes) -> Iterator[Sequence[Mapping[str, Any]
 
 
 def set_defaults(pod: Unstructured, limits: Sequence[Mapping[str, Any]]) -> bool:
-    """Set missing requests and limits of containers, record them in an annotation, and return whether any were set."""
+    """Set missing requests and limits of containers, and record these in an annotation.
+
+    Return whether a request or limit was set.
+    """
     ours = [each for each in limits if each.get("type") == "Container"]
     requests = {name: amount for each in ours for name, amount in (each.get("defaultRequest") or {}).items()}
     maxima = {name: amount for each in ours for name, amount in (each.get("default") or {}).items()}
@@ -152,7 +155,7 @@ def _check(limit: Mapping[str, Any], field: str, asked: MeasuredItem, problem: _
 def _values(*amounts: str) -> list[int]:
     """Return amounts in thousandths, so that they can be compared.
 
-    In whole units if one of them is too large for that.
+    If one of the amounts is too large for thousandths, all are in whole units.
     """
     parsed = [parse(each) for each in amounts]
     unit = MILLI if all(each <= _LARGEST_IN_MILLI for each in parsed) else WHOLE

@@ -1,8 +1,8 @@
 """MutatingAdmissionPolicy: changes written objects by CEL expressions.
 
 Guarantees: each mutation sees the object with the changes of the mutations before it. If a policy changes the object,
-the plugins before this one are called again, and so are policies with the reinvocation policy IfNeeded. Policies do not
-apply to policies.
+the plugins before this one are called again, and policies with the reinvocation policy IfNeeded are evaluated again.
+Policies do not apply to policies.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/mutating/dispatcher.go`.
 """
@@ -92,7 +92,7 @@ class MutatingAdmissionPolicy(Plugin):
             self._fail(attributes, policy, None, f"failed to configure policy: {problem}")
             return
         for binding in bound.bindings if concern is not None else ():
-            assert concern is not None  # without a policy there would be no binding
+            assert concern is not None  # a binding exists only together with its policy
             yield from self._ask_binding(attributes, policy, binding, concern, rounds)
 
     def _ask_binding(

@@ -1,8 +1,8 @@
 """MutatingAdmissionWebhook: calls webhooks, one after the other, that may change a write.
 
 Guarantees: each webhook sees the object with the changes of the webhooks before it. If a webhook changes the object,
-the plugins before this one are called again, and so are webhooks with the reinvocation policy IfNeeded. No webhook is
-called more than twice, and none is called for the first time in the second round.
+the plugins before this one are called again, and webhooks with the reinvocation policy IfNeeded are called again, too.
+No webhook is called more than twice, and none is called for the first time in the second round.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go`.
 """

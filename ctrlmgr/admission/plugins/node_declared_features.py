@@ -1,7 +1,7 @@
 """NodeDeclaredFeatureValidator: refuses changes of a running pod that its node does not support.
 
 Guarantees: a pod without a node may change freely. The required features are those that Kubernetes 1.36 infers from an
-update. Kubelets declare them by name in `status.declaredFeatures`.
+update. Kubelets declare the features that they support by name in `status.declaredFeatures`.
 
 Rules come from Kubernetes' `plugin/pkg/admission/nodedeclaredfeatures` and `component-helpers/nodedeclaredfeatures`.
 Features that only affect the placement of new pods are checked by the scheduler.

@@ -111,7 +111,7 @@ class Priority(Plugin):
 
 
 def _kept(spec: dict[str, Any], before: Mapping[str, Any]) -> bool:
-    """Copy computed fields that are missing from the old pod; return whether there were any."""
+    """Copy computed fields that are missing from the old pod; return whether a field was copied."""
     left = [field for field in _COMPUTED if spec.get(field) is None and before.get(field) is not None]
     spec.update({field: before[field] for field in left})
     return bool(left)

@@ -174,7 +174,7 @@ def _complete(attributes: Attributes, spec: dict[str, Any], name: str, found: Ob
 def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
     """Mount the token in each container that has no mount at the token's path.
 
-    The mounted volume is an existing token volume or a new one. Return whether the pod has changed.
+    The mounted volume is an existing token volume or a new token volume. Return whether the pod has changed.
     """
     volumes, first = spec.get("volumes"), spec.get("initContainers")
     own = _token_volume(volumes) if volumes else ""

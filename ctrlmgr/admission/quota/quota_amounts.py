@@ -35,7 +35,7 @@ def _difference(one: str, other: str) -> str:
 
 
 def masked(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
-    """Return those amounts whose resource has one of these names."""
+    """Return the amounts of the resources with these names."""
     return {name: amount for name, amount in amounts.items() if name in names}
 
 

@@ -101,7 +101,7 @@ def shown(attributes: Attributes, fields: Unstructured | None, kind: Kind, kinds
     if fields is None:
         return None
     if attributes.operation is Verb.CONNECT:
-        return dict(fields)  # options of a connect request were created here, not decoded
+        return dict(fields)  # the options of a connect request were created by the server, not decoded
     if attributes.body_kind is not None:
         data = kinds.codec_for(attributes.body_kind).encode(fields)
     else:

@@ -13,7 +13,7 @@ from ctrlmgr.settings import Loaded
 @click.command(short_help="Show failing reconciles, with their errors and the time since when they fail.")
 @takes_log
 @click.option(
-    "--all", "ended", is_flag=True, help=("Also show failures that have ended, as far as the log still contains them.")
+    "--all", "ended", is_flag=True, help=("Also show failures that have ended and that the log still contains.")
 )
 @arguments.at_option("Show the reconciles that failed at this moment")
 @output_option("table", "wide", "json", "yaml")

@@ -49,7 +49,7 @@ def get(
     show_managed_fields: bool,
     output: str,
 ) -> None:
-    """Show the objects of a KIND, or some of them by NAME, now or at an earlier moment, from the log.
+    """Show the objects of a KIND, or only those with a NAME, now or at an earlier moment, from the log.
 
     No server needs to run. KIND has every form that kubectl accepts (pods, po, pod, deployments.apps, all), or is any
     resource in the log. Ages are relative to the chosen moment.

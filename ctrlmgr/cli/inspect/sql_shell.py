@@ -51,7 +51,7 @@ class Shell:
 
     @property
     def prompt(self) -> str:
-        """The prompt of the next line; it shows whether the line continues a query or starts a new one."""
+        """The prompt of the next line; the prompt shows whether the line continues a query or starts a new query."""
         return "   ...> " if self._unfinished else "ctrlmgr> "
 
     def handle(self, line: str) -> bool:

@@ -74,7 +74,7 @@ def compact(
     cannot be restored, so export the events that you may need first.
 
     New events reuse the free space in the database. --shrink returns that space to the disk. While --shrink runs, it
-    needs as much additional space as the database, and writers wait.
+    temporarily doubles the space that the database needs, and writers wait.
 
     With --api-only, the log keeps all events. Servers answer watches, continue tokens and exact lists of revisions up
     to now with 410, as after a compaction of etcd. This applies to running servers immediately.

@@ -31,7 +31,7 @@ def verify(loaded: Loaded, output: str) -> int:
 
     The hash chain detects changed, missing, added and reordered events. The anchor, a small file outside the database,
     detects that the newest events are missing, or that the whole chain was replaced. The file of --anchor may contain
-    many anchors, one per line; the log is compared with each of them. --anchor-key verifies the signatures of the
+    many anchors, one per line; the log is compared with each anchor. --anchor-key verifies the signatures of the
     anchors; the public half of the key is enough. If the log is damaged, the command prints the first damaged revision
     and exits with code 1.
 

@@ -1,7 +1,7 @@
 """Estimates the cost of an expression by walking its tree.
 
-Guarantees: the total is that of cel-go for the same checked tree, including a quirk of cel-go: a value that is not part
-of a variable, but whose path is not empty, gets the size of the variable itself.
+Guarantees: the total is the same as in cel-go for the same checked tree, including a quirk of cel-go: a value that is
+not part of a variable, but whose path is not empty, gets the size of the variable itself.
 
 Source: cel-go `checker/cost.go` (`coster`).
 """

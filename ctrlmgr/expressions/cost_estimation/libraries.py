@@ -1,6 +1,6 @@
 """Cost estimates of library functions: of Kubernetes' libraries, and of cel-go's libraries for lists and sets.
 
-Guarantees: estimates are those of Kubernetes 1.36, because they determine which definitions are accepted.
+Guarantees: estimates are the same as in Kubernetes 1.36, because estimates determine which definitions are accepted.
 
 Source: apiserver `pkg/cel/library/cost.go` (`EstimateCallCost`), cel-go `ext/{lists,sets}.go`.
 """

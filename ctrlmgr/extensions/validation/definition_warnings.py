@@ -13,7 +13,10 @@ from ctrlmgr.golang.go_text import quote
 
 
 def warnings(new: Raw, old: Raw | None = None) -> list[str]:
-    """Return the texts of the warnings; for a changed definition, only those that the old one did not cause."""
+    """Return the texts of the warnings.
+
+    For a changed definition, only the warnings that the old definition did not cause.
+    """
     known = set(_formats(old)) if old is not None else set()
     return [f"unrecognized format {quote(each)}" for each in _formats(new) if each not in known]
 

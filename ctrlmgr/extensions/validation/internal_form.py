@@ -1,7 +1,8 @@
 """Converts a definition's spec to Kubernetes' internal form, in which shared parts of versions are in the spec.
 
-Kubernetes converts a definition to its internal version. Schemas, subresources, columns and selectable fields that are
-equal in all versions are moved to the spec there. Therefore errors have paths such as `spec.validation…`.
+Kubernetes converts a definition to its internal version. In the internal version, schemas, subresources, columns and
+selectable fields that are equal in all versions are in the spec. Therefore errors have paths such as
+`spec.validation…`.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/conversion.go`.
 """

@@ -1,6 +1,6 @@
 """The requirements that a definition must meet.
 
-A new definition must meet all of them. A changed definition may keep violations that the old definition had.
+A new definition must meet all requirements. A changed definition may keep violations that the old definition had.
 
 Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`require…`, `allow…`).
 """
@@ -39,7 +39,7 @@ class Requirements(NamedTuple):
     known_review: bool = True
     """Whether a supported version of ConversionReview must be listed."""
     same_names: bool = False
-    """Whether scope and kind must not change, because objects are stored under them."""
+    """Whether scope and kind must not change, because both are part of the key of stored objects."""
     schemas: bool = True
     """Whether every version must have a schema, even if it is not served."""
     known_types: bool = True

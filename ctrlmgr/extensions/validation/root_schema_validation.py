@@ -32,7 +32,7 @@ _BESIDE_STATUS: Final = (
 )  # fmt: skip
 """The keywords allowed at the root of a schema with a status subresource.
 
-All other keywords are forbidden there, because the status is also validated alone.
+All other keywords are forbidden at the root, because the status is also validated alone.
 """
 
 _STATUS_WORDS = "at the root of the schema if the status subresource is enabled"
@@ -70,7 +70,7 @@ def version_errors(version: Raw, path: Path) -> Iterator[FieldError]:
 def schema_errors(
     schema: Raw, path: Path, required: Requirements, *, has_status: bool, is_unchanged: bool = False
 ) -> list[FieldError]:
-    """Return the errors of a schema, sorted only where Kubernetes sorts them.
+    """Return the errors of a schema; errors are sorted only where Kubernetes sorts errors.
 
     `is_unchanged` says that the old definition has an equal schema.
     """

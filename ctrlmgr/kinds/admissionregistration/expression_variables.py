@@ -1,7 +1,8 @@
 """The variables of expressions about a write: the old and new object, the request, an authorizer, policy variables.
 
-Guarantees: an expression that compiles here evaluates to a value of the required type. Error messages are the same as
-in Kubernetes. Compiled expressions are cached, because every update and read compiles the same expressions again.
+Guarantees: an expression that this module compiles evaluates to a value of the required type. Error messages are the
+same as in Kubernetes. Compiled expressions are cached, because every update and read compiles the same expressions
+again.
 
 Source: apiserver `pkg/admission/plugin/cel/{compile,condition,composition}.go`.
 """

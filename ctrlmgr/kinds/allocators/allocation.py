@@ -1,7 +1,7 @@
 """The allocation of addresses and ports for one write: of requested values, and of free values.
 
 Guarantees: a value is not allocated if the write's view has a claim on it, or if the same write has already allocated
-it. A dry run adds no claims, so its results are those of Kubernetes: requested values are checked only loosely, and
+it. A dry run adds no claims. Its results are the same as in Kubernetes: requested values are checked only loosely, and
 allocated values are placeholders (`dryRunAllocator`, `portallocator/operation.go`).
 
 The messages are those of Kubernetes' `ipallocator` and `portallocator`.

@@ -1,4 +1,4 @@
-"""The ranges of Services' addresses: those of the settings, and those of every ready ServiceCIDR (KEP-1880).
+"""The ranges of Services' addresses: the ranges in the settings, and the ranges of every ready ServiceCIDR (KEP-1880).
 
 Guarantees:
 - A ServiceCIDR is used while it is ready and not being deleted; without a Ready condition, it counts as ready. If

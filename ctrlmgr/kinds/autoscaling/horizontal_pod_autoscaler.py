@@ -61,7 +61,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 own["policies"] = [dict(each) for each in own["policies"]]
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec; if the old reference had no API group, the new one may also have none."""
+        """Validate the spec; if the old reference had no API group, the new reference need not have a group."""
         if ctx.subresource:
             return []
         spec, before = obj.get("spec") or {}, ((ctx.old or {}).get("spec") or {}).get("scaleTargetRef") or {}

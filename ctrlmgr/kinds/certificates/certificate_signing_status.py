@@ -34,7 +34,7 @@ Status: TypeAlias = Mapping[str, Any]
 def keep_decisions(new: Sequence[Condition], old: Sequence[Condition]) -> list[Condition]:
     """Return the new conditions.
 
-    Approvals and denials are those of the old conditions, unless some were added or removed.
+    Approvals and denials are taken from the old conditions, unless the update added or removed some.
     """
     kept = list(new)
     for type_ in _DECISIONS:

@@ -28,8 +28,8 @@ def validate_claim_spec(
 ) -> list[FieldError]:
     """Validate a PersistentVolumeClaimSpec.
 
-    `before` is the old spec, None for a new one. A selector may keep invalid values, and the group of an unchanged data
-    source is not validated again.
+    `before` is the old spec; None for a new claim. A selector may keep invalid values, and the group of an unchanged
+    data source is not validated again.
     """
     before = before or {}
     lenient = bool(tentatively(lambda: validate_label_selector(before.get("selector"), Path())))

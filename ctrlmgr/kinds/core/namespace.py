@@ -1,4 +1,4 @@
-"""Namespaces: a new one is active and labelled with its name; a deleted one is removed when it is empty.
+"""Namespaces: a new namespace is active and labelled with its name; a deleted namespace is removed when it is empty.
 
 Source: Kubernetes `pkg/registry/core/namespace`, `pkg/apis/core/v1/defaults.go` and `pkg/apis/core/validation`.
 """

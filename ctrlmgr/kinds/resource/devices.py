@@ -172,7 +172,7 @@ def only_true(owner: Fields, fields: Iterable[str], path: Path) -> list[FieldErr
 
 
 def ways_of(owner: Fields, fields: Iterable[str]) -> Sequence[str]:
-    """Return those of these fields that specify nodes."""
+    """Return which of these fields specify nodes."""
     return [each for each in fields if owner.get(each) or (each == "nodeSelector" and owner.get(each) is not None)]
 
 

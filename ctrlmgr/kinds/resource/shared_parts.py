@@ -1,7 +1,7 @@
 """Validates parts that several kinds share: bounded lists, names, taints, and configurations of drivers.
 
-For some of these rules, Kubernetes' declarative validation is alpha. Therefore the errors are those of the following
-file.
+For some rules of this module, Kubernetes' declarative validation is alpha. Therefore the errors are the same as in the
+file that is named below.
 
 Source: Kubernetes `pkg/apis/resource/validation/validation.go`.
 """

@@ -32,7 +32,7 @@ class CSIStorageCapacityStrategy(GuardedStrategy):
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
         """Validate the nodes, the class and the amounts.
 
-        If the old selector was invalid, the new one may have any values.
+        If the old selector was invalid, the new selector may have any values.
         """
         was_wrong = ctx.old is not None and _is_wrong(ctx.old.get(_TOPOLOGY))
         errors = validate_label_selector(obj.get(_TOPOLOGY), _TOPOLOGY, invalid_values_allowed=was_wrong)

@@ -2,7 +2,7 @@
 
 Guarantees:
 - The result has the same form as decoded JSON: names of JSON, embedded structs inlined, bytes as base64, times as RFC
-  3339, raw JSON decoded. Zero values are kept, because the codec decides which of them are written.
+  3339, raw JSON decoded. Zero values are kept, because the codec decides which zero values are written.
 - A body is read once, in time linear in its length; nesting is bounded. A malformed message raises `BadRequest` with
   Kubernetes' message.
 - Fields with unknown numbers are skipped, as protobuf requires.

@@ -2,8 +2,8 @@
 
 Guarantees: each created or changed pod is sent with all its images and its annotations of `*.image-policy.k8s.io/*`. A
 response is cached, with different TTLs for approvals and refusals. If the server does not respond, pods are refused,
-unless the configuration allows them. In the latter case, an annotation of the pod and one of the audit event record
-this.
+unless the configuration allows them. If a pod is allowed without a response, an annotation of the pod and an annotation
+of the audit event record this.
 
 Rules come from Kubernetes' `plugin/pkg/admission/imagepolicy` and apiserver's `pkg/util/webhook`.
 """

@@ -34,7 +34,7 @@ class PodNodeSelector(Plugin):
     name: ClassVar[str] = "PodNodeSelector"
 
     def __init__(self, document: Document | None = None) -> None:
-        """Read the selectors from `document`: the one of all namespaces and those of single ones.
+        """Read the selectors from `document`: one selector for all namespaces, and selectors for single namespaces.
 
         Raises `SettingsError`.
         """

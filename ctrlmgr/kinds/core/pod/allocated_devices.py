@@ -109,7 +109,7 @@ def validate_node_allocatable(
 ) -> list[FieldError]:
     """Validate amounts of a node's allocatable resources that claims provide (KEP-5517).
 
-    `path` is that of the status.
+    `path` is the path of the status.
     """
     known = {each.get("resourceClaimName") for each in spec.get("resourceClaims") or ()}
     known |= {each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}

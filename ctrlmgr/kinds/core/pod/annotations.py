@@ -111,7 +111,7 @@ def _validate_apparmor(key: str, profile: str, containers: frozenset[str], path:
 def validate_annotations_agree(annotations: Mapping[str, str], spec: Mapping[str, Any], path: Path) -> list[FieldError]:
     """Validate, on creation, that old annotations agree with the fields that replace them.
 
-    `path` is that of the spec.
+    `path` is the path of the spec.
     """
     if not any(key == SECCOMP_POD or key.startswith((SECCOMP_CONTAINER, APPARMOR)) for key in annotations):
         return []

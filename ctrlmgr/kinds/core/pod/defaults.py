@@ -159,7 +159,10 @@ def _drop_stale_annotations(owner: Unstructured) -> None:
 
 
 def _converge_addresses(status: dict[str, Any]) -> None:
-    """Make `podIP` the first element of `podIPs`; if `podIP` differs, it replaces all of them."""
+    """Make `podIP` the first element of `podIPs`.
+
+    If `podIP` differs from the first element, it replaces the whole list.
+    """
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]

@@ -117,7 +117,7 @@ def _validate_images(containers: Sequence[Mapping[str, Any]], path: Path) -> lis
 
 
 def _validate_deadline(spec: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[list[FieldError], bool]:
-    """Return the errors of activeDeadlineSeconds, and whether validation stops after them."""
+    """Return the errors of activeDeadlineSeconds, and whether validation stops after these errors."""
     path = SPEC.child("activeDeadlineSeconds")
     new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if new is None:

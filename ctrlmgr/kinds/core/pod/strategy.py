@@ -119,7 +119,7 @@ class PodStrategy(Strategy):
             prepare(new, old)
 
     def validate(self, ctx: Context, obj: Unstructured) -> list[FieldError]:
-        """Validate the spec and annotations of a new pod; `validate_update` validates those of a changed pod."""
+        """Validate the spec and annotations of a new pod; `validate_update` validates a changed pod."""
         if ctx.old is not None:
             return []
         return validate_pod(obj) + validate_new_pod(obj)

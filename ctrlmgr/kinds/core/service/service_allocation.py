@@ -6,8 +6,8 @@ Guarantees:
   released ones. An update without such changes affects no claim.
 - Refusals have Kubernetes' messages and codes: 422 for a value that was requested, 500 for a full range.
 
-The order of steps is that of `pkg/registry/core/service/storage/alloc.go`. The claims are computed as the difference
-between the old and the new Service, so that no claim can leak, and no two Services can share one.
+The order of steps is the same as in `pkg/registry/core/service/storage/alloc.go`. The claims are computed as the
+difference between the old and the new Service, so that no claim can leak, and no two Services can share one.
 """
 
 from __future__ import annotations

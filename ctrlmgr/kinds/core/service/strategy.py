@@ -1,7 +1,7 @@
 """The strategy of Services, whose fields depend on each other, on the type, and on other objects.
 
-Guarantees: responses are those of Kubernetes 1.36, including dry runs. The claims on addresses and ports are made in
-the append that stores the Service and released in the append that removes it.
+Guarantees: responses, including those to dry runs, are the same as in Kubernetes 1.36. The claims on addresses and
+ports are made in the append that stores the Service and released in the append that removes it.
 
 Other modules do the work: `defaults` sets the defaults, `families` and `service_allocation` allocate, `validation`,
 `address_validation` and `status` validate, and `warnings` warns.
