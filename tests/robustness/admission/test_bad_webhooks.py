@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 async def asked(reader: asyncio.StreamReader) -> dict[str, Any]:
-    """Read a question."""
+    """Read a request."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     length = next(line for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
     review = json.loads(await reader.readexactly(int(length.partition(b":")[2])))
@@ -69,7 +69,7 @@ async def serves_a_page(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 def hooked(
     server: Server, folder: Path, handler: Handler, send: Callable[[], Any], rule: dict[str, Any], *, days: int = 1
 ) -> Any:
-    """Send a request while a webhook is registered that answers so; returns what `send` does."""
+    """Send a request while a webhook with these answers is registered; return the result of `send`."""
     context, pem = certified(folder, days=days)
 
     handlers: list[asyncio.Task[None]] = []
@@ -82,7 +82,7 @@ def hooked(
             with suppress(asyncio.IncompleteReadError, ConnectionError):
                 await handler(reader, writer)
         finally:
-            writer.transport.abort()  # the server keeps connections, which would have to be waited for
+            writer.transport.abort()  # the server keeps connections open, and the stop would wait for them
 
     async def run() -> Any:
         hooks = await asyncio.start_server(met, "127.0.0.1", 0, ssl=context)

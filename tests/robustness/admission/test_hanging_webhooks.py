@@ -1,4 +1,4 @@
-"""Webhooks that hang hold up the writes that ask them, and nothing else."""
+"""Tests that a hanging webhook delays only the writes that call it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOKED = "/api/v1/namespaces/default"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    # One user may have half of the writes that are under way.
+    # One user may have half of the concurrent writes.
     writes = {"CTRLMGR_SERVER_MAX_WRITES": str(2 * HANGING)}
     made = Server(tmp_path, "--database", "memory:", "--controllers", "namespace-controller", **writes)
     made.start()
@@ -48,7 +48,7 @@ def configure(server: Server, port: int, authority: bytes) -> None:
 
 
 async def latency(client: httpx.AsyncClient) -> float:
-    """Return the median of the seconds that a GET takes."""
+    """Return the median duration of a GET in seconds."""
     taken = []
     for _ in range(40):
         began = time.perf_counter()

@@ -1,7 +1,7 @@
-"""A quota under many callers, two processes, deletions and kills: never exceeded, and right when all is quiet.
+"""Tests of a quota with many callers, two processes, deletions and kills: never exceeded, and correct at the end.
 
-What a process leaves that is killed is the log up to one of its appends. That a quota is right after each of them is
-therefore looked for in the log itself.
+A killed process leaves the log in the state after one of its appends. Therefore the test checks the quota after each
+append of the log.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def servers(url: str, tmp_path: Path) -> Iterator[list[Server]]:
-    """Two processes over one database."""
+    """Two processes with one database."""
     made = []
     for name in ("one", "two"):
         folder = tmp_path / name
@@ -72,7 +72,7 @@ def servers(url: str, tmp_path: Path) -> Iterator[list[Server]]:
 
 
 def attempt(server: Server, method: str, path: str, body: Any = None) -> int:
-    """Return the answer's code; 0 when there was none, because the process has gone."""
+    """Return the status code of the answer; 0 without an answer, because the process was killed."""
     try:
         code: int = server.request(method, path, body)[0]
     except (OSError, ValueError):
@@ -117,7 +117,7 @@ def is_settled(server: Server) -> bool:
 
 
 def begin(*servers: Server) -> None:
-    """Make the quota; a process charges it from when it has read of it, which takes another one a moment."""
+    """Create the quota; the other process charges it only after it has read the quota, a moment later."""
     server = servers[0]
     server.request("POST", "/api/v1/namespaces", {"metadata": {"name": "shop"}})
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": str(LIMIT)}}}
@@ -126,7 +126,7 @@ def begin(*servers: Server) -> None:
 
 
 def check_after_every_append(url: str) -> None:
-    """Check that at no time more was there than had been charged, nor more charged than the quota allows."""
+    """Check at each revision that the usage is at most the charge, and the charge at most the limit."""
     there: set[str] = set()
     used, appends = 0, 0
     with closing(open_log(url, clock=SystemClock(), random=Random(1), migrate=False)) as log:
@@ -165,7 +165,8 @@ def test_many_callers_at_a_limit(servers: list[Server], url: str) -> None:
     check_after_every_append(url)
 
 
-@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # ssl, when a handshake is cut off
+# ssl raises this when a handshake is cut off
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.slow
 def test_a_process_killed_in_the_middle_leaves_no_charge_without_its_object(servers: list[Server], url: str) -> None:
     first, second = servers

@@ -1,4 +1,4 @@
-"""Callers that create, change and delete Services with few names, each at one server."""
+"""Callers that create, change and delete Services with few names; each caller uses one server."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FULL = {
     "Internal error occurred: failed to allocate a nodePort: range is full",
     "Internal error occurred: failed to allocate a HealthCheck NodePort 0: range is full",
 }
-"""What Kubernetes says (`pkg/registry/core/service/storage/alloc.go`)."""
+"""Messages of Kubernetes (`pkg/registry/core/service/storage/alloc.go`)."""
 
 _REFUSED = ("provided IP is already allocated", "provided port is already allocated", "may not be set to 'None'")
-"""What of a request for something certain, or from a headless Service, may be invalid."""
+"""Allowed errors for a request of a certain value, or for a change of a headless Service."""
 _NAMES = 400
-"""More than there are addresses, so that callers come upon a full range, and upon each other."""
+"""More names than addresses, so that callers find a full range, and conflict with each other."""
 _PAUSE = 0.05
 
 
@@ -38,10 +38,10 @@ class Tally:
         self.granted: list[Granted] = []
         self.wrong: list[str] = []
         self.slowest_refusal = 0.0
-        """Seconds, of those for a full range; only while nobody kills."""
+        """The durations of refusals because of a full range in seconds; only measured while no server is killed."""
 
     def take(self, verb: str, answer: Answer, seconds: float) -> None:
-        """Count an answer, and judge it."""
+        """Count an answer, and check it."""
         self.answers[f"{verb} {answer.code}"] += 1
         fields = answer.fields
         if answer.code in (200, 201) and verb != "delete":
@@ -60,7 +60,7 @@ def _is_expected(code: int, fields: Any) -> bool:
 
 
 class Change(NamedTuple):
-    """A requested change: how, of which Service, to which value."""
+    """A requested change: its type, the Service, and the value."""
 
     verb: str
     name: str
@@ -76,15 +76,15 @@ class Caller:
         self._random = random.Random(seed)
 
     async def run(self, stopped: asyncio.Event) -> None:
-        """Ask for one change after the other."""
+        """Request changes one after the other."""
         while not stopped.is_set():
             await self.ask(self._next())
         await self.close()
 
     async def close(self) -> None:
-        """Close its connection."""
+        """Close the connection."""
         self._connection.close()
-        await asyncio.sleep(0)  # in which the loop lets go of it
+        await asyncio.sleep(0)  # the time in which the loop releases it
 
     async def ask(self, change: Change) -> Answer | None:
         """Request one change; return None if its result is unknown."""
@@ -117,7 +117,7 @@ _METHODS = {
 
 
 def creation(name: str, spec: Any) -> Change:
-    """Return the creation of a Service."""
+    """Return a request that creates a Service."""
     return Change("create", name, {"kind": "Service", "apiVersion": "v1", "metadata": {"name": name}, "spec": spec})
 
 

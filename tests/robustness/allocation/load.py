@@ -1,8 +1,8 @@
-"""Several servers give out few addresses and ports: `python -m tests.robustness.allocation.load --seed N`.
+"""Allocates few addresses and ports on several servers: `python -m tests.robustness.allocation.load --seed N`.
 
-They are filled by creations, changes and deletions while servers are killed, then to the last; then the log is gone
-through from its first revision to its last. Prints its seed, what happened, and what was wrong; ends with 1 if anything
-was. `--database` is `sqlite`, `postgres` (a server of one's own) or the URL of a database to be used up.
+Callers create, change and delete Services while servers are killed. Then the ranges are filled completely. Finally all
+revisions of the log are checked. The script prints its seed, statistics and errors; the exit code is 1 if there are
+errors. `--database` is `sqlite`, `postgres` (a private server) or the URL of a database, which is filled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.robustness.serving import Served
 from tests.robustness.verdicts import say, verdict
 
 PROMPT = 1.0
-"""Seconds within which a full range is to be refused."""
+"""Seconds within which a request must be refused if the range is full."""
 _SETTINGS = f"""
 [service]
 cluster_ip_range = "{RANGE}"
@@ -50,33 +50,33 @@ renew_deadline = "2s"
 retry_period = "1s"
 """
 _MOST = 400
-"""Attempts at filling what callers have left; there are fewer values."""
+"""Attempts to fill the ranges after the callers; there are fewer values."""
 
 
 class Plan(NamedTuple):
-    """How a run goes."""
+    """The options of a run."""
 
     seed: int
     callers: int = 16
-    """At each server."""
+    """The number of callers at each server."""
     kills: int = 10
     between: float = 1.0
-    """Seconds for which all servers work before one is killed."""
+    """Seconds for which all servers run before one is killed."""
 
 
 class Outcome(NamedTuple):
-    """How it went; `seconds` is how long there was load."""
+    """The results of a run; `seconds` is the duration of the load."""
 
     tally: Tally
     ledger: Ledger
     refusal: float
-    """Seconds that the slowest refusal of a full range took with nobody else about."""
+    """Seconds of the slowest refusal because of a full range, without other load."""
     seconds: float
     wrong: list[str]
 
 
 def allocate(plan: Plan, setting: Setting) -> Outcome:
-    """Do it; raises AssertionError for a server that does not start or stop."""
+    """Run the test; raise AssertionError for a server that does not start or stop."""
     tally, final = Tally(), Tally()
     with ExitStack() as stack:
         servers = [server_of(setting._replace(settings=_SETTINGS), number) for number in range(setting.servers)]
@@ -118,7 +118,7 @@ async def _load(plan: Plan, servers: Sequence[Served], tally: Tally) -> None:
 
 
 async def _fill(servers: Sequence[Served], tally: Tally) -> list[str]:
-    """Take the last address, then the last port; have every server refuse both; return what went wrong."""
+    """Allocate the last address, then the last port; check that every server refuses both; return the errors."""
     callers = [Caller(server, tally, "") for server in servers]
     try:
         names = [f"last-{number}" for number in range(_MOST)]
@@ -132,7 +132,9 @@ async def _fill(servers: Sequence[Served], tally: Tally) -> list[str]:
 
 
 async def _take_all(callers: Sequence[Caller], takings: Sequence[Change], more: Change | None) -> list[str]:
-    """Take until there is nothing left; then have every server refuse `more`, or what was refused first."""
+    """Allocate until the range is full; then check that every server refuses `more`, or the request that was refused
+    first.
+    """
     for taking, caller in zip(takings, cycle(callers), strict=False):
         answer = await caller.ask(taking)
         if answer is None or answer.code not in (200, 201):
@@ -160,7 +162,7 @@ def _judge(log: EventLog, tally: Tally, wrong: list[str]) -> Ledger:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the test with the options of the command line."""
     arguments = _arguments()
     seed = new_seed() if arguments.seed is None else arguments.seed
     say(f"seed {seed}")
@@ -191,7 +193,7 @@ def _arguments() -> argparse.Namespace:
 
 @contextmanager
 def places(folder: Path, database: str, servers: int) -> Iterator[Setting]:
-    """Give a database for a run: `sqlite`, `postgres`, or the one at a URL."""
+    """Provide a database for a run: `sqlite`, `postgres`, or the one at a URL."""
     if database == "postgres":
         with PostgresCluster() as cluster, on_postgres(folder, cluster, servers=servers) as setting:
             yield setting

@@ -1,4 +1,4 @@
-"""Addresses and ports given out by several servers, none of them twice; `allocation` is more of it."""
+"""Tests that several servers never allocate an address or a port twice; `allocation` has a longer test."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_two_servers_on_one_postgresql(tmp_path: Path, cluster: PostgresCluster)
         assert_sound(setting)
 
 
-# That the assert_sound notices what it is for.
+# Tests that `assert_sound` detects errors.
 
 
 def ledger(cluster: RepairCluster) -> Ledger:

@@ -1,8 +1,8 @@
-"""Whether addresses and node ports were ever held twice, judged from every event of a log.
+"""Checks all events of a log: no address or node port was ever held twice.
 
-Guarantees: independent of the allocators. What a Service holds is read off its fields here; a claim is an object of a
-certain resource whose parentRef names a Service. At every revision no value is held by two Services; after every append
-the claims say exactly what the Services hold, without any repair.
+Guarantees: the check is independent of the allocators. It reads the values of a Service from its fields. A claim is an
+object of a certain resource whose parentRef names a Service. At every revision, no value is held by two Services. After
+every append, the claims equal the values of the Services, without any repair.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ctrlmgr.eventlog import Event, EventType
 
 Holding = tuple[str, str]
-"""What can be held: the resource of its claim, and the claim's name."""
+"""A value: the resource of its claim, and the claim's name."""
 Holder = tuple[str, str]
 """A Service: its namespace and name."""
 
@@ -24,7 +24,7 @@ PORTS = "nodeports.internal.ctrlmgr.io"
 
 
 class Granted(NamedTuple):
-    """A Service that an answer showed as stored, at the revision it said."""
+    """A Service in an answer, with its revision."""
 
     revision: int
     name: str
@@ -37,16 +37,16 @@ class Ledger:
     def __init__(self) -> None:
         self.revisions = 0
         self.claimed = Counter[str]()
-        """How often something was claimed, by resource."""
+        """The number of claims, by resource."""
         self.wrong: list[str] = []
         self.holders: dict[Holding, set[Holder]] = {}
         self.claims: dict[Holding, Holder] = {}
         self.services: dict[Holder, frozenset[Holding]] = {}
         self.granted: dict[int, Granted] = {}
-        """What each event of a Service said that it holds."""
+        """The values of a Service at each of its events."""
 
     def read(self, events: Iterable[Event]) -> Ledger:
-        """Fold a log from its beginning; returns itself."""
+        """Process a log from its beginning; return self."""
         for _, append in groupby(events, key=lambda event: event.append_id):
             touched = set[Holding]()
             resources = set[str]()
@@ -101,19 +101,19 @@ class Ledger:
                 self.wrong.append(f"revision {revision}: {holding[1]} is claimed by {claim}, held by {sorted(holders)}")
 
     def compare(self, granted: Iterable[Granted]) -> Iterator[str]:
-        """Yield which answers told of a Service as it never was."""
+        """Yield the answers with a state of a Service that never existed."""
         for each in granted:
             if self.granted.get(each.revision) != each:
                 yield f"{each} was acknowledged, the log says {self.granted.get(each.revision)}"
 
     @property
     def used(self) -> set[Holding]:
-        """What Services hold in the end."""
+        """Return the values that Services hold at the end."""
         return {holding for holding, holders in self.holders.items() if holders}
 
 
 def held_by(service: Mapping[str, Any]) -> frozenset[Holding]:
-    """Return what a Service holds by its own word."""
+    """Return the values in the fields of a Service."""
     spec = service["spec"]
     if spec.get("type") == "ExternalName":
         return frozenset()

@@ -1,4 +1,4 @@
-"""The attackers: five kinds of callers, with their tokens and rights."""
+"""The attackers: five types of callers, with their tokens and rights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 CALLERS = ("anonymous", "nobody", "reader", "editor", "node", "admin", "admin", "admin")
-"""Administrators and nodes are of one kind. Administrators reach most, so they ask most."""
+"""The callers of the inputs. Administrators have the most rights, so they send most inputs."""
 
 RIGHTLESS = ("anonymous", "nobody")
 
@@ -17,7 +17,7 @@ _USERS = {"node": "system:node:one"}
 
 
 def token_of(caller: str) -> str:
-    """Return the token that a caller shows, empty for an anonymous one."""
+    """Return the token of a caller, empty for an anonymous caller."""
     return "" if caller == "anonymous" else f"{caller}-token"
 
 

@@ -1,4 +1,4 @@
-"""Attacks on connections: client certificates, heads of HTTP/1.1, frames of HTTP/2."""
+"""Attacks on connections: client certificates, headers of HTTP/1.1, frames of HTTP/2."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ctrlmgr.http.http2.frames import PREFACE, Setting
 from tests.robustness.attack.wire import PING
 
 LONGEST = 900_000
-"""Bytes of a head that a server reads."""
+"""Bytes of a request header that a server reads."""
 
 MOST_STREAMS = 100
 _WHOLE = frames.END_STREAM | frames.END_HEADERS
 _LIST = "/apis"
-"""What has an answer that is longer than a client has room for."""
+"""A request whose answer is longer than the client's flow-control window."""
 
 
 class Shape(NamedTuple):
-    """One way to attack."""
+    """One type of attack."""
 
     name: str
     make: Callable[[int, str], bytes]
-    """Returns what is sent, of so many bytes, about, with a header line or a field of who asks."""
+    """A function that returns the bytes to send, of about this size, with the caller's credentials in a header."""
     stays: bool = True
     """Whether the client waits for the server's response."""
 
 
 def certificates(size: int, choice: random.Random) -> tuple[str, bytes]:
-    """Return the name of a shape, and what `wire.present` presents."""
+    """Return the name of a type, and the certificates for `wire.present`."""
     shape = choice.choice(("self-issued", "self-issued", "chain", "circle", "copies"))
     count = choice.choice((1, 2, 7, 8, 12, 20, 60)) if size > 500 else choice.choice((1, 2, 4))
     return shape, json.dumps({"shape": shape, "count": count}).encode()
@@ -124,7 +124,7 @@ def _text(text: bytes) -> bytes:
 
 
 def block(path: str, who: str, *fields: tuple[bytes, bytes], authority: bytes = b"x") -> bytes:
-    """Return the header block of a request, whose fields are all written out."""
+    """Return the header block of a request with literal fields."""
     lines = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", authority), (b":path", path.encode())]
     lines += [(b"authorization", f"Bearer {who}".encode())] if who else []
     return b"".join(b"\0" + _text(name) + _text(value) for name, value in [*lines, *fields])
@@ -143,7 +143,7 @@ def _begun(*settings: tuple[Setting, int]) -> bytes:
 
 
 def _room(size: int, who: str) -> bytes:
-    """Fill the connection's window, and open it byte by byte."""
+    """Exhaust the window of the connection, and increase it byte by byte."""
     asked = b"".join(_asked(who, MOST_STREAMS))
     return _begun() + asked + frames.window_update(0, 1) * (size // 13) + PING
 

@@ -1,4 +1,4 @@
-"""Bodies of as many elements as there is room for, in any list or map that a kind's schema has."""
+"""Bodies with as many elements as possible, in any list or map of a kind's schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ctrlmgr.schema.schema import Schema
 from tests.engine.stage import builtin_kinds
 
 Steps = tuple[str | int, ...]
-"""Where a list or a map is: names of fields, `k` for a map's value, 0 for a list's item."""
+"""The path of a list or a map: names of fields, `k` for a map's value, 0 for a list's item."""
 
 _PARTS = re.compile(r"/apis?(?:/([a-z0-9.-]+))?/(v[a-z0-9]+)(?:/namespaces/[a-z]+)?/([a-z]+)")
 _TIMES = {"date-time": "2026-01-01T00:00:00Z", "micro-time": "2026-01-01T00:00:00.000000Z", "quantity": "1"}
@@ -33,7 +33,7 @@ def kind_of(path: str) -> Kind:
 
 @cache
 def lists_of(path: str) -> Sequence[tuple[Steps, Schema]]:
-    """Return every list and map of the kind that is posted to a path, and where it is."""
+    """Return the path of every list and map of the kind that is posted to a URL path."""
     kind = kind_of(path)
     definitions = Definitions.builtin()
     definition = definitions.by_kind[kind.gvk.api_version, kind.gvk.kind]
@@ -56,7 +56,7 @@ def _lists_in(schema: Schema, steps: Steps, within: frozenset[str]) -> Iterator[
 
 
 def filled(schema: Schema, size: int, choice: random.Random) -> Any:
-    """Return a list or a map of `size` bytes, about, whose elements are short, the same, empty or told apart."""
+    """Return a list or a map of about `size` bytes, whose elements are short, equal, empty or different."""
     below = schema.items or schema.values
     assert below is not None
     least = _least(below)
@@ -77,7 +77,7 @@ def filled(schema: Schema, size: int, choice: random.Random) -> Any:
 
 
 def _least(schema: Schema) -> Any:
-    """Return the shortest value there is."""
+    """Return the shortest possible value."""
     if schema.kind == "array":
         return []
     if schema.kind in ("map", "any") or schema.is_struct:
@@ -86,14 +86,14 @@ def _least(schema: Schema) -> Any:
 
 
 def wrapped(steps: Steps, value: Any) -> Any:
-    """Return an object with nothing but a value at a place."""
+    """Return an object that only has a value at a path."""
     for step in reversed(steps):
         value = [value] if step == 0 else {step: value}
     return value
 
 
 def put(fields: Any, steps: Steps, value: Any) -> None:
-    """Put a value at a place of an object, beside what is there."""
+    """Set a value at a path of an object, and keep the other values."""
     *way, last = steps
     for at, step in enumerate(way):
         below: Any = [] if steps[at + 1] == 0 else {}

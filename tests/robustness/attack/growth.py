@@ -1,8 +1,8 @@
-"""How the work that an input causes grows with its size: by the processor's time, as a ratio and never as a limit.
+"""Measures how the work for an input grows with its size, as a ratio of CPU times and never as an absolute time.
 
-A piece of work is timed at two sizes, the larger `FACTOR` times the smaller. If it is linear the times differ by about
-that; if it is quadratic by its square. What lies between is decided at `WORST`. A machine that is busy makes both
-slower, and the smallest of several tries is what counts: what seems to grow too fast is tried again.
+The work is timed at two sizes; the larger is `FACTOR` times the smaller. For linear work, the ratio of times is about
+`FACTOR`; for quadratic work, it is its square. `WORST` is the limit between both. A busy machine makes both sizes
+slower. The smallest of several times counts, and work that seems to grow too fast is timed again.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Any
 
 FACTOR = 8
 WORST = 3.0
-"""How many times more than in proportion the larger input may cost."""
+"""The maximum ratio of the larger input's cost per unit to that of the smaller input."""
 
 _LEAST = 0.002
-"""Seconds below which a time says more about the machine than about the work."""
+"""The minimum seconds of a useful measurement; shorter times depend more on the machine than on the work."""
 
 _TRIES = 2
 _AGAIN = 8
-"""How many times more it is timed, at both sizes, where it seems to grow too fast."""
+"""The number of further measurements at both sizes, if the work seems to grow too fast."""
 
 _GROWN = 64
-"""How far the sizes are increased until the smaller one takes long enough."""
+"""The maximum size to which inputs grow until the smaller one takes long enough."""
 
 
 def growth(make: Callable[[int], Any], work: Callable[[Any], object], size: int) -> float:
-    """Return how much more than in proportion `work` costs on a larger input; 1.0 is linear.
+    """Return the ratio of the larger input's cost per unit to that of the smaller input; 1.0 is linear.
 
-    `make` makes an input of a size. Errors are part of the work: a refusal is timed like an answer.
+    `make` makes an input of a size. An error of `work` is not raised: a refusal is timed like an answer.
     """
     small = _seconds(make(size), work)
     for _ in range(6):
@@ -52,12 +52,12 @@ def _seconds(given: Any, work: Callable[[Any], object]) -> float:
 
 
 def _once(given: Any, work: Callable[[Any], object]) -> float:
-    gc.collect(0)  # the young alone: beside what thousands of tests have left in a process, all take seconds
+    gc.collect(0)  # only the young generation: with all objects of earlier tests, a collection takes seconds
     gc.disable()
     began = time.thread_time()
     try:
         work(given)
-    except Exception as error:  # whatever it comes to is part of what is timed
+    except Exception as error:  # errors are part of the timed work
         str(error)
     finally:
         spent = time.thread_time() - began

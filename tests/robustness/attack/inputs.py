@@ -1,7 +1,8 @@
-"""Requests that are made to cost too much or to break something: endless, of many kinds, the same for the same seed.
+"""Generates requests that should cost too much or cause errors: infinitely many, of many types, and equal for the same
+seed.
 
-Each takes a request that is plausible and blows up one place of it, or is one of the shapes that once did harm. Most
-writes are dry runs, so that what a server stores stays small while all that is decided about a write is decided.
+Each input is a plausible request that is enlarged at one place, or a form that once caused an error. Most writes are
+dry runs. Thus the server's data stays small, but each write is decided completely.
 """
 
 from __future__ import annotations
@@ -49,16 +50,18 @@ PIECES = (
 )
 NUMBERS = (0, -1, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**62, 2**63 - 1, -(2**63), 2**63, 10**400, 0.5, 1e300)
 SIZES = (100, 300, 300, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000, 70_000)
-"""Bytes of an input, about; beyond 64 KiB work is done elsewhere."""
+"""The approximate size of an input in bytes; worker processes handle larger ones than 64 KiB."""
 
 USUAL_SIZES = (100, 300, 300, 1_000, 1_000, 1_000, 3_000, 3_000, 10_000)
-"""Of what a server gets every day: most objects have one to three thousand bytes, some files in ConfigMaps ten."""
+"""Sizes of usual requests in bytes: most objects have one to three thousand, and ConfigMaps with files have ten
+thousand.
+"""
 
 LARGE_SIZES = (*SIZES, *SIZES, *SIZES, 200_000, 600_000, 1_500_000)
-"""The same for a long run."""
+"""Sizes of inputs in a long run, in bytes."""
 
 _LONGEST_CONNECTION = 300_000
-"""Bytes of a flood: what it does it does soon, or is stopped."""
+"""The size of a flood in bytes; a flood has its effect soon, or is stopped."""
 
 _QUESTIONS = (
     questions.selectors,
@@ -76,7 +79,7 @@ _NAMESPACED = "/api/v1/namespaces/attack"
 
 
 REQUEST, CERTIFICATES, HTTP1, HTTP2 = "request", "certificates", "http/1.1", "h2"
-"""What an input is: a request, what a client presents, or all bytes of a connection."""
+"""The content of an input: a request, the client's certificates, or all bytes of a connection."""
 
 
 class Input(NamedTuple):
@@ -89,14 +92,14 @@ class Input(NamedTuple):
     body: bytes = b""
     caller: str = "admin"
     shape: str = ""
-    """Which way of a family it is, if those have names."""
+    """The name of the variant within a family, if there are variants."""
     is_a: str = REQUEST
     stays: bool = True
     """Whether the client waits for an answer."""
 
     @property
     def size(self) -> int:
-        """Bytes that are sent, about."""
+        """The approximate number of sent bytes."""
         return len(self.path) + sum(len(name) + len(value) for name, value in self.headers.items()) + len(self.body)
 
 
@@ -104,10 +107,10 @@ Body = dict[str, Any]
 
 
 class Inputs:
-    """Makes inputs up."""
+    """Generates inputs."""
 
     def __init__(self, specimens: Mapping[str, Body], seed: int, sizes: tuple[int, ...] = SIZES) -> None:
-        """Blow up `specimens`, bodies by the path that they are posted to; inputs have one of `sizes`."""
+        """Enlarge `specimens`, bodies by the path that they are posted to; inputs have one of `sizes`."""
         self._specimens = specimens
         self._choice = random.Random(seed)
         self._sizes = sizes
@@ -138,12 +141,13 @@ class Inputs:
 
     def __iter__(self) -> Iterator[Input]:
         while True:
-            for family, make in self._choice.sample(self._families, len(self._families)):  # each as often as the others
+            # each with the same probability
+            for family, make in self._choice.sample(self._families, len(self._families)):
                 caller = self._choice.choice(CALLERS)
                 made = make(self._choice.choice(self._sizes))
                 yield made._replace(family=family, caller=made.caller if made.is_a != REQUEST else caller)
 
-    # Connections and questions.
+    # Attacks on connections and on queries.
 
     def _certificates(self, size: int) -> Input:
         shape, body = connections.certificates(size, self._choice)
@@ -180,7 +184,7 @@ class Inputs:
         return _write("POST", f"{path}?dryRun=All&fieldValidation={validation}", _JSON, fields)
 
     def _dense(self, size: int) -> Input:
-        """Return as many elements as there is room for, in any list or map that a schema has."""
+        """Return a body with as many elements as possible, in any list or map of a schema."""
         path, fields = self._specimen()
         steps, schema = self._choice.choice(dense.lists_of(path))
         value = dense.filled(schema, size, self._choice)
@@ -193,7 +197,7 @@ class Inputs:
     def _yaml(self, size: int) -> Input:
         path, fields = self._specimen()
         self._blow_up(fields, size)
-        text = json.dumps(fields, ensure_ascii=False)  # which is YAML as well
+        text = json.dumps(fields, ensure_ascii=False)  # JSON is also YAML
         if self._choice.random() < 0.3:
             text = "a: &a " + "[" * 20 + "x" + "]" * 20 + "\n" + "".join(f"b{n}: *a\n" for n in range(size // 8))
         elif self._choice.random() < 0.5:
@@ -201,7 +205,7 @@ class Inputs:
         return Input("", "POST", f"{path}?dryRun=All", {"content-type": "application/yaml"}, text.encode())
 
     def _blow_up(self, fields: Any, size: int) -> None:
-        """Put `size` bytes, about, into one place below `fields`."""
+        """Insert about `size` bytes at one place below `fields`."""
         places = list(_places(fields))
         holder, key = self._choice.choice(places)
         holder[key] = self._inflated(holder[key], size)
@@ -232,7 +236,7 @@ class Inputs:
         return one
 
     def _known(self, size: int) -> Input:
-        """Return what once did harm (`test_growth` has the same as functions)."""
+        """Return an input of a form that once caused an error (`test_growth` has these forms as functions)."""
         count = max(size // 60, 1)
         metadata = {"name": "known", "namespace": "attack"}
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
@@ -279,7 +283,7 @@ class Inputs:
         media_type = "application/vnd.kubernetes.protobuf" if protobuf else _JSON
         return Input("", "POST", f"{path}?dryRun=All", {"content-type": media_type}, bytes(body))
 
-    # Patches, of an object that is there.
+    # Patches of an existing object.
 
     def _patch(self, media_type: str, fields: Any) -> Input:
         target = "configmaps/victim" if self._choice.random() < 0.5 else "pods/victim"
@@ -293,7 +297,7 @@ class Inputs:
             for _ in range(min(count, 5_000) // 3):
                 steps += [{"op": "add", "path": "/y", "value": {}}, {"op": "move", "from": "/x", "path": "/y/x"}]
                 steps.append({"op": "move", "from": "/y", "path": "/x"})
-        elif self._choice.random() < 0.5:  # each copies all of it into itself
+        elif self._choice.random() < 0.5:  # each operation copies the whole object into itself
             steps = [{"op": "copy", "from": "/data", "path": f"/data/a{n}"} for n in range(count)]
         else:
             op = self._choice.choice(("add", "replace", "test", "remove"))
@@ -334,7 +338,7 @@ class Inputs:
         path = f"{_NAMESPACED}/configmaps/victim?dryRun=All&fieldManager=a&force=true"
         return Input("", "PATCH", path, headers, text)
 
-    # What is not a body.
+    # Bodies that are not objects.
 
     def _query(self, size: int) -> Input:
         size = min(size, 60_000)
@@ -398,7 +402,7 @@ def _managed(number: int) -> Body:
 
 
 def _nested(depth: int, lists: bool) -> Any:
-    """Return nesting; what JSON's own encoder cannot write is cut to what it can."""
+    """Return nested values; JSON's encoder limits the depth."""
     value: Any = "x"
     for _ in range(min(depth, 900)):
         value = [value] if lists else {"a": value}
@@ -406,7 +410,7 @@ def _nested(depth: int, lists: bool) -> Any:
 
 
 def _places(fields: dict[Any, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield every place within an object, as what holds it and its key there."""
+    """Yield every place within an object, as its container and its key."""
     pairs: list[tuple[Any, Any]] = list(fields.items() if isinstance(fields, dict) else enumerate(fields))
     for key, value in pairs:
         yield fields, key

@@ -1,4 +1,4 @@
-"""Attacks on what a server works out: selectors, access reviews, expressions, patterns, schemas, lists, answers."""
+"""Attacks on computations of the server: selectors, access reviews, expressions, patterns, schemas, lists, answers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 JSON = "application/json"
 
 SELECTED = 60_000
-"""Bytes of a query."""
+"""Bytes of a query string."""
 
 STEEP = "(a|b)*a(a|b){%d}$"
-"""A pattern with so many states for each character."""
+"""A pattern with this number of states for each character."""
 
 _HOWS = {
     "sets": "sets.intersects(object.data.a.split(','), object.data.b.split(','))",
@@ -92,14 +92,16 @@ DEFINITION: Body = {
 
 
 def prepare(client: Callable[[str, Body], object]) -> None:
-    """Make what expressions, patterns and schemas are tried on; `client` creates an object at a path."""
+    """Create the objects that expressions, patterns and schemas are evaluated on; `client` creates
+    an object at a path.
+    """
     client(DEFINITIONS, DEFINITION)
     client(POLICIES, POLICY)
     client(BINDINGS, BINDING)
 
 
 class Question(NamedTuple):
-    """A request, without who asks."""
+    """A request, without the caller's credentials."""
 
     shape: str
     method: str
@@ -113,7 +115,7 @@ def _post(shape: str, path: str, fields: Body, media_type: str = JSON) -> Questi
 
 
 def selectors(size: int, choice: random.Random) -> Question:
-    """Return a list, or a deletion of all, by a selector of very many terms."""
+    """Return a list, or a deletion of a collection, by a selector with very many terms."""
     size = min(size, SELECTED)
     terms = {
         "a!=": lambda at: f"a!=b{at}",
@@ -151,7 +153,7 @@ def _bare_requirements(size: int) -> bytes:
 
 
 def reviews(size: int, choice: random.Random) -> Question:
-    """Return an access review that asks much."""
+    """Return an access review with many requirements."""
     shape = choice.choice(("bare requirements", "requirements", "values", "groups", "extra"))
     if shape == "bare requirements":
         path = f"{REVIEWS}/selfsubjectaccessreviews"
@@ -179,7 +181,7 @@ def reviews(size: int, choice: random.Random) -> Question:
 
 
 def expressions(size: int, choice: random.Random) -> Question:
-    """Return an object that a policy's expressions work on, or a policy whose expressions are long."""
+    """Return an object that a policy's expressions are evaluated on, or a policy with long expressions."""
     shape = choice.choice([*_HOWS, "long", "nested", "macros"])
     if shape in _HOWS:
         words = [f"{at}" for at in range(max(size // 10, 1))]
@@ -197,7 +199,7 @@ def expressions(size: int, choice: random.Random) -> Question:
 
 
 def patterns(size: int, choice: random.Random) -> Question:
-    """Return a value that a pattern is tried on, or a definition with a pattern that is steep."""
+    """Return a value that a pattern is matched with, or a definition with an expensive pattern."""
     if choice.random() < 0.6:
         text = choice.choice(("a", "b", "ab", "aab")) * (min(size, 100_000) // 2)
         fields = {"apiVersion": "attacked.example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "text": text}
@@ -235,7 +237,7 @@ def schemas(size: int, choice: random.Random) -> Question:
 
 
 def lists(size: int, choice: random.Random) -> Question:
-    """Return one of the lists that once cost most for a byte."""
+    """Return one of the lists that once had the highest cost per byte."""
     shape = choice.choice(("containers", "owners", "except", "crons", "ports", "bare containers"))
     metadata: Body = {"name": "l"}
     if shape == "bare containers":
@@ -263,7 +265,7 @@ def lists(size: int, choice: random.Random) -> Question:
 
 
 def answers(size: int, choice: random.Random) -> Question:
-    """Ask for an answer that is long, or in a way that is dear to write."""
+    """Request an answer that is long, or in an expensive format."""
     accept = choice.choice(("application/yaml", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"))
     path = choice.choice(("/openapi/v2", "/api/v1/configmaps", DEFINITIONS, f"{CONFIGMAPS}/large", "/apis"))
     return Question("yaml" if "yaml" in accept else "table", "GET", path, {"accept": accept})

@@ -61,24 +61,24 @@ TURN = 0.25
 
 GROWTH = 1.2
 SETTINGS = "[watch_cache]\ncapacity = 500\n"
-"""So that what the server keeps of the past by design is kept soon, and small."""
+"""Settings with short times and small sizes of the data that the server keeps of the past."""
 
 USED_FOR = 4_000
-"""Requests before the attack."""
+"""The number of requests before the attack."""
 
 _TRIES = 3
 http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # warnings have a header each, as from Kubernetes
 
 _PASSED_ON = ("failed to create typed patch object (", "The order in patch list:")
-"""How messages begin that Kubernetes answers with 500: errors in a patch that its API server passes on as they are."""
+"""Beginnings of messages that Kubernetes answers with 500: errors in a patch, which its API server does not convert."""
 
 _GUARDED = ("/api/v1/", "/apis/apps/", "/apis/attacked.example.com/", "/ui/api/")
-"""What has no answer for callers without rights."""
+"""Texts that must not be in answers to callers without rights."""
 
 _LONGEST_TURN = "ctrlmgr_event_loop_longest_turn_seconds"
 _QUIET_FOR = 3.0
 _SETTLED = 5.0
-"""Seconds in which memory must be given back."""
+"""Seconds within which memory must be returned."""
 
 _CONTAINERS = {"containers": [{"name": "c", "image": "x", "ports": [{"containerPort": 80}], "args": ["a"]}]}
 _TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": _CONTAINERS}
@@ -155,18 +155,18 @@ SPECIMENS: Mapping[str, dict[str, Any]] = {
 
 
 class Siege:
-    """Attacks a server, and judges it."""
+    """Attacks a server, and checks it."""
 
     def __init__(self, server: Served) -> None:
-        """Make what is to be patched, and the namespace for it."""
+        """Create the object for patches, and its namespace."""
         self._server = server
         self._exchange = Exchange(server, "siege")
         self.answers: Counter[str] = Counter()
         self.wrong: list[str] = []
         self.costs: Counter[str] = Counter()
-        """Microseconds of the processor for each family, and bytes sent."""
+        """Microseconds of CPU time for each family, and sent bytes."""
         self.dearest: tuple[float, str] = (0.0, "")
-        """The most that an input cost in proportion to what it may, and its family."""
+        """The maximum ratio of the cost of an input to its allowed cost, with its family."""
         server.create("/api/v1/namespaces", {"metadata": {"name": "attack"}})
         for resource, fields in (("configmaps", {"data": {"a": "b"}}), ("pods", {"spec": _CONTAINERS})):
             server.create(f"/api/v1/namespaces/attack/{resource}", {"metadata": {"name": "victim"}, **fields})
@@ -197,7 +197,7 @@ class Siege:
         say(f"{before >> 20} MiB before, {after >> 20} MiB afterwards, x{after / before:.2f}")
 
     def _use(self) -> None:
-        """Ask what is usual, of any kind."""
+        """Send usual requests of all types."""
         for each in islice(Inputs(SPECIMENS, 0, USUAL_SIZES), USED_FOR):
             self._answer(each)
 
@@ -240,11 +240,11 @@ class Siege:
         return True
 
     def _ask_again(self, given: Input) -> None:
-        with suppress(OSError, http.client.HTTPException):  # complained of when it was asked first
+        with suppress(OSError, http.client.HTTPException):  # reported at the first attempt
             self._answer(given)
 
     def _answer(self, given: Input) -> tuple[int | str, bytes]:
-        """Do what a caller does; return the answer's code and body, or how a connection ended."""
+        """Send the input of a caller; return the answer's code and body, or how a connection ended."""
         if given.is_a == CERTIFICATES:
             return present(self._server.site, given.body), b""
         if given.is_a != REQUEST:
@@ -271,18 +271,18 @@ class Siege:
         self.wrong.append(f"{given.family}: {words}\n  {shown}")
 
     def _processor(self) -> float:
-        """Return the seconds of the processor that the server and its processes have had."""
+        """Return the CPU seconds of the server and its worker processes."""
         return sum(map(prices.processor, (self._server.pid, *children(self._server.pid))))
 
     def _memory(self, until: float) -> int:
-        """Return the resident bytes; waits a while for them to become less than `until`."""
+        """Return the resident memory in bytes; wait a while for it to be less than `until`."""
         ends_at = time.monotonic() + _SETTLED
         while (size := self._server.resident()) > until and time.monotonic() < ends_at:
             self._server.request("GET", "/readyz")
         return size
 
     def _quiet(self) -> dict[str, Look]:
-        """Return the slowest GET and the slowest write when nothing else is asked."""
+        """Return the slowest GET and the slowest write without other requests."""
         with bystander(self._server) as other:
             ends_at = time.monotonic() + _QUIET_FOR
             while time.monotonic() < ends_at:
@@ -290,7 +290,7 @@ class Siege:
         return other.worst
 
     def _longest_turn(self) -> float:
-        """Return the seconds of the processor that the longest turn of the event loop has taken so far."""
+        """Return the CPU seconds of the longest step of the event loop so far."""
         code, text = self._server.request("GET", "/metrics")
         assert code == 200, text
         lines = (line.split() for line in text.splitlines())
@@ -323,7 +323,7 @@ def _next_of(looks: SimpleQueue[Look], timeout: float) -> Look | None:
 
 
 def _is_meant(code: int, body: bytes) -> bool:
-    """Return whether a response of 500 or more is one that Kubernetes sends, too."""
+    """Return whether Kubernetes sends the same response of 500 or more."""
     try:
         fields = json.loads(body)
     except ValueError:
@@ -334,7 +334,7 @@ def _is_meant(code: int, body: bytes) -> bool:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the attack with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", type=int, default=50_000, help="how many")
     parser.add_argument("--seed", type=int, help="for repeating a run")

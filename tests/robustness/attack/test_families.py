@@ -21,12 +21,12 @@ FLIPPED = frames.settings({frames.Setting.INITIAL_WINDOW_SIZE: 0})
 
 
 def counts(piece: bytes, least: int) -> Callable[[Input], bool]:
-    """Return whether an input has so many of a piece."""
+    """Return whether an input contains a string at least this number of times."""
     return lambda given: given.body.count(piece) >= least
 
 
 def asks(piece: str, least: int = 1) -> Callable[[Input], bool]:
-    """Return whether the path of an input has so many of a piece."""
+    """Return whether the path of an input contains a string at least this number of times."""
     return lambda given: given.path.count(piece) >= least
 
 

@@ -1,4 +1,4 @@
-"""Work that must not grow faster than its input: what once did, and the ideas behind it."""
+"""Tests of work that must grow linearly with its input: forms that once did not, and similar ones."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def overlapping(count: int) -> dict[str, Any]:
 
 
 def on_host_ports(count: int) -> dict[str, Any]:
-    """Return ports in no conflict with each other, which an address or a number tells apart."""
+    """Return ports without conflicts, which differ in an address or a number."""
     ports = [{"containerPort": 80, "hostPort": at % 2 + 1, "hostIP": f"{at}"} for at in range(count)]
     return {"spec": {"containers": [{"name": "c", "ports": ports}]}}
 
@@ -137,7 +137,7 @@ def claiming(count: int) -> dict[str, Any]:
 
 
 def profiles(count: int) -> dict[str, Any]:
-    """Return a pod that says of each of its containers in an annotation how it is confined."""
+    """Return a pod with an AppArmor annotation for each of its containers."""
     key = "container.apparmor.security.beta.kubernetes.io/c-"
     annotations = {f"{key}{at}": "runtime/default" for at in range(count)}
     return {"metadata": {"name": "p", "annotations": annotations}, **containers(count)}
@@ -350,7 +350,7 @@ def test_no_more_errors_are_looked_for_than_are_worth_it() -> None:
     error = refuse("Pod", "", "p", errors_of(find))
     assert next(looked_at) == MOST_FOUND
     assert str(error).endswith(f", and at least {MOST_FOUND - MOST_ERRORS} more]")
-    assert len(find()) == 100_000  # where no search goes on
+    assert len(find()) == 100_000  # a position at which no search continues
 
 
 def test_errors_that_decide_something_are_not_counted() -> None:

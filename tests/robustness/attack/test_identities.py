@@ -1,6 +1,6 @@
 """Tests of claimed identities: only a trusted proxy is accepted, and certificates only while their authority exists.
 
-Each attack is made on a running server, over TLS, with the certificate that it takes.
+Each attack is made on a running server over TLS, with the necessary certificate.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def an_authority(name: str) -> Made:
 
 
 class IdentityAnswer(NamedTuple):
-    """The status of an answer, and who the sender is."""
+    """The status of an answer, and the user that the server reports."""
 
     code: int
     name: str = ""
@@ -77,12 +77,12 @@ class Attacked:
         self.server = ServerProcess(folder, *(f"--{name}={value}" for name, value in flags.items()))
 
     def admit(self, *paths: str) -> None:
-        """Let in without credentials who asks for one of these."""
+        """Paths that need no credentials."""
         lines = "".join(f"  - path: {path}\n" for path in paths)
         (self.folder / "authentication.yaml").write_text(CONFIGURATION + lines)
 
     def connect(self, made: Made | None = None) -> http.client.HTTPSConnection:
-        """Return a connection on which this certificate is shown."""
+        """Return a connection with this client certificate."""
         trust: ssl.SSLContext = self.server.trust
         if made is not None:
             chain = self.folder / f"{made.certificate.serial_number}.pem"
@@ -92,12 +92,12 @@ class Attacked:
         return http.client.HTTPSConnection(where.hostname or "", where.port, timeout=30, context=trust)
 
     def told(self, made: Made | None = None, headers: Headers = ()) -> IdentityAnswer:
-        """Return who a request is from that shows a certificate and says what is in the headers."""
+        """Return the user of a request with a certificate and these headers."""
         with closing(self.connect(made)) as connection:
             return who(connection, headers)
 
     def code(self, path: str, method: str = "GET") -> int:
-        """Return how a request without credentials is answered."""
+        """Return the answer to a request without credentials."""
         with closing(self.connect()) as connection:
             connection.request(method, path)
             return connection.getresponse().status
@@ -129,7 +129,7 @@ def test_trusted_proxy_determines_the_user(attacked: Attacked) -> None:
 
 
 def strangers(attacked: Attacked) -> dict[str, tuple[Made | None, int]]:
-    """Return certificates, and how a request is answered that shows one and names a user in its headers."""
+    """Return certificates, and the answer to a request with each of them that names a user in its headers."""
     elsewhere = an_authority("proxies")
     return {
         "no certificate": (None, 401),
@@ -139,7 +139,7 @@ def strangers(attacked: Attacked) -> dict[str, tuple[Made | None, int]]:
         "for servers": (certificate("front-proxy", attacked.proxies, usage=SERVER), 401),
         "another authority of the same name": (certificate("front-proxy", elsewhere), 401),
         "the authority itself": (attacked.proxies, 401),
-        "a client's": (certificate("front-proxy", attacked.clients), 201),  # a user of that name, and no proxy
+        "a client's": (certificate("front-proxy", attacked.clients), 201),  # a user of that name who is not a proxy
     }
 
 
@@ -208,7 +208,7 @@ def test_a_certificate_ends_with_its_authority_on_a_connection_that_stays(attack
     with closing(attacked.connect(jane)) as connection:
         assert who(connection).name == "jane"
         kept = connection.sock
-        file.write_bytes(an_authority("clients").pem)  # of the same name, with another key
+        file.write_bytes(an_authority("clients").pem)  # an authority of the same name, with another key
         until(lambda: who(connection).code == 401)
         assert connection.sock is kept
         assert attacked.told(joe).code == 401

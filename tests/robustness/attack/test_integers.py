@@ -1,7 +1,8 @@
-"""Every integer of the API at its limits, and every time: through create, update, tables, patch, eviction and delete.
+"""Tests of every integer and timestamp of the API at its limits, with create, update, tables, patch, eviction and
+delete.
 
-What is stored must be possible to show and to delete: an object that cannot be is poison, for its namespace, too. What
-becomes of it afterwards, in the page, in recordings and with the controllers, is in `test_integers_kept`.
+It must be possible to show and delete every stored object; otherwise its namespace could not be deleted either.
+`test_integers_kept` tests such objects on the page, in recordings and with controllers.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ Place = tuple[str | int, ...]
 
 
 def places(schema: Schema, depth: int = DEPTH) -> Iterator[tuple[Place, str]]:
-    """Yield where a kind has integers and times, and which."""
+    """Yield the paths of integers and timestamps of a kind."""
     if schema.kind in ("integer", "int-or-string"):
         yield (), "integer"
     elif schema.format in ("date-time", "micro-time"):
@@ -101,7 +102,7 @@ def places(schema: Schema, depth: int = DEPTH) -> Iterator[tuple[Place, str]]:
 
 
 def put(fields: Any, place: Place, value: Any) -> None:
-    """Set a field, with all that it takes to be there."""
+    """Set a field, with all parents that it needs."""
     for at, following in itertools.pairwise(place):
         empty: Any = [] if isinstance(following, int) else {}
         if isinstance(at, int):
@@ -133,7 +134,7 @@ def values(of: str) -> tuple[Any, ...]:
 
 
 class Cluster:
-    """A stage with a namespace and a node, and what shows objects."""
+    """A cluster with a namespace and a node, and functions that show objects."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -147,7 +148,7 @@ class Cluster:
         assert patched.code == 200, patched
 
     def live_through(self, kind: Kind, fields: dict[str, Any]) -> int:
-        """Create, show, change and delete an object; return how its creation was answered."""
+        """Create, show, change and delete an object; return the answer to the create."""
         collection = self.collection(kind)
         created = self.stage.send("POST", collection, fields)
         if created.code != 201:
@@ -169,7 +170,9 @@ class Cluster:
         return created.code
 
     def change_through(self, kind: Kind, name: str) -> int:
-        """Create an object and give each of its integers and times each value; return how many changes were taken."""
+        """Create an object and set each of its integers and timestamps to each value; return the number of accepted
+        changes.
+        """
         plain, path = specimen(kind, name), f"{self.collection(kind)}/{name}"
         created = self.stage.send("POST", self.collection(kind), plain)
         assert created.code == 201, created
@@ -181,7 +184,7 @@ class Cluster:
                 answer = self.stage.send("PUT", f"{path}/status" if place[0] == "status" else path, fields)
                 assert answer.code < 500, (place, value, answer)
                 if answer.code == 200:
-                    self.stage.clock.step(1)  # so that those who see it see each
+                    self.stage.clock.step(1)  # so that every reader sees each value
                     live, taken = answer.body, taken + 1
                     self.show(kind, name)
                     if kind.gvk.kind == "PodDisruptionBudget":

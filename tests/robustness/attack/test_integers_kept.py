@@ -32,12 +32,12 @@ MANY = 10
 """Pods."""
 
 REFUSALS = ("Forbidden", "Invalid", "Conflict")
-"""What controllers may hear of a template that no pod can be made of; any other error is their own."""
+"""Errors that controllers may get for a template from which no pod can be created; other errors are their own."""
 
 
 @pytest.fixture(scope="module")
 def log() -> Log:
-    """Return the log of a cluster in which an object of each kind has had them all."""
+    """Return the log of a cluster in which an object of each kind has had all values."""
     cluster = Cluster()
     for name, kind in KINDS.items():
         assert cluster.change_through(kind, f"{name.lower()}-kept")
@@ -55,7 +55,7 @@ def recording(log: Log, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(recording: Path) -> str:
-    """Return the address of a database that the recording was imported into."""
+    """Return the URL of a database into which the recording was imported."""
     url = f"sqlite:///{recording.parent / 'log.db'}"
     with closing(open_log(url, clock=SystemClock(), random=Random(1), migrate=True)) as log:
         Importer(log).run(RecordingReader(recording))
@@ -79,7 +79,7 @@ def test_the_page_shows_each(log: Log, url: str) -> None:
 
 
 def asked(resource: Resource, key: Key, revision: int) -> Parameters:
-    """Return what the page asks for, of an object at a revision."""
+    """Return the page's requests for an object at a revision."""
     place = {"resource": str(resource), "namespace": key.namespace, "name": key.name}
     moment = {"revision": str(revision), "at": str(revision)}
     return Parameters({name: [value] for name, value in {**place, **moment}.items()})
@@ -96,6 +96,6 @@ def test_controllers_come_to_an_end_with_them(recording: Path, tmp_path: Path) -
 
 
 def wants_many(change: Any) -> bool:
-    """Say whether controllers would have pods without end to make."""
+    """Return whether controllers would have to create very many pods."""
     spec = change["object"].get("spec", {})
     return any(spec.get(name, 0) > MANY for name in ("replicas", "parallelism", "completions", "minReplicas"))

@@ -1,4 +1,4 @@
-"""Inputs that cannot be read: each is refused in words, none is an error of the server's."""
+"""Tests of inputs that cannot be decoded: each is refused with a message, and none causes an internal error."""
 
 from __future__ import annotations
 

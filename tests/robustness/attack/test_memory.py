@@ -37,7 +37,7 @@ class Body:
 
 
 def kept_after(run: Callable[[Callable[[], int]], Coroutine[object, object, int]]) -> bool:
-    """Say whether work that is done leaves what it was given behind."""
+    """Return whether finished work still references its input."""
 
     async def main() -> bool:
         body = Body()
@@ -103,9 +103,9 @@ def test_the_head_of_an_answer_with_many_warnings_is_not_remembered() -> None:
 
 
 def left_by(call: Callable[[int], object]) -> int:
-    """Return the bytes that are left when a function was called some times."""
+    """Return the bytes that remain after a function was called some times."""
     with suppress(ValueError, BadRequest):
-        call(-1)  # what it makes once for all
+        call(-1)  # data that the function creates once
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -133,7 +133,7 @@ MADE_UP: dict[str, tuple[Callable[[bytes], object], bytes]] = {
 
 @pytest.mark.parametrize("name", MADE_UP)
 def test_what_takes_no_body_makes_little_of_much(name: str) -> None:
-    """It is read where others wait, for anybody, and lies among what stays."""
+    """The body is decoded on a thread that others wait for, and its memory lies among permanent objects."""
     read, header = MADE_UP[name]
     tracemalloc.start()
     try:

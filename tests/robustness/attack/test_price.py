@@ -1,8 +1,8 @@
-"""Tests of the cost per byte of bodies with as many elements as fit.
+"""Tests of the cost per byte of bodies with as many elements as possible.
 
-The measure is not a second, of which a busy machine has fewer, but a call of a function. A machine that makes twenty
-million of them a second spends half a second on a megabyte at ten calls a byte. What a second comes to, the siege
-measures on a server of its own.
+The measure is the number of function calls, because the time depends on the load of the machine. At ten calls per byte,
+a machine with twenty million calls a second needs half a second for a megabyte. The siege measures seconds on a
+separate server.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tests.robustness.attack.siege import SPECIMENS
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SIZE = 60_000
 MOST = 12.0
-"""Calls that a byte may cost: half as many again as the dearest of these bodies take."""
+"""The maximum number of calls per byte: 1.5 times the number of the most expensive of these bodies."""
 
 MOST_OF_NUMBERS = 4.0
-"""The same of lists of addresses and numbers, which are read one by one."""
+"""The maximum number of calls per byte for lists of addresses and numbers, which are parsed one by one."""
 
 STAGE = Stage()
 STAGE.namespace("attack")
@@ -37,31 +37,31 @@ def schema(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def versions(version: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """Return a definition with so many more versions like this."""
+    """Return a definition with this number of further versions."""
     fields = json.loads(json.dumps(SPECIMENS[DEFINITIONS]))
     fields["spec"]["versions"] += many(version)
     return DEFINITIONS, fields
 
 
 def many(one: Any) -> list[Any]:
-    """Return as many of it as there is room for."""
+    """Return as many copies of a value as possible."""
     return [one] * (SIZE // (len(json.dumps(one, separators=(",", ":"))) + 1))
 
 
 def properties(one: dict[str, Any]) -> dict[str, Any]:
-    """Return as many fields of an object as there is room for."""
+    """Return as many fields of an object as possible."""
     return {f"k{at}": one for at, one in enumerate(many(one)[: SIZE // (len(json.dumps(one)) + 8)])}
 
 
 def owners(owner: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """Return a namespace with so many owners."""
+    """Return a namespace with this number of owners."""
     fields = json.loads(json.dumps(SPECIMENS["/api/v1/namespaces"]))
     fields["metadata"]["ownerReferences"] = many(owner)
     return "/api/v1/namespaces", fields
 
 
 def spec(resource: str, **fields: Any) -> tuple[str, dict[str, Any]]:
-    """Return an object whose spec has these fields besides."""
+    """Return an object with these additional fields in its spec."""
     path = next(each for each in SPECIMENS if each.endswith(f"/{resource}"))
     made = json.loads(json.dumps(SPECIMENS[path]))
     made["spec"].update(fields)
@@ -90,7 +90,7 @@ BODIES: dict[str, Callable[[], tuple[str, dict[str, Any]]]] = {
 
 
 def excepted(networks: list[str], whole: str) -> tuple[str, dict[str, Any]]:
-    """Return a network policy with these exceptions from a network."""
+    """Return a NetworkPolicy with these exceptions from a network."""
     peers = [{"from": [{"ipBlock": {"cidr": whole, "except": networks}}]}]
     return spec("networkpolicies", ingress=peers)
 
@@ -133,5 +133,5 @@ def test_a_byte_costs_so_much_and_no_more(name: str) -> None:
     def send() -> None:
         STAGE.send("POST", path, body, query={"dryRun": "All"})
 
-    send()  # what is done once, and kept
+    send()  # work that is done once, and whose result is kept
     assert 0 < calls(send) / len(body) <= MOST

@@ -29,7 +29,7 @@ Headers = Sequence[tuple[str, str]]
 
 
 class Attacked:
-    """A server, and connections to it that are kept."""
+    """A server, and open connections to it."""
 
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
@@ -37,7 +37,7 @@ class Attacked:
         self._kept: dict[str, http.client.HTTPSConnection] = {}
 
     def ask(self, user: str, method: str, path: str, body: Any = None, headers: Headers = ()) -> tuple[int, str]:
-        """Send a request on the connection that this user keeps, and return the answer's code and text."""
+        """Send a request on the open connection of a user, and return the code and the text of the answer."""
         connection = self._kept.setdefault(
             user, http.client.HTTPSConnection(self._where.hostname or "", self._where.port, context=self.server.trust)
         )
@@ -232,7 +232,7 @@ def test_no_one_makes_themselves_more_by_a_role(attacked: Attacked, rules: list[
 def test_the_leaders_lease_is_no_ones_to_take(attacked: Attacked) -> None:
     leases = {"verbs": ["*"], "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
     attacked.grant("eve", "leases", leases)
-    code = 409  # so long as the leader renews it between the two requests
+    code = 409  # valid as long as the leader renews it between the two requests
     while code == 409:
         lease = json.loads(attacked.ask("eve", "GET", LEASE)[1])
         code, _ = attacked.ask("eve", "PUT", LEASE, {**lease, "spec": {**lease["spec"], "holderIdentity": "eve"}})

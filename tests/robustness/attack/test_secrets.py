@@ -1,4 +1,4 @@
-"""Values of Secrets, looked for in every answer of the page: random histories, every question, no value."""
+"""Tests that no answer of the page contains a value of a Secret, with random histories and all queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = ("a", "password", "tls.key")
 
 
 class Story:
-    """A Secret's random life; `values` are what must be told to no one."""
+    """The random history of a Secret; `values` must not be in any answer."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

@@ -1,4 +1,4 @@
-"""Three thousand inputs, made to cost too much or to break something, against a whole server."""
+"""Runs three thousand inputs that should cost too much or cause errors, against a complete server."""
 
 from __future__ import annotations
 

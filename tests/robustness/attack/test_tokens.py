@@ -1,4 +1,4 @@
-"""Tests of worthless credentials: forged, expired, for others, of deleted objects; and of false headers."""
+"""Tests of invalid credentials: forged, expired, for other audiences, of deleted objects; and of false headers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def server(folder: Path) -> Iterator[Server]:
 
 
 class Line:
-    """One connection that is kept, and the credential that goes with each request on it."""
+    """One open connection, and the credential that is sent with each request on it."""
 
     def __init__(self, server: Server, token: str = "") -> None:
         cluster = yaml.safe_load(server.kubeconfig.read_text())["clusters"][0]["cluster"]
@@ -54,7 +54,7 @@ class Line:
         self._socket: socket.socket | None = None
 
     def who(self, **headers: str) -> tuple[int, str]:
-        """Return the status and the name that the server has for the sender; always on the same connection."""
+        """Return the status and the user that the server reports; always on the same connection."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
@@ -92,7 +92,7 @@ def bound_to(kind: str, obj: Any) -> dict[str, Any]:
 
 
 def forged(token: str, sign: Callable[[bytes], str], header: dict[str, str], **claims: Any) -> str:
-    """Return a token with other claims, signed as `sign` does it."""
+    """Return a token with other claims, signed with `sign`."""
     said = {**json.loads(jwt.decoded(token.split(".")[1])), **claims}
     signed = f"{jwt.encoded(json.dumps(header).encode())}.{jwt.encoded(json.dumps(said).encode())}"
     return f"{signed}.{sign(signed.encode())}"
@@ -104,7 +104,7 @@ def test_what_a_token_stands_for_may_go_while_its_connection_stays(server: Serve
         assert line.who() == (201, "system:serviceaccount:default:going")
         assert server.request("DELETE", f"{ACCOUNTS}/going")[0] == 200
         assert line.who()[0] == 401
-        account(server, "going")  # another of the same name
+        account(server, "going")  # another object of the same name
         assert line.who()[0] == 401
 
 
@@ -159,7 +159,8 @@ def test_forged_tokens(server: Server, folder: Path) -> None:
     public = own.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     ours: Callable[[bytes], str] = lambda data: jwt.encoded(signature_of(data, own))  # noqa: E731  # a name for it
     right = {"alg": "RS256", "kid": name}
-    assert answered(server, forged(token, ours, right)) == 201  # so that what follows is refused for its fault
+    # so that the following token is refused because of its own error
+    assert answered(server, forged(token, ours, right)) == 201
 
     def theirs(data: bytes) -> str:
         return jwt.encoded(signature_of(data, other))
@@ -200,7 +201,7 @@ def test_a_token_for_others_is_none_here(server: Server) -> None:
 
 
 def raw(server: Server, *lines: str, body: str = "") -> bytes:
-    """Send a request as it stands and return all that comes back until the server has nothing more to say."""
+    """Send the bytes of a request and return all received bytes."""
     parts = urlsplit(server.url)
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""Inputs that are no request: bytes, frames of HTTP/2 and client certificates, each on a connection of its own."""
+"""Inputs that are not requests: bytes, frames of HTTP/2 and client certificates, each on a separate connection."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.robustness.serving import Site
 
 PING = b"\0\0\x08\x06\0\0\0\0\0attacked"
 PONG = b"\0\0\x08\x06\1\0\0\0\0attacked"
-"""The last frame that is sent, and its answer: the server has then looked at all that was sent before."""
+"""The last frame, and its answer, which shows that the server has processed all earlier frames."""
 
 _PIECE = 1 << 16
 _TAIL = len(PONG) - 1
 
 
 def trust(site: Site, protocol: str) -> ssl.SSLContext:
-    """Return what speaks a protocol to a server."""
+    """Return a connection that negotiates a protocol with a server."""
     context = ssl.create_default_context(cadata=_authorities(site))
     context.set_alpn_protocols([protocol])
     return context
@@ -38,9 +38,9 @@ def _authorities(site: Site) -> bytes:
 
 
 def converse(site: Site, protocol: str, data: bytes, *, stays: bool = True) -> str:
-    """Send bytes while reading, and return how it ended: "closed" by the server, "answered" or "left".
+    """Send bytes while reading, and return the result: "closed" by the server, "answered" or "left".
 
-    Raises TimeoutError if the server does neither.
+    Raise TimeoutError if the server neither answers nor closes.
     """
     with connect(site, trust(site, protocol)) as connection:
         connection.setblocking(False)
@@ -72,7 +72,7 @@ def _converse(connection: ssl.SSLSocket, data: memoryview, *, stays: bool) -> st
 
 
 def _read(connection: ssl.SSLSocket) -> bytes | None:
-    """Return what has arrived, None if nothing has, nothing if the connection is closed."""
+    """Return the received bytes: None if there are none yet, empty if the connection is closed."""
     try:
         return connection.recv(_PIECE)
     except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -87,10 +87,10 @@ def _key() -> ec.EllipticCurvePrivateKey:
 
 
 def forged(shape: str, count: int) -> list[Made]:
-    """Return so many certificates, the client's own first.
+    """Return this number of certificates, the client's own first.
 
-    `self-issued` ones have one subject and one key, so that each may have signed each; a `chain` is one; in a `circle`
-    each of two signs the other; `copies` are of the same.
+    `self-issued` certificates have the same subject and key, so that each may have signed each other; a `chain` is a
+    valid one; in a `circle`, two certificates sign each other; `copies` are equal.
     """
     now = datetime.now(UTC)
     made = partial(make, begins=now - timedelta(days=1), ends=now + timedelta(days=1))
@@ -113,7 +113,7 @@ def forged(shape: str, count: int) -> list[Made]:
 
 
 def present(site: Site, shape: bytes) -> str:
-    """Connect with forged certificates, as a JSON object says, and return how the server answers a request."""
+    """Connect with the forged certificates in a JSON object, and return the answer to a request."""
     made = forged(**json.loads(shape))
     context = trust(site, "http/1.1")
     with tempfile.TemporaryDirectory(prefix="ctrlmgr-forged-") as folder:

@@ -1,6 +1,6 @@
-"""Judges: pure functions that read a history and yield what in it should not have happened.
+"""Checks: pure functions that read a history and yield violations.
 
-Each is named in `CHECKS` after the guarantee it holds the server to; a sound history makes all of them silent.
+`CHECKS` names each check after its guarantee; for a correct history, no check yields anything.
 """
 
 from __future__ import annotations
@@ -44,6 +44,6 @@ CHECKS: Mapping[str, Callable[[Evidence], Iterator[str]]] = {
 
 
 def check(history: History, most: int = 5) -> list[str]:
-    """Return what every check has to say, `most` sentences of each at most; an empty list is a sound history."""
+    """Return the violations that all checks find, at most `most` of each; an empty list for a correct history."""
     evidence = Evidence(history)
     return [f"{name}: {said}" for name, judge in CHECKS.items() for said in islice(judge(evidence), most)]

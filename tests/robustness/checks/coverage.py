@@ -1,4 +1,4 @@
-"""Whether a run has tried anything: one in which nothing happened proves nothing."""
+"""Checks that a run has tested enough: a run without events proves nothing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from tests.robustness.histories.history import BOOKMARK, ERROR, NEVER, SECOND, D
 
 
 def acknowledged_rate(history: History) -> float:
-    """Return how many writes a second were acknowledged before the first fault."""
+    """Return the acknowledged writes per second before the first fault."""
     ends = min((fault.began for fault in history.faults), default=NEVER)
     moments = [write.returned for write in history.writes if write.acknowledged and write.returned < ends]
     return len(moments) * SECOND / (max(moments) - history.began) if moments else 0.0
 
 
 def gaps(history: History, *, rate: float) -> Iterator[str]:
-    """Yield what a run has not tried; it must have had `rate` writes a second acknowledged before the first fault."""
+    """Yield features that a run has not tested; it must have had `rate` acknowledged writes a second before the first
+    fault.
+    """
     reached = acknowledged_rate(history)
     if reached < rate:
         yield f"only {reached:.0f} writes a second were acknowledged before the first fault, not {rate:.0f}"

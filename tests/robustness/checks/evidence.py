@@ -1,4 +1,4 @@
-"""The common part of the judges: the history, the log, and the knowledge of each client at each moment."""
+"""The common part of the checks: the history, the log, and the revisions that clients knew at each moment."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tests.robustness.histories.history import BOOKMARK, ERROR, SECOND, Delivery
 from tests.robustness.histories.truth import Truth
 
 SLACK = SECOND
-"""How long after a fault it may still show."""
+"""Seconds after a fault in which it may still have effects."""
 
 DISRUPTIONS = frozenset({"stop", "kill", "database"})
 """Faults that may end streams and fail requests."""
 
 
 class Stream(NamedTuple):
-    """A watch, taken apart: what it was shown first, the revision that is, and what came after that."""
+    """A watch, split into the initial state, its revision, and the later events."""
 
     watch: Watch
     initial: list[Delivery]
     start: int | None
-    """None: it ended before that could be told."""
+    """None: the watch ended before this was known."""
     live: list[Delivery]
     """Events and bookmarks."""
 
@@ -32,19 +32,19 @@ class Stream(NamedTuple):
 
     @property
     def reached(self) -> int:
-        """The revision up to which it was told everything."""
+        """The revision up to which the watch has sent all events."""
         return self.live[-1].revision if self.live else self.start or 0
 
 
 class Evidence:
-    """See the module's docstring."""
+    """The history of a run with its log; see the docstring of the module."""
 
     def __init__(self, history: History) -> None:
         self.history = history
         self.truth = Truth(history)
 
     def known_before(self, moment: int) -> int:
-        """Return the newest revision that somebody had been told of before a moment."""
+        """Return the newest revision that a client had received before a moment."""
         moments, revisions = self._told
         index = bisect_left(moments, moment)
         return revisions[index - 1] if index else 0
@@ -67,11 +67,11 @@ class Evidence:
         return [moment for moment, _ in told], revisions
 
     def floor_at(self, moment: int) -> int:
-        """Return the revision up to which events may have been forgotten at a moment."""
+        """Return the revision up to which events may have been compacted at a moment."""
         return max((each.before for each in self.history.compactions if each.called < moment), default=0)
 
     def faults(self, server: int, began: int, ended: int, kinds: frozenset[str] = DISRUPTIONS) -> list[Fault]:
-        """Return what was done to a server, or to the database, at any time between two moments."""
+        """Return the faults of a server, or of the database, between two moments."""
         return [
             fault
             for fault in self.history.faults
@@ -89,12 +89,12 @@ class Evidence:
             return _marked(watch, told)
         if watch.initial is None and watch.version in ("", "0"):
             return self._unmarked(watch, told)
-        # Without a revision, a watch that wants no initial events begins anywhere.
+        # Without a revision, a watch that requests no initial events may begin anywhere.
         start = int(watch.version or "0")
         return Stream(watch, [], start or (told[0].revision - 1 if told else None), told)
 
     def _unmarked(self, watch: Watch, told: list[Delivery]) -> Stream:
-        """Find out where the initial events end, which nothing says: where they are what was there at a moment."""
+        """Find the end of the initial events, which is not marked: they must equal the state at a moment."""
         longest = next((at for at, each in enumerate(told) if each.type != "ADDED"), len(told))
         for count in range(longest, -1, -1):
             start = self._moment(watch, told, count)
@@ -103,12 +103,12 @@ class Evidence:
         return Stream(watch, told[:longest], None, told[longest:])
 
     def _moment(self, watch: Watch, told: list[Delivery], count: int) -> int | None:
-        """Return a revision at which the first `count` events are the state, and what follows happened later."""
+        """Return a revision at which the first `count` events are the state, and all other events are later."""
         seen = [(each.namespace, each.name, each.revision, each.digest) for each in told[:count]]
         least = max([each[2] for each in seen], default=0)
         if not watch.version:
             least = max(least, self.known_before(watch.called))
-        if told[count:]:  # the moment before that, or of that if it is a bookmark
+        if told[count:]:  # the moment before that event, or of that event if it is a bookmark
             candidates = [told[count].revision - (told[count].type != BOOKMARK)]
         else:
             changes = self.truth.changes(watch.resource, least, self.truth.last_before(watch.ended_at))

@@ -1,4 +1,4 @@
-"""Checks of informers: a list and its watches are one unbroken history."""
+"""Checks of informers: a list and its watches are one history without gaps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.robustness.histories.truth import is_selected, path_of
 
 
 def complete(evidence: Evidence) -> Iterator[str]:
-    """What an informer was told from its list on is every event, each once, and adds up to the state."""
+    """After its list, an informer gets every event once, and the events lead to the state."""
     streams = sorted((each for each in evidence.streams if each.watch.informer), key=_order)
     for name, of_one in groupby(streams, key=lambda stream: stream.watch.informer):
         for lived in _lives(list(of_one)):
@@ -23,7 +23,7 @@ def _order(stream: Stream) -> tuple[str, int]:
 
 
 def _lives(streams: list[Stream]) -> Iterator[list[Stream]]:
-    """Cut the streams of one informer where it lists anew."""
+    """Split the streams of one informer at its lists."""
     life: list[Stream] = []
     for stream in streams:
         if stream.watch.listed is not None and life:
@@ -63,7 +63,7 @@ def _folded(listed: list[Item], events: list[Delivery]) -> list[Item]:
 
 
 def hear_the_last(evidence: Evidence) -> Iterator[str]:
-    """When all is well again, every informer gets to the end: what was written last has reached it."""
+    """After the faults, every informer gets the last written objects."""
     last = [
         event for write in evidence.history.writes if write.id.startswith(LAST) for event in _events(evidence, write)
     ]

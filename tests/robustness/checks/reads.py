@@ -1,4 +1,4 @@
-"""Reads against the log: as new as was asked for, and true."""
+"""Checks of reads against the log: as new as requested, and correct."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.robustness.histories.history import SECOND, Item, Page, Read
 from tests.robustness.histories.truth import item, path_of
 
 _LONGEST_WAIT = 6 * SECOND
-"""How long a read of the future may take to be refused; Kubernetes has three seconds for it."""
+"""Seconds within which a read of a future revision must be refused; Kubernetes waits for three seconds."""
 
 
 def _told(read: Read) -> str:
@@ -26,7 +26,7 @@ def _answered(evidence: Evidence) -> Iterator[tuple[Read, Page]]:
 
 
 def are_fresh(evidence: Evidence) -> Iterator[str]:
-    """Who asks for the newest sees everything that anybody was told of before, on whichever server."""
+    """A read of the newest state returns every write that a client had received before, on any server."""
     for read in evidence.history.reads:
         if not read.is_newest or not read.pages:
             continue
@@ -40,7 +40,7 @@ def are_fresh(evidence: Evidence) -> Iterator[str]:
 
 
 def _states(evidence: Evidence, read: Read, page: Page) -> Iterator[Item | None]:
-    """Yield what an object may have been while it was read."""
+    """Yield the possible states of an object during a read."""
     truth, place = evidence.truth, (read.selection.namespace, read.selection.name)
     first, last = evidence.known_before(page.called), truth.last_before(page.returned)
     there = truth.at(read.resource, place, first)
@@ -55,7 +55,7 @@ def _shows(page: Page, state: Item | None) -> bool:
 
 
 def are_not_of_the_future(evidence: Evidence) -> Iterator[str]:
-    """No client sees writes before they happened."""
+    """No client reads a write before it was requested."""
     for read, page in _answered(evidence):
         last = evidence.truth.last_before(page.returned)
         if page.revision > last:
@@ -63,7 +63,7 @@ def are_not_of_the_future(evidence: Evidence) -> Iterator[str]:
 
 
 def show_one_state(evidence: Evidence) -> Iterator[str]:
-    """The pages of a list are together what there was at its revision; the first ones alone, the beginning of it."""
+    """The pages of a list are together the state at its revision; the first pages alone are the beginning of it."""
     for read in evidence.history.reads:
         pages = [page for page in read.pages if page.code == 200]
         if read.get or not pages:
@@ -83,7 +83,9 @@ def show_one_state(evidence: Evidence) -> Iterator[str]:
 
 
 def are_of_the_revision_asked_for(evidence: Evidence) -> Iterator[str]:
-    """`Exact` is that revision, a number alone or `NotOlderThan` at least that one; of an object, its last change."""
+    """`Exact` returns that revision, and `NotOlderThan` at least that revision; a GET returns the
+    object's last change.
+    """
     for read in evidence.history.reads:
         if read.get or read.version in ("", "0"):
             continue
@@ -95,7 +97,9 @@ def are_of_the_revision_asked_for(evidence: Evidence) -> Iterator[str]:
 
 
 def fail_with_reason(evidence: Evidence) -> Iterator[str]:
-    """410 for what may have been forgotten, 504 and soon for what is not there yet, else nothing without a fault."""
+    """410 is only answered for compacted revisions, 504 soon and for future ones; without a fault there are no other
+    errors.
+    """
     for read in evidence.history.reads:
         for page in read.pages:
             if not _has_reason(evidence, read, page):
@@ -112,5 +116,5 @@ def _has_reason(evidence: Evidence, read: Read, page: Page) -> bool:
     if page.code == 410:
         return (first.revision if first.code == 200 else asked) < evidence.floor_at(page.returned)
     in_time = page.returned - page.called < _LONGEST_WAIT
-    # What had been told to anybody long before has come to every server.
+    # Every server soon returns writes that a client received long before.
     return page.code == 504 and in_time and asked > evidence.known_before(page.called - SECOND)

@@ -1,4 +1,4 @@
-"""How watches end, and how soon they tell: never silently, never without a reason, never late."""
+"""Checks of the end and the latency of watches: they end with a reason, and send events in time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.robustness.checks.watches import told
 from tests.robustness.histories.history import ERROR, SECOND, Watch
 
 PROMPT = 8 * SECOND
-"""How long an event may take to be told on a loaded machine."""
+"""Seconds in which an event must arrive on a loaded machine."""
 
 _ENDS_EARLY = SECOND // 2
 _ENDS_LATE = 6 * SECOND
@@ -17,7 +17,7 @@ _STALLS = DISRUPTIONS | {"pause"}
 
 
 def errors_have_reason(evidence: Evidence) -> Iterator[str]:
-    """Only what may have been forgotten is 410, only the future 504; an error is the last thing that is told."""
+    """410 is only sent for compacted revisions, and 504 for future ones; no event follows an error."""
     for watch in evidence.history.watches:
         for at, error in enumerate(watch.deliveries):
             if error.type != ERROR:
@@ -31,7 +31,7 @@ def errors_have_reason(evidence: Evidence) -> Iterator[str]:
 def _is_true(evidence: Evidence, watch: Watch, code: int, at: int) -> bool:
     asked = int(watch.version or "0")
     if code == 410:
-        # It may have fallen behind what is kept on the way, too.
+        # The watch may also be older than the buffered events.
         reached = max([each.revision for each in watch.deliveries if each.type != ERROR], default=asked)
         return max(asked, reached) < evidence.floor_at(at)
     if code == 504 and watch.initial:
@@ -40,7 +40,7 @@ def _is_true(evidence: Evidence, watch: Watch, code: int, at: int) -> bool:
 
 
 def ends_have_reason(evidence: Evidence) -> Iterator[str]:
-    """A stream ends when its time is over, after an error, or because of what was done to it."""
+    """A stream ends at its timeout, after an error, or because of a fault."""
     for watch in evidence.history.watches:
         if watch.code not in (0, 200) and not evidence.faults(watch.server, watch.called, watch.ended_at):
             yield f"{told(watch)}: is answered {watch.code}"
@@ -68,7 +68,7 @@ def _too_long(evidence: Evidence) -> Iterator[str]:
 
 
 def prompt(evidence: Evidence) -> Iterator[str]:
-    """What had long been acknowledged when a stream ended had been told in it."""
+    """A stream has sent every event that was acknowledged long before its end."""
     for stream in evidence.streams:
         watch = stream.watch
         if stream.start is None or any(each.type == ERROR for each in watch.deliveries):

@@ -25,7 +25,7 @@ def _expected(evidence: Evidence, stream: Stream, after: int, until: int) -> lis
 
 
 def _live(evidence: Evidence) -> Iterator[tuple[Stream, int]]:
-    """Yield the streams whose beginning is known, and that."""
+    """Yield the streams with a known beginning, and the beginning."""
     for stream in evidence.streams:
         if stream.start is not None:
             yield stream, stream.start
@@ -40,7 +40,7 @@ def ordered(evidence: Evidence) -> Iterator[str]:
 
 
 def unique(evidence: Evidence) -> Iterator[str]:
-    """No event comes twice."""
+    """No event is sent twice."""
     for stream in evidence.streams:
         seen: set[_Identity] = set()
         for event in stream.events:
@@ -50,7 +50,7 @@ def unique(evidence: Evidence) -> Iterator[str]:
 
 
 def reliable(evidence: Evidence) -> Iterator[str]:
-    """Between two events that were delivered none is left out."""
+    """No event between two sent events is missing."""
     for stream in evidence.streams:
         events = stream.events
         if not events:
@@ -63,7 +63,7 @@ def reliable(evidence: Evidence) -> Iterator[str]:
 
 
 def resumable(evidence: Evidence) -> Iterator[str]:
-    """The first event is the first one after the revision that was asked for."""
+    """The first event is the first one after the requested revision."""
     for stream, start in _live(evidence):
         if stream.events:
             first = stream.events[0]
@@ -73,7 +73,7 @@ def resumable(evidence: Evidence) -> Iterator[str]:
 
 
 def bookmarkable(evidence: Evidence) -> Iterator[str]:
-    """What a bookmark says has been told was told before it, and nothing of that after it."""
+    """Events up to the revision of a bookmark are sent before it, and later events after it."""
     for stream, start in _live(evidence):
         bookmarks = [(at, each) for at, each in enumerate(stream.live) if each.type == BOOKMARK]
         for at, bookmark in bookmarks:
@@ -91,7 +91,7 @@ def bookmarkable(evidence: Evidence) -> Iterator[str]:
 
 
 def filtered(evidence: Evidence) -> Iterator[str]:
-    """Only events of the selection are sent, for objects that were selected before or are selected now."""
+    """Only events of selected objects are sent, which were selected before or are selected now."""
     for stream in evidence.streams:
         for event in stream.events:
             if not _expected(evidence, stream, event.revision - 1, event.revision):
@@ -99,7 +99,9 @@ def filtered(evidence: Evidence) -> Iterator[str]:
 
 
 def true_to_type(evidence: Evidence) -> Iterator[str]:
-    """ADDED has come to be selected, DELETED has ceased to be, and the object is as it was then."""
+    """ADDED means that an object is selected now, DELETED that it is no longer selected; the object is that of the
+    event.
+    """
     for stream in evidence.streams:
         for event in stream.events:
             for expected in _expected(evidence, stream, event.revision - 1, event.revision):
@@ -108,7 +110,7 @@ def true_to_type(evidence: Evidence) -> Iterator[str]:
 
 
 def nothing_before_its_start(evidence: Evidence) -> Iterator[str]:
-    """Nothing at or before the revision asked for is told, be it of the past or of the future."""
+    """No event at or before the requested revision is sent, for past and future revisions."""
     for stream, start in _live(evidence):
         for event in stream.live:
             if event.revision < start or (event.revision == start and event.type != BOOKMARK):
@@ -116,7 +118,7 @@ def nothing_before_its_start(evidence: Evidence) -> Iterator[str]:
 
 
 def initial_state(evidence: Evidence) -> Iterator[str]:
-    """What a watch begins with is what there was at one moment, not older than was asked for."""
+    """The initial events are the state at one moment, which is not older than requested."""
     for stream in evidence.streams:
         watch = stream.watch
         begins_with_state = watch.initial or (watch.initial is None and watch.version in ("", "0"))

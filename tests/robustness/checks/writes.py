@@ -1,4 +1,4 @@
-"""Writes against the log: what was promised is there, what was refused is not, and in the order of time."""
+"""Checks of writes against the log: acknowledged writes are in the log, refused ones are not, in the order of time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TYPES = {"create": "ADDED", "update": "MODIFIED", "patch": "MODIFIED", "delete"
 
 
 def _type(write: Write) -> str:
-    """Return the type of event that a write becomes; an update may create, where the kind allows that."""
+    """Return the type of a write's event; an update may create an object if its kind allows it."""
     return "ADDED" if write.code == 201 else _TYPES[write.verb]
 
 
@@ -21,12 +21,12 @@ def _told(write: Write) -> str:
 
 
 def _main_events(evidence: Evidence, write: Write) -> list[Logged]:
-    """Return what a write became, without what came along with it (a Service's address)."""
+    """Return the event of a write, without other changes in the append (a Service's address)."""
     return [event for event in evidence.truth.of_write.get(write.id, []) if event.resource == write.resource]
 
 
 def acknowledged_are_logged(evidence: Evidence) -> Iterator[str]:
-    """Every acknowledged write is one event, of the type and at the revision that was answered."""
+    """Every acknowledged write is one event, with the type and the revision in the answer."""
     for write in evidence.history.writes:
         events = _main_events(evidence, write)
         if len(events) > 1:
@@ -43,7 +43,7 @@ def acknowledged_are_logged(evidence: Evidence) -> Iterator[str]:
 
 
 def refused_are_not_logged(evidence: Evidence) -> Iterator[str]:
-    """Refused writes have no event, and there is no event without a request."""
+    """Refused writes have no event, and every event belongs to a request."""
     for write in evidence.history.writes:
         if write.refused and (events := evidence.truth.of_write.get(write.id)):
             yield f"{_told(write)}, is in the log at {events[0].revision}"
@@ -53,7 +53,7 @@ def refused_are_not_logged(evidence: Evidence) -> Iterator[str]:
 
 
 def revisions_have_no_gap(evidence: Evidence) -> Iterator[str]:
-    """Revisions count up by one."""
+    """Revisions increase by one."""
     for expected, event in enumerate(evidence.history.log, 1):
         if event.revision != expected:
             yield f"revision {expected} is missing: {event.revision} is there"
@@ -70,12 +70,12 @@ def order_is_that_of_time(evidence: Evidence) -> Iterator[str]:
 
 
 def preconditions_hold(evidence: Evidence) -> Iterator[str]:
-    """A write that named a revision replaced just that one; what created something, nothing."""
+    """A write with a revision replaces exactly that revision; a create replaces none."""
     for write in evidence.history.writes:
         for event in _main_events(evidence, write):
             before = evidence.truth.at(event.resource, (event.namespace, event.name), event.revision - 1)
             was = before.revision if before is not None else 0
-            if event.type == "ADDED":  # an update, too, creates what is not there, whatever revision it was for
+            if event.type == "ADDED":  # an update also creates a missing object, regardless of its revision
                 if was:
                     yield f"{_told(write)}, created what was there at revision {was}"
             elif not was or write.expected not in (0, was):
@@ -83,7 +83,7 @@ def preconditions_hold(evidence: Evidence) -> Iterator[str]:
 
 
 def refusals_are_true(evidence: Evidence) -> Iterator[str]:
-    """404 and 409 are answered only to whom they were true at some moment of the request."""
+    """404 and 409 are only answered if they were correct at some moment of the request."""
     for write in evidence.history.writes:
         if write.code not in (404, 409):
             continue
@@ -99,7 +99,7 @@ def refusals_are_true(evidence: Evidence) -> Iterator[str]:
 
 
 def _possible(evidence: Evidence, write: Write) -> Iterator[int]:
-    """Yield at which revisions an object may have been while a write was under way, 0 for not at all."""
+    """Yield the possible revisions of an object during a write, 0 if it did not exist."""
     truth, place = evidence.truth, (write.namespace, write.name)
     first, last = evidence.known_before(write.called), truth.last_before(write.returned)
     there = truth.at(write.resource, place, first)
@@ -110,7 +110,7 @@ def _possible(evidence: Evidence, write: Write) -> Iterator[int]:
 
 
 def answers_are_expected(evidence: Evidence) -> Iterator[str]:
-    """A write is done or refused with 404 or 409; it fails only where something was done to its server."""
+    """A write succeeds or is refused with 404 or 409; it fails only because of a fault of its server."""
     for write in evidence.history.writes:
         if write.acknowledged or write.code in (404, 409):
             continue
@@ -119,5 +119,5 @@ def answers_are_expected(evidence: Evidence) -> Iterator[str]:
 
 
 def nothing_unexpected(evidence: Evidence) -> Iterator[str]:
-    """No server logs a traceback, whatever happens to it."""
+    """No server logs a traceback, regardless of faults."""
     yield from evidence.history.tracebacks

@@ -1,4 +1,4 @@
-"""Several serve processes on one database: the leader, its faults, and the log."""
+"""Several serve processes on one database, with faults of the leader and checks of the log."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.e2e.serving import DEADLINE, Server
 KEY = Key("kube-system", "ctrlmgr")
 _LOOK = 0.01
 _TURNS = 20
-"""How often it is looked whether others get their turn to write, before somebody frozen is taken to have it."""
+"""The number of checks whether other processes can write, before a frozen process is assumed to hold the write lock."""
 _TOLD = 4000
-"""Characters of each server's log that are told with a failure."""
+"""Characters of each server's log that are printed with a failure."""
 
 
 class Candidate(Server):
-    """A `ctrlmgr serve` that stands for leadership."""
+    """A `ctrlmgr serve` process that is a candidate."""
 
     def __init__(self, folder: Path, database: str, *flags: str) -> None:
         folder.mkdir()
@@ -42,11 +42,11 @@ class Candidate(Server):
         return self._process is not None
 
     def leads(self) -> bool:
-        """Return whether it says of itself that it leads."""
+        """Return whether the process reports that it leads."""
         return 'leader_election_master_status{name="ctrlmgr"} 1.0' in self.request("GET", "/metrics")[1]
 
     def await_end(self) -> None:
-        """Return when it has ended, by what it was sent."""
+        """Wait until the process has ended because of a signal."""
         assert self._process is not None, "it does not run"
         self._process.communicate(timeout=DEADLINE)
         self._process = None
@@ -89,7 +89,9 @@ class Group:
             server.close()
 
     def freeze(self, server: Candidate) -> None:
-        """Stop a process where it is, but not while it has the turn to write a SQLite file: nobody could take that."""
+        """Freeze a process, but not while it holds the write lock of a SQLite file, because no other process could
+        write.
+        """
         while True:
             freeze(server.pid)
             if can_be_written(self._database):
@@ -97,7 +99,7 @@ class Group:
             server.signal(signal.SIGCONT)
 
     def lease(self) -> ObservedRecord:
-        """Return what the Lease says."""
+        """Return the Lease."""
         lease = self.log.get(LEASES, KEY)
         assert lease is not None
         return held(lease)
@@ -114,11 +116,11 @@ class Group:
         return found[0]
 
     def other(self, leader: Candidate) -> Candidate:
-        """Return one that does not lead."""
+        """Return a process that does not lead."""
         return next(server for server in self.servers if server is not leader and server.runs)
 
     def service(self, server: Server) -> Key:
-        """Have `server` create a service, which the leader is to give Endpoints; return its key."""
+        """Let `server` create a Service, for which the leader must write Endpoints; return its key."""
         self._names += 1
         name = f"service-{self._names}"
         spec = {"selector": {"app": name}, "ports": [{"port": 80}]}
@@ -126,7 +128,7 @@ class Group:
         return Key("default", name)
 
     def await_endpoints(self, service: Key) -> None:
-        """Return when the leader has acted."""
+        """Return when the leader has written."""
         until(lambda: self.log.get(ENDPOINTS, service) is not None)
 
     def await_term(self, after: int) -> ObservedRecord:
@@ -135,12 +137,12 @@ class Group:
         return self.lease()
 
     def violations(self) -> list[str]:
-        """Return what the log says that must never happen."""
+        """Return the violations in the log."""
         return list(violations(list(self.log.scan())))
 
 
 def violations(events: Sequence[Event]) -> Iterator[str]:
-    """Yield each write of a term that was over, or had been given back, and each term that steps back."""
+    """Yield each write of a term that had ended or was released, and each decrease of a term."""
     current = released = 0
     for event in events:
         if event.resource == LEASES and event.key == KEY:
@@ -158,7 +160,7 @@ def violations(events: Sequence[Event]) -> Iterator[str]:
 
 
 def freeze(process: int) -> None:
-    """Stop a process, and return when none of its threads runs any more: what one does in the kernel it ends first."""
+    """Freeze a process, and return when none of its threads runs any more; a running system call ends first."""
     os.kill(process, signal.SIGSTOP)
     until(lambda: all(map(_is_stopped, Path(f"/proc/{process}/task").iterdir())))
 
@@ -168,7 +170,7 @@ def _is_stopped(thread: Path) -> bool:
 
 
 def can_be_written(database: str) -> bool:
-    """Say whether others get their turn to write: whoever has it for a SQLite file keeps it while it is frozen."""
+    """Return whether other processes can write: a frozen process keeps the write lock of a SQLite file."""
     if not database.startswith("sqlite:"):
         return True
     with Path(database.removeprefix("sqlite:///") + "-lock").open("rb") as file:
@@ -183,7 +185,7 @@ def can_be_written(database: str) -> bool:
 
 
 def until(claim: Callable[[], object]) -> None:
-    """Wait for other processes; checks often, because the time is measured."""
+    """Wait for other processes by polling often, because the time is measured."""
     deadline = time.monotonic() + DEADLINE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"

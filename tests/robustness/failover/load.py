@@ -1,9 +1,9 @@
-"""Failovers, again and again: `python -m tests.robustness.failover.load --rounds 30 --database postgresql`.
+"""Measures failovers repeatedly: `python -m tests.robustness.failover.load --rounds 30 --database postgresql`.
 
-Each round something befalls the leader at a random moment, while services are created: it is killed, stopped in order,
-or frozen for longer than its lease. Prints its seed and how long it took until another one held the lease, and until
-the controllers had acted on what was created meanwhile. Several groups of servers may do so at once. Ends with 1 if
-the log has anything of an old term after a newer one began.
+In each round, a fault of the leader occurs at a random moment while Services are created: it is killed, stopped in
+order, or frozen for longer than its lease. The script prints its seed, the time until another process held the lease,
+and the time until the controllers had processed the new Services. Several groups of servers may run at once. The exit
+code is 1 if the log has a write of an old term after a newer one began.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.robustness.faults.stage import database_of, sqlite_url
 from tests.robustness.verdicts import say
 
 _LONGEST_PAUSE = 3.0
-"""Seconds until something happens, at most: longer than the time between renewals."""
+"""The maximum seconds until a fault: longer than the time between renewals."""
 
 
 class Failover(NamedTuple):
@@ -40,7 +40,7 @@ class Failover(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What each group is to do."""
+    """The options of each group."""
 
     rounds: int
     kinds: Sequence[str]
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What came of it, and what the log says that must never happen."""
+    """The results, and the violations in the log."""
 
     found: list[Failover]
     violations: list[str]
@@ -66,7 +66,7 @@ KINDS: dict[str, Callable[[Group, Candidate], None]] = {"killed": _kill, "stoppe
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the test with the options of the command line."""
     arguments = _arguments()
     seed = new_seed() if arguments.seed is None else arguments.seed
     say(f"seed {seed}")
@@ -110,7 +110,7 @@ def _databases(kind: str, count: int) -> Iterator[list[tuple[Path, str]]]:
 
 
 def _play(plan: Plan, seed: str, folder: Path, database: str) -> Played:
-    """Play all rounds of one group."""
+    """Run all rounds of one group."""
     dice = random.Random(seed)
     found: list[Failover] = []
     with Group(folder, database, size=plan.servers) as group:

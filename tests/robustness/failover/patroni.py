@@ -1,10 +1,11 @@
-"""Failovers by a real Patroni: `python -m tests.robustness.failover.patroni --rounds 2`.
+"""Measures failovers by a real Patroni: `python -m tests.robustness.failover.patroni --rounds 2`.
 
-Two members set up as examples/patroni/patroni.yml says, and an etcd. While appends are made one after the other, the
-primary is switched, and then killed together with its Patroni, `--rounds` times. Prints how long the longest append
-took; ends with 1 if one that was acknowledged is missing, is there twice, or has another revision.
+There are two members with the configuration of examples/patroni/patroni.yml, and an etcd. While a client appends all
+the time, the primary is switched, and then killed together with its Patroni, `--rounds` times. The script prints the
+duration of the longest append. The exit code is 1 if an acknowledged append is missing, occurs twice, or has another
+revision.
 
-Needs the programs `patroni` and `etcd` (Debian: apt install patroni etcd-server), found along the PATH.
+The programs `patroni` and `etcd` must be on the PATH (Debian: apt install patroni etcd-server).
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ from ctrlmgr.testing.postgres import find_program
 EXAMPLE = Path(__file__).parents[3] / "examples" / "patroni" / "patroni.yml"
 _DEADLINE = 180.0
 _PROGRESS = 50
-"""Appends that have to get through before something happens, and after."""
+"""The number of appends before and after each fault."""
 
 
 class Member(NamedTuple):
-    """One machine's worth of Patroni: its configuration and where it is."""
+    """The Patroni of one machine: its configuration and its address."""
 
     name: str
     file: Path
@@ -106,7 +107,7 @@ class PatroniCluster:
 
     @property
     def url(self) -> str:
-        """The URL of the log, for any primary."""
+        """The URL of the log, at the current primary."""
         places = ",".join(f"127.0.0.1:{member.port}" for member in self.members)
         return f"postgresql://{self._superuser['username']}:{self._superuser['password']}@{places}/postgres"
 
@@ -135,7 +136,7 @@ class PatroniCluster:
             )
 
     def roles(self) -> dict[str, str]:
-        """Return what each member that runs is, as the others have it."""
+        """Return the state of each running member, as the other members see it."""
         for member in self.members:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{member.api}/cluster", timeout=5) as answer:
@@ -146,19 +147,19 @@ class PatroniCluster:
         return {}
 
     def await_state(self, claim: Callable[[dict[str, str]], bool]) -> None:
-        """Return when the members are as wanted."""
+        """Wait until the members have the expected states."""
         deadline = time.monotonic() + _DEADLINE
         while not claim(roles := self.roles()):
             assert time.monotonic() < deadline, f"the members stay {roles}"
             time.sleep(0.5)
 
     def primary(self) -> Member:
-        """Return the member that leads."""
+        """Return the leading member."""
         roles = self.roles()
         return next(member for member in self.members if roles.get(member.name) == "leader")
 
     def switch(self) -> None:
-        """Have the members change places in good order."""
+        """Switch the roles of the members in order."""
         primary = self.primary()
         body = json.dumps({"leader": primary.name}).encode()
         headers = {"Content-Type": "application/json"}
@@ -183,12 +184,12 @@ class PatroniCluster:
 
 
 def in_step(roles: dict[str, str]) -> bool:
-    """Return whether there is a primary, and a standby that has all it confirms."""
+    """Return whether there is a primary, and a synchronous standby."""
     return sorted(roles.values()) == ["leader", "sync_standby"]
 
 
 class Appender:
-    """Makes appends one after the other, on a thread of its own."""
+    """Appends one event after the other, on a separate thread."""
 
     def __init__(self, log: SQLLog) -> None:
         self._log = log
@@ -209,14 +210,14 @@ class Appender:
             self.revisions.append(event.revision)
 
     def progress(self) -> None:
-        """Return when some more have got through."""
+        """Return after some more appends."""
         wanted, deadline = len(self.revisions) + _PROGRESS, time.monotonic() + _DEADLINE
         while len(self.revisions) < wanted:
             assert time.monotonic() < deadline, "appends do not get through"
             time.sleep(0.05)
 
     def end(self) -> list[int]:
-        """Stop, and return the revisions that were acknowledged."""
+        """Stop, and return the acknowledged revisions."""
         self._stop.set()
         self._thread.join()
         return self.revisions
@@ -229,7 +230,7 @@ def _thing(number: int) -> Object:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the test with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1)
     rounds = parser.parse_args().rounds

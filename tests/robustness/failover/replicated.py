@@ -32,7 +32,9 @@ class ReplicatedPostgres:
     def __init__(
         self, addresses: tuple[str, str] = ("127.0.0.1", "127.0.0.1"), *, settings: Mapping[str, str] | None = None
     ) -> None:
-        """Make both and wait until they are in step; `settings` are lines for each one's postgresql.conf."""
+        """Create both servers and wait until the standby follows; `settings` are lines for each server's
+        postgresql.conf.
+        """
         self._settings = {**_SETTINGS, **(settings or {})}
         self._databases = 0
         self.primary = PostgresCluster(settings=self._settings, address=addresses[0])
@@ -57,7 +59,7 @@ class ReplicatedPostgres:
 
     @property
     def url(self) -> str:
-        """The URL of the log on both servers, the same whoever is the primary."""
+        """The URL of the log on both servers, which does not depend on their roles."""
         return self.url_of(DATABASE)
 
     def url_of(self, database: str) -> str:
@@ -85,7 +87,7 @@ class ReplicatedPostgres:
             self.primary.stop(mode)
 
     def promote(self) -> None:
-        """Make the standby the primary, whatever has become of the old one, which is now `standby`."""
+        """Promote the standby; the old primary, in any state, is now `standby`."""
         self.standby.promote()
         self.primary, self.standby = self.standby, self.primary
 
@@ -95,15 +97,15 @@ class ReplicatedPostgres:
         self.primary.start()
 
     def rejoin_old_primary(self) -> None:
-        """Make what was the primary before `promote` the standby of the new one, and wait until they are in step.
+        """Make the former primary the standby of the new one, and wait until it follows.
 
-        Whatever it alone had is gone: it is made from a new copy.
+        Its own commits are lost, because it is created from a new copy.
         """
         self.standby.follow(self.primary)
         self._require_standby()
 
     def require_standby(self, wanted: bool) -> None:
-        """Say whether the primary's commits wait for a standby."""
+        """Return whether the primary's commits wait for a standby."""
         self.primary.execute(f"ALTER SYSTEM SET synchronous_standby_names = {chr(39)}{'*' if wanted else ''}{chr(39)}")
         self.primary.execute("SELECT pg_reload_conf()")
 
@@ -121,7 +123,7 @@ class ReplicatedPostgres:
         until(lambda: self.primary.execute(in_step), "the standby is in step")
 
     def close(self) -> None:
-        """Stop both, in whatever state they are, and remove their files."""
+        """Stop both servers, in any state, and remove their files."""
         for node in {self.primary, self.standby}:
             node.close()
 
@@ -133,7 +135,7 @@ def waiting_commits(server: PostgresCluster) -> list[int]:
 
 
 def until(claim: Callable[[], object], what: str) -> None:
-    """Wait for servers that cannot notify us."""
+    """Wait for servers by polling, because they send no notifications."""
     deadline = time.monotonic() + _DEADLINE
     while not claim():
         assert time.monotonic() < deadline, f"never happened: {what}"

@@ -1,8 +1,8 @@
-"""Servers that are restarted in turn under load: `python -m tests.robustness.failover.rolling --database postgresql`.
+"""Restarts servers in turn under load: `python -m tests.robustness.failover.rolling --database postgresql`.
 
-Two `ctrlmgr serve` processes share a database. Clients use both; each is content with 429 and 503, after which it tries
-again, and goes to the other server when it is told that its connection closes, or finds that nobody listens any more.
-Nothing else may happen to a request; nothing that was acknowledged may be missing; nobody who watches may miss a thing.
+Two `ctrlmgr serve` processes share a database. Clients use both. A client retries after 429 and 503, and connects to
+the other server if its connection is announced to close or is refused. No other error may occur, no acknowledged write
+may be missing, and no watcher may miss an event.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ NAMESPACE = "default"
 _LATER = (429, 503)
 _PAUSE = 0.01
 _NOBODY = 0.05
-"""Seconds before who found nobody listening looks again."""
+"""Seconds before a client whose connection was refused retries."""
 _TIMEOUT = 5
 
 
 class Tally:
-    """What came of all requests."""
+    """The results of all requests."""
 
     def __init__(self) -> None:
         self.done = 0
         self.later = 0
-        """How often somebody was told to come back."""
+        """The number of answers with Retry-After."""
         self.wrong: list[str] = []
         self.created: dict[str, int] = {}
-        """The revision at which each object was created, by the answer."""
+        """The revision at which each object was created, from the answer."""
         self.reconnected = 0
 
 
 class Client:
-    """One client: it keeps its connection to a server until that closes, then goes to the next."""
+    """One client: it uses a connection to a server until it closes, and then connects to the other one."""
 
     def __init__(self, stage: Stage, tally: Tally, number: int) -> None:
         self._stage = stage
@@ -83,7 +83,7 @@ class Client:
         return answer.code == code
 
     async def _ask(self, method: str, path: str, body: object = None, *, agent: str = "rolling") -> Answer | None:
-        """Return the answer that is not to come back later; None for a request that was lost, which is wrong."""
+        """Return the answer, without those with Retry-After; None for a lost request, which is a violation."""
         while True:
             try:
                 answer = await self._connection.request(method, path, body, agent=agent)
@@ -102,7 +102,7 @@ class Client:
             await asyncio.sleep(float(answer.headers.get("retry-after", "1")))
 
     async def _move_on(self) -> None:
-        """Go to the next server."""
+        """Connect to the other server."""
         self._tally.reconnected += 1
         self._connection.close()
         self._at = (self._at + 1) % len(self._stage.members)
@@ -111,7 +111,9 @@ class Client:
 
 
 class Informer:
-    """A watcher who goes on where it was, on the other server when a stream ends; it must not miss anything."""
+    """A watcher that continues at its last revision on the other server when a stream ends; it must
+    not miss an event.
+    """
 
     def __init__(self, stage: Stage, tally: Tally, number: int) -> None:
         self._stage = stage
@@ -148,16 +150,16 @@ class Informer:
 
 
 class Plan(NamedTuple):
-    """How it goes."""
+    """The options of a run."""
 
     restarts: int = 3
-    """Of each server."""
+    """The number of restarts of each server."""
     clients: int = 6
     seed: int = 1
 
 
 def roll(stage: Stage, plan: Plan) -> tuple[Tally, list[str]]:
-    """Restart the running servers of a stage in turn, under load; return what came of it, and what was wrong."""
+    """Restart the running servers in turn, under load; return the results and the violations."""
     tail = Tail(stage.url, stage.folder)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -190,7 +192,7 @@ async def _roll(stage: Stage, plan: Plan) -> tuple[Tally, Sequence[Informer]]:
                     await asyncio.to_thread(member.stop)
                     await asyncio.to_thread(member.start)
             stop.set()
-        stop_watching.set()  # each still reads its stream to its end, within `_TIMEOUT`
+        stop_watching.set()  # each client still reads its stream to the end, within `_TIMEOUT`
     return tally, informers
 
 
@@ -206,7 +208,7 @@ def _missing(tally: Tally, informers: Sequence[Informer], tail: Tail) -> Iterato
 
 @contextmanager
 def stage_on(database: str, folder: Path) -> Iterator[Stage]:
-    """Yield two running servers on a database of their own."""
+    """Yield two running servers with one new database."""
     with ExitStack() as stack:
         if database == "sqlite":
             url = sqlite_url(folder)
@@ -218,7 +220,7 @@ def stage_on(database: str, folder: Path) -> Iterator[Stage]:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the test with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--restarts", type=int, default=5, help="of each server")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")

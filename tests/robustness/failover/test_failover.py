@@ -1,7 +1,8 @@
-"""Leaders that are killed, stopped and frozen: another one takes over, and the log has nothing of the old term after.
+"""Tests of leaders that are killed, stopped and frozen: another process takes over, and the old term writes nothing
+more.
 
-Where a lease is good for a minute nothing but the end of the holder's session, or the lease given back, can have
-brought a successor within the test's patience.
+With a lease of a minute, only the end of the holder's session or the released lease can cause a takeover within the
+time limit of the test.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def test_successor_of_a_killed_leader_does_not_wait_for_the_lease(tmp_path: Path
             group.await_endpoints(group.service(group.other(leader)))
             assert group.lease().term == term + 1
             if end is Candidate.kill:
-                leader.start()  # and is a candidate like any other
+                leader.start()  # and is a candidate again
                 assert not leader.leads()
         assert group.violations() == []
 

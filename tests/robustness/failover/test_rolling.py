@@ -1,4 +1,4 @@
-"""Servers that are restarted in turn: no request fails, no write is lost, no watcher misses anything."""
+"""Tests of servers that are restarted in turn: no request fails, no write is lost, no watcher misses an event."""
 
 from __future__ import annotations
 

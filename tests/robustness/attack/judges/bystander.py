@@ -1,11 +1,10 @@
-"""Another client, which gets an object and writes 100 KB, again and again, while a server is attacked.
+"""Another client, which repeatedly gets an object and writes 100 KB while a server is attacked.
 
-It is a process of its own.
-
-The attacker is busy making inputs; a thread beside it would measure that. What a GET takes is told with how long the
-threads of the server and of its worker processes waited for a processor meanwhile, for a machine that does something
-else as well is not the server's doing: `python -m tests.robustness.attack.judges.bystander HOST PORT PID`, with a token
-as the first line of its input; it writes a line for each GET, and ends when it is killed.
+The client is a separate process, because the attacker uses much CPU time, and a thread beside it would measure that.
+The result of a GET includes the time for which threads of the server and of its worker processes waited for a
+processor, because the server is not responsible for other programs of the machine. `python -m
+tests.robustness.attack.judges.bystander HOST PORT PID` reads a token from its first line of input, writes a line for
+each GET, and runs until it is killed.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _WRITTEN = "/api/v1/namespaces/default/configmaps?dryRun=All"
 _BODY = json.dumps({"metadata": {"name": "of-another"}, "data": {"a": "x" * 100_000}})
 
 GET, WRITE = "GET", "write"
-"""What another client asks: an object, and to write one of 100 KB (a dry run: what is stored must not grow)."""
+"""The requests of the other client: a GET, and a write of 100 KB (a dry run, because the data must not grow)."""
 
 
 class Look(NamedTuple):
@@ -40,17 +39,17 @@ class Look(NamedTuple):
 
     what: str
     took: float
-    """Seconds from its beginning to the end of its answer."""
+    """Seconds from the begin of the request to the end of its answer."""
     starved: float
-    """Seconds for which the server waited for a processor meanwhile: the longest of the threads of its processes."""
+    """Seconds for which the server waited for a processor during the request: the maximum of all threads."""
     late: float
-    """The same of this client."""
+    """Seconds for which this client waited for a processor."""
     ended_at: float
-    """When, by the clock that all processes of a machine share."""
+    """The time of the request, by a clock that all processes of the machine share."""
 
     @property
     def waited(self) -> float:
-        """Seconds that are the server's own doing."""
+        """Seconds for which the server is responsible."""
         return max(self.took - self.starved - self.late, 0.0)
 
 
@@ -58,13 +57,13 @@ class Bystander:
     """The observations of another client."""
 
     def __init__(self, notice: Callable[[Look], object]) -> None:
-        """Call `notice` with each look, on a thread."""
+        """Call `notice` with each observation, on a thread."""
         self.looks = 0
         self.worst = {what: Look(what, 0.0, 0.0, 0.0, 0.0) for what in (GET, WRITE)}
         self._notice = notice
 
     def see(self, look: Look) -> None:
-        """Take note of a look."""
+        """Record an observation."""
         self.looks += 1
         if look.waited > self.worst[look.what].waited:
             self.worst[look.what] = look
@@ -73,7 +72,7 @@ class Bystander:
 
 @contextmanager
 def bystander(server: Served, notice: Callable[[Look], object] = lambda look: None) -> Iterator[Bystander]:
-    """Have another client look at a server; yields what it has seen."""
+    """Run another client against a server; yield its observations."""
     seen, site = Bystander(notice), server.site
     command = [sys.executable, "-m", __name__, site.host, str(site.port), str(server.pid)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -101,18 +100,18 @@ def bystander(server: Served, notice: Callable[[Look], object] = lambda look: No
 
 
 def starved(*pids: int) -> dict[str, int]:
-    """Return for how many nanoseconds each thread of some processes has waited for a processor since it began."""
+    """Return the nanoseconds for which each thread of some processes has waited for a processor since its start."""
     texts = ((task, _text(f"{task}/schedstat")) for pid in pids for task in _tasks(pid))
     return {task: int(text.split()[1]) for task, text in texts if text}
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
+    """Return the child processes of a process."""
     return [int(child) for task in _tasks(pid) for child in _text(f"{task}/children").split()]
 
 
 def _tasks(pid: int) -> list[str]:
-    """Return the directories of the threads of a process."""
+    """Return the directories of the threads of a process in /proc."""
     folder = f"/proc/{pid}/task"
     try:
         return [f"{folder}/{each}" for each in os.listdir(folder)]
@@ -133,7 +132,7 @@ def _longest(before: dict[str, int], after: dict[str, int]) -> float:
 
 
 def main() -> None:
-    """Look until this process is killed."""
+    """Send requests until this process is killed."""
     host, port, pid = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     headers = {"authorization": f"Bearer {sys.stdin.readline().strip()}"}
     trust = ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""Which waits of another client count, with a client that says what it saw."""
+"""Tests of the waits of another client that count, with a simulated client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USUAL = {what: _look(QUIET[what], what) for what in (GET, WRITE)}
 
 
 class _Client:
-    """Another client, whose looks are long when `_CAUSE` was sent, `times` times."""
+    """Another client, whose observed waits are long after `_CAUSE` was sent, `times` times."""
 
     def __init__(self, times: int) -> None:
         self.sent: list[Input] = []
@@ -43,7 +43,7 @@ class _Client:
 
 
 def _judged(client: _Client, *inputs: Input, waited: float = _LONG) -> Waits:
-    """Return the judge after some inputs, of which the last made a look long."""
+    """Return the judge after some inputs, the last of which caused a long wait."""
     waits = Waits(_USUAL, client.send, client.next_look)
     for each in inputs:
         waits.ask(each)

@@ -23,10 +23,10 @@ QUIET = {GET: 0.02, WRITE: 0.05}
 
 TRIES = 3
 _ROUND = 6
-"""Looks among which are GETs and writes that began after an input was answered."""
+"""The number of observations that include GETs and writes which began after an input was answered."""
 
 _BEFORE = 1.0
-"""Seconds before a look in which an input may have begun what the look waited for."""
+"""Seconds before an observation in which an input may have begun that delays it."""
 
 
 class Waits:
@@ -35,37 +35,37 @@ class Waits:
     def __init__(
         self, quiet: Mapping[str, Look], send: Callable[[Input], object], next_look: Callable[[float], Look | None]
     ) -> None:
-        """Compare with the slowest looks at a quiet server.
+        """Compare with the slowest observations of a server without load.
 
-        `send` sends an input and returns when it is answered. `next_look` returns the next look that has ended, or None
-        if none has after so many seconds.
+        `send` sends an input and returns when it is answered. `next_look` returns the next finished observation, or
+        None after a timeout in seconds.
         """
         self.allowed = {what: SLOWEST[what] * max(quiet[what].waited / usual, 1.0) for what, usual in QUIET.items()}
         self.complaints: list[str] = []
         self.passing = 0
-        """Long waits that did not come again."""
+        """Long waits that did not occur again."""
         self._send = send
         self._next_look = next_look
         self._asked = deque[tuple[float, Input]](maxlen=20)
 
     def ask(self, given: Input) -> None:
-        """Take note of an input that is about to be sent."""
+        """Record that an input is about to be sent."""
         self._asked.append((time.monotonic(), given))
 
     def judge(self) -> None:
-        """Judge the looks that have ended since."""
+        """Check the observations that have ended since the last call."""
         while (look := self._next_look(0.0)) is not None:
             if self._is_long(look):
                 self._try_again(look)
 
     def judge_last(self) -> None:
-        """Judge the looks at what was sent last."""
+        """Check the observations during the last inputs."""
         for look in self._round():
             if self._is_long(look):
                 self._try_again(look)
 
     def _try_again(self, look: Look) -> None:
-        """Complain of a look if what was asked meanwhile makes the other client wait again."""
+        """Report an observation if the inputs during it make the other client wait again."""
         begins, ends = look.ended_at - look.took - _BEFORE, look.ended_at
         inputs = [given for at, given in self._asked if begins <= at <= ends]
         if not inputs or not self._waits_again(inputs):
@@ -93,7 +93,7 @@ class Waits:
         return False
 
     def _round(self) -> list[Look]:
-        """Return the looks that have ended and the next ones, `_ROUND` of them."""
+        """Return the finished observations and the next ones, at least `_ROUND`."""
         ended = list[Look]()
         while (look := self._next_look(0.0)) is not None:
             ended.append(look)
