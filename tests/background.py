@@ -1,4 +1,4 @@
-"""Run something on another thread and ask for its result with a deadline."""
+"""Runs a function on another thread and returns its result, with a deadline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctrlmgr import threads
 T = TypeVar("T")
 
 DEADLINE = 30.0
-"""Real seconds after which a thread that should have moved on has hung."""
+"""Real seconds after which a waiting thread counts as hanging."""
 
 
 def background(target: Callable[[], T]) -> Future[T]:

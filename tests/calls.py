@@ -1,7 +1,8 @@
-"""How much work something is, by a measure that no neighbour changes: the calls that the interpreter makes for it.
+"""Measures work by the number of function calls of the interpreter, which other programs do not influence.
 
-A second is another number of steps on each machine, and on a busy one each time. The same work on the same input makes
-the same calls, of functions in Python and in C. What one call in C does is not seen: see `robustness.attack.growth`.
+The number of instructions in a second differs between machines and varies with their load. Equal work on equal input
+makes equal calls of functions in Python and in C. The work within one C function is not measured: see
+`robustness.attack.growth`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from types import FrameType
 
 
 def calls(work: Callable[[], object]) -> int:
-    """Return how many calls this thread makes in doing a piece of work."""
+    """Return the number of calls that this thread makes for some work."""
     made = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:

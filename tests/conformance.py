@@ -44,14 +44,14 @@ HASHES = "hashes"
 
 
 Run = Callable[["Comparison"], bool]
-"""Compares one part with a server, prints what differs, and returns whether nothing does."""
+"""A function that compares one part with a server, prints the differences, and returns whether there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """One part of the recordings: requests with their responses, or scenarios with their expectations.
 
-    In flags and options `{work}` is the temporary directory, in which `writes_setup` has the corpus write its files.
+    In flags and options, `{work}` is the temporary directory, into which `writes_setup` writes the files of the corpus.
     """
 
     data: str
@@ -65,7 +65,7 @@ class Part:
     """The user of a request; by default the administrator of the server."""
     jobs: int = 4
     run: Run | None = None
-    """How it is compared; by default as scenarios if something is `expected`, else as a corpus of requests."""
+    """The comparing function; by default scenarios if something is `expected`, otherwise a corpus of requests."""
 
 
 PARTS = {
@@ -188,7 +188,7 @@ class Server(NamedTuple):
 
 
 def lacking(flags: Sequence[str]) -> list[str]:
-    """Return those of some flags, each with its value, that `ctrlmgr serve` does not know."""
+    """Return the flags, each with its value, that `ctrlmgr serve` does not support."""
     serve = program.get_command(click.Context(program), "serve")
     assert serve is not None, "there is such a command"
     known = {option for parameter in serve.params for option in (*parameter.opts, *parameter.secondary_opts)}
@@ -197,7 +197,7 @@ def lacking(flags: Sequence[str]) -> list[str]:
 
 @contextmanager
 def serving(part: Part, database: str, work: Path) -> Iterator[Server]:
-    """Serve with a part's set-up; raises RuntimeError with the server's output if it does not become ready."""
+    """Serve with the set-up of a part; raise RuntimeError with the server's output if it does not become ready."""
     flags = [each.format(work=work) for each in part.flags]
     command = [sys.executable, "-m", "ctrlmgr", "serve", "--database", database, "--data-dir", str(work)]
     said = work / "serve.log"
@@ -215,7 +215,7 @@ def _fail(said: Path) -> Server:
 
 
 def _ready(server: subprocess.Popen[bytes], work: Path, token: str) -> Server | None:
-    """Wait until a server is ready; None if it ends, or takes more than a minute."""
+    """Wait until a server is ready; return None if it exits, or takes more than a minute."""
     authority = work / "pki/ca.crt"
     for _ in range(600):
         if server.poll() is not None:
@@ -232,7 +232,7 @@ def _ready(server: subprocess.Popen[bytes], work: Path, token: str) -> Server | 
 
 
 class Comparison(NamedTuple):
-    """A part, the server that answers it, and where its recordings are."""
+    """A part, its server, and the location of its recordings."""
 
     part: Part
     recordings: Path
@@ -243,7 +243,7 @@ class Comparison(NamedTuple):
 
     @property
     def data(self) -> Path:
-        """The part's recordings."""
+        """The recordings of the part."""
         return self.recordings / self.part.data
 
     def compare(self) -> bool:
@@ -303,7 +303,7 @@ def _say(text: str) -> None:
 
 
 def run(name: str, recordings: Path, database: str | None, only: str) -> bool:
-    """Start a server for a part, and compare; says what of the set-up this build does not know."""
+    """Start a server for a part, and compare; print the unsupported parts of the set-up."""
     part = PARTS[name]
     absent = lacking(part.flags)
     kept = replace(part, flags=[flag for flag in part.flags if flag not in absent])
@@ -333,7 +333,7 @@ def compare_hashes(recordings: Path) -> bool:
 
 
 def main() -> int:
-    """Run what the command line says."""
+    """Run the comparison with the options of the command line."""
     parser = argparse.ArgumentParser(prog="scripts/conformance", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--database", metavar="URL", help="where the event log is; by default a SQLite file of its own")
     parser.add_argument("part", nargs="?", default="all", choices=["all", *PARTS, HASHES], help="by default all")

@@ -16,7 +16,7 @@ from ctrlmgr.metrics import TURNS
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.server.turns import LONGEST_TURN
 
-# A run tries the same examples as the one before it; more of them, by chance, are what the long forms are for.
+# Each run uses the same examples; long forms of tests use more random ones.
 settings.register_profile("same", derandomize=True)
 settings.load_profile("same")
 
@@ -26,7 +26,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def logging_as_it_was() -> Iterator[None]:
-    """Undo what running a command in this process does to logging: the stream it logs to is closed after the test."""
+    """Restore the configuration of logging after a command ran in this process: the stream is closed after the test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -38,7 +38,7 @@ def logging_as_it_was() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def loops_are_never_busy_for_long(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test in which a server of this process worked for too long in one turn of its event loop."""
+    """Fail a test if a step of a server's event loop in this process took too long."""
     TURNS.longest = 0.0
     yield
     if request.node.get_closest_marker("long_turns") is None:
@@ -47,7 +47,9 @@ def loops_are_never_busy_for_long(request: pytest.FixtureRequest) -> Iterator[No
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[PostgresCluster]:
-    """A throw-away server with one migrated database to copy; without the programs the tests fail and say why."""
+    """A temporary server with one migrated database to copy; if the programs are missing, the tests fail with the
+    reason.
+    """
     with PostgresCluster() as cluster:
         cluster.execute(f"CREATE DATABASE {TEMPLATE}")
         migrate_log(cluster.url(TEMPLATE), clock=SystemClock(), random=random.Random(1))
@@ -63,6 +65,6 @@ def postgres_url(cluster: PostgresCluster) -> Iterator[str]:
 
 @pytest.fixture
 def postgres_urls(cluster: PostgresCluster) -> Iterator[Iterator[str]]:
-    """As many URLs of migrated, empty databases as a test asks for."""
+    """A function that returns URLs of migrated, empty databases."""
     with ExitStack() as databases:
         yield (databases.enter_context(cluster.database(f"log_{number}", template=TEMPLATE)) for number in _numbers)

@@ -1,6 +1,6 @@
-"""The files that are written from declarations: `settings.toml` and the tables of `docs/`.
+"""Generates files from declarations: `settings.toml` and the tables of `docs/`.
 
-`scripts/generate` writes them; a test compares them with what they should be.
+`scripts/generate` writes them; a test compares them with the expected content.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def files() -> Iterator[tuple[Path, str]]:
 
 
 def with_table(page: Path, name: str, table: str, text: str | None = None) -> str:
-    """Return a page (or the `text` made of it so far) with what stands between its marks replaced."""
+    """Return a page (or the `text` made of it so far) with the text between its marks replaced."""
     text = page.read_text(encoding="utf-8") if text is None else text
     begin, end = f"<!-- generated: {name} -->\n", "<!-- end -->\n"
     assert begin in text, f"{page} has no mark {begin!r}"
@@ -70,7 +70,7 @@ def with_table(page: Path, name: str, table: str, text: str | None = None) -> st
 
 
 def sqlite_schema() -> str:
-    """Return the statements that make what all migrations make."""
+    """Return the SQL statements of all migrations together."""
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
         database_schema.run_migrations(connection)
@@ -82,7 +82,7 @@ def sqlite_schema() -> str:
 
 
 def settings_toml() -> str:
-    """Return every setting at its default, explained."""
+    """Return the file with every setting, its default and its description."""
     tables: list[str] = []
     parts = [_SETTINGS_HEAD]
     for section, group in _sections():
@@ -129,14 +129,14 @@ def serve_flags() -> str:
 
 
 def settings_flags() -> str:
-    """Return the sentence of docs/cli.md that names them all."""
-    # Each on a line of its own, so that two who add one do not meet in one line.
+    """Return the sentence of docs/cli.md that names these commands."""
+    # Each command is on a separate line, so that two branches that add one do not conflict.
     names = ",\n".join(f"`{each.flag} {each.metavar}`" for each in _with_flags())
     return f"\nIt takes the flags of `serve` that are settings:\n{names}.\n\n"
 
 
 def run_flags() -> str:
-    """Return the sentence of docs/cli.md that names what `run` shares with `serve`."""
+    """Return the sentence of docs/cli.md with the options that `run` shares with `serve`."""
     told = [declarations()[key].setting for key in (*LEADER_ELECTION, *OPTIONS)]
     names = ",\n".join(f"`{each.flag} {each.metavar}`" for each in told)
     return f"\nLeader election and the options of controllers are as in `serve`:\n{names}.\n\n"
@@ -148,7 +148,7 @@ OF_THE_COMMAND = {
     "--master": "Runs the controllers alone, against the API server at this URL.",
     "--version": "Prints the version.",
 }
-"""The flags of Kubernetes' programs that are options of `serve` without being settings."""
+"""Flags of Kubernetes' programs that are options of `serve` and not settings."""
 
 
 def upstream_flags(names: Iterable[str]) -> str:

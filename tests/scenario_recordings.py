@@ -34,11 +34,11 @@ KINDS = frozenset(
         *("replicationcontrollers", "resourcequotas", "statefulsets"),
     }
 )
-"""What is recorded, by plural."""
+"""The recorded resources, by plural."""
 
 
 def main() -> int:
-    """Play, and write."""
+    """Play the scenarios, and write the recording."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--part", default="workloads", choices=["scenarios", "workloads", "cluster"])
     parser.add_argument("only", metavar="REGEX")
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def record(part: Part, only: str, path: Path) -> None:
-    """Play the scenarios of a part whose names match on a server of its own, and write the recording."""
+    """Play the matching scenarios of a part on a new server, and write the recording."""
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
         database = f"sqlite:///{work}/ctrlmgr.db"
@@ -76,7 +76,7 @@ def play(part: Part, server: Server, only: str) -> list[tuple[str, Revision]]:
 
 
 def write(database: str, checkpoints: Sequence[tuple[str, Revision]], path: Path) -> None:
-    """Write a log as a recording, each checkpoint where it was."""
+    """Write a log as a recording, with each checkpoint at its revision."""
     log = open_log_for_reading(database, clock=SystemClock(), random=Random(0))
     waiting = [*checkpoints]
     try:

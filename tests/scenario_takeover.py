@@ -34,7 +34,7 @@ class Succession:
         self.deaths = 0
 
     def start(self) -> Server:
-        """Start a server; the one before must be dead."""
+        """Start a server; the previous one must have ended."""
         server = self._stack.enter_context(serving(self._part, f"sqlite:///{self._work}/ctrlmgr.db", self._work))
         self._process = server.process
         return server
@@ -56,7 +56,7 @@ class Succession:
 
 
 def play(part: Part, only: str, actual: Path, *, seed: int, chance: float) -> int:
-    """Play the scenarios of a part whose names match, and return how often the server died."""
+    """Play the matching scenarios of a part, and return the number of kills."""
     recordings = scenarios_folder()
     sys.path.insert(0, str(recordings))
     drive: Any = importlib.import_module("drive")
@@ -78,19 +78,19 @@ def play(part: Part, only: str, actual: Path, *, seed: int, chance: float) -> in
 
 
 def scenarios_folder() -> Path:
-    """Return where the scenarios are."""
+    """Return the path of the scenarios."""
     return Path(os.environ.get("CONFORMANCE", "../shared/conformance")).resolve()
 
 
 def is_as_recorded(part: Part, only: str, actual: Path) -> bool:
-    """Compare what came of scenarios with what Kubernetes made of them, and print how they differ."""
+    """Compare the results of scenarios with those of Kubernetes, and print the differences."""
     folder = scenarios_folder()
     command = [sys.executable, str(folder / "compare.py"), "--only", only, str(folder / part.expected), str(actual)]
     return subprocess.run(command, check=False).returncode == 0
 
 
 def main() -> int:
-    """Play, and compare."""
+    """Play the scenarios, and compare the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--chance", type=float, default=0.5)

@@ -1,4 +1,4 @@
-"""Signatures for tokens that tests forge, made without the code that verifies them."""
+"""Signatures for forged tokens in tests, without the code that verifies tokens."""
 
 from __future__ import annotations
 

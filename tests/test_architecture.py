@@ -1,6 +1,6 @@
 """Architecture tests that linters do not have: threads, clocks, random numbers, length of files.
 
-Which package may import which is import-linter's to check (`lint-imports`).
+import-linter (`lint-imports`) checks the imports between packages.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ WRITES_INTERNAL_OBJECTS = {
     "ctrlmgr/cli/maintenance/compact.py",  # the oldest revision for clients
     "ctrlmgr/cli/maintenance/repair.py",
 }
-"""Who uses `LogClient`, which passes the engine and its admission by."""
+"""The users of `LogClient`, which bypasses the engine and admission."""
 ONLY_ASKS = tuple(f"ctrlmgr/{each}/" for each in ("controllers", "manager", "scheduling", "simulation", "ui"))
-"""What leaves it to a client to propose anything to the log."""
+"""Names that let a caller append any proposal to the log."""
 PROPOSALS = {f"ctrlmgr.eventlog{module}.Proposal" for module in ("", ".event")}
 
 MAY_READ_THE_MACHINE = ("ctrlmgr/clock.py", "ctrlmgr/serve/", "ctrlmgr/cli/", "ctrlmgr/randomness.py")
@@ -43,7 +43,7 @@ RANDOM_CLASSES = {"random.Random", "random.SystemRandom"}
 LONGEST = 500
 MOST_FILES = 25
 
-# Spelled in halves, so that this file does not hold them itself.
+# The words are split, so that this file does not contain them.
 FORBIDDEN = ["pypi" + ".org", "python" + "hosted.org", "/work" + "/", "/root" + "/", "/home/" + "user"]
 
 
@@ -62,7 +62,7 @@ def dotted(node: ast.expr) -> str:
 
 
 def calls(module: str) -> Iterator[str]:
-    """Yield what a module calls: by its full name what it imported or is built in, nothing of its own variables."""
+    """Yield the calls of a module: full names of imports and built-ins, without its own variables."""
     names = {name: name for name in dir(builtins)} | dict(imported(module))
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Call) and (called := dotted(node.func)):
@@ -72,7 +72,7 @@ def calls(module: str) -> Iterator[str]:
 
 
 def imported(module: str) -> Iterator[tuple[str, str]]:
-    """Yield (local name, full name) of each import, wherever in the file it stands."""
+    """Yield (local name, full name) of each import, at any place in the file."""
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
             yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
@@ -125,7 +125,7 @@ def hand_written_caches(module: ast.Module) -> Iterator[int]:
 
 
 def evicted(node: ast.AST) -> set[str]:
-    """Return what a statement or call removes entries from, as a cache does."""
+    """Return the collection from which a statement or call removes entries, as a cache does."""
     match node:
         case ast.Call(func=ast.Attribute(value=owner, attr="clear" | "popitem")):
             return {dotted(owner)}
@@ -178,7 +178,7 @@ def test_folders_stay_readable_at_a_glance() -> None:
 
 
 def test_no_module_needs_itself_not_even_for_types() -> None:
-    """import-linter compares packages; this compares single modules, and counts imports within functions."""
+    """import-linter compares packages; this test compares single modules, including imports within functions."""
     names = {module.removesuffix(".py").removesuffix("/__init__").replace("/", "."): module for module in SHIPPED}
     needs: dict[str, set[str]] = {}
     for name, module in names.items():
@@ -206,13 +206,13 @@ def test_every_exception_to_a_rule_has_its_reason(module: str) -> None:
 def test_nothing_is_skipped(module: str) -> None:
     marks = {"pytest.skip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail", "pytest.importorskip"}
     if module.startswith("tests/e2e/") or module == "tests/robustness/test_faults.py":
-        # What a kubectl of this machine's version cannot do yet, or does by itself; faults that take a root's rights.
+        # Reasons to skip a test: an old kubectl, its own behaviour, or faults that need the rights of root.
         marks -= {"pytest.skip"}
     assert not marks & {dotted(node) for node in ast.walk(tree(module)) if isinstance(node, ast.expr)}
 
 
 def texts() -> list[str]:
-    """Return every file somebody would read, by its path."""
+    """Return every file with text for readers, by its path."""
     folders = [ROOT / name for name in (*OURS, "docs", "scripts", ".ci", "examples")]
     files = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml", ".lock")]
     files += [path for folder in folders for path in folder.rglob("*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""The clocks: what FakeClock promises its tests, and how times are written."""
+"""Tests of the clocks: the guarantees of `FakeClock`, and the format of times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START = 1_700_000_000_000_000
 
 
 class Sleeper:
-    """Waits until each of some moments in turn and notes what the clock said when it woke."""
+    """Waits until several moments in turn, and records the clock's time after each wait."""
 
     def __init__(self, clock: FakeClock, moments: list[float]) -> None:
         self.condition = threading.Condition(threading.Lock())
@@ -172,7 +172,7 @@ def test_a_woken_waiter_is_forgotten_before_it_runs() -> None:
     go_on = threading.Event()
 
     class Drowsy(threading.Condition):
-        """A condition whose waiters take their time to wake."""
+        """A condition whose waiters wake up late."""
 
         def wait(self, timeout: float | None = None) -> bool:
             notified = super().wait(timeout)

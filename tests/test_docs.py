@@ -1,6 +1,7 @@
-"""The documentation is held to the truth: commands, options, settings and dependencies are all in it, examples run.
+"""Tests that the documentation is correct: it has all commands, options, settings and dependencies, and its examples
+run.
 
-How a page is played says `project/page_player.py`; it runs in a directory that has the project's recordings.
+`project/page_player.py` describes how a page runs; here it runs in a directory with the project's recordings.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tests.project.shell import put_programs
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PLAYED = [page for page in PAGES if commands(page) and page.parent.name != "tutorials"]
-"""The pages that are played here; `project/test_first_hour.py` plays the tutorials, with an installed ctrlmgr."""
+"""The pages that run here; `project/test_first_hour.py` runs the tutorials, with an installed ctrlmgr."""
 SHARED = "Options of every command that uses settings or a log"
 
 
@@ -34,7 +35,7 @@ def read(name: str) -> str:
 
 
 def section(text: str, title: str) -> str:
-    """Return what stands under a heading of the second level."""
+    """Return the text under a heading of the second level."""
     found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert found, f"there is no section {title!r}"
     return found[1]
@@ -108,7 +109,7 @@ def test_the_commands_of_a_page_run(page: Path, workplace: tuple[Path, dict[str,
     folder, environment = workplace
     if uses_kubectl(page):
         put_programs(folder.parent / "bin", {"kubectl": f'exec "{find_kubectl()}" "$@"'})
-    check_page(page, folder, environment, is_compared=page.name != "README.md")  # which has a test of its own
+    check_page(page, folder, environment, is_compared=page.name != "README.md")  # another test checks this page
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_the_readmes_replay_prints_what_it_shows(workplace: tuple[Path, dict[str
 
 
 def stable(text: str) -> list[str]:
-    """Return the lines without what is a machine's own: time and rate."""
+    """Return the lines without values that depend on the machine: times and rates."""
     return [re.sub(r"[\d.,]+ s\b|[\d,]+/s\b", "…", line) for line in text.splitlines()]
 
 
@@ -165,11 +166,11 @@ READERS = {
     "ctrlmgr.db",
     "shop.py",
 }
-"""What the reader of a page has, and no page makes."""
+"""Files that the reader of a page has, and that no page creates."""
 
 
 def shown(page: Path) -> list[str]:
-    """Return the commands of a page that are not run: in blocks for a shell, indented and within sentences."""
+    """Return the commands of a page that do not run: in shell blocks, indented and within sentences."""
     text = page.read_text(encoding="utf-8")
     blocks = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
     indented = re.findall(

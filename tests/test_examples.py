@@ -26,7 +26,7 @@ def test_a_controller_of_ones_own_shows_all_reasons_of_its_write(capsys: pytest.
 
 
 def test_every_example_is_run() -> None:
-    # `metrics_server.py` is run in tests/e2e, `shop.py` passes its scenario in tests/framework and tests/serve, and
+    # tests/e2e runs `metrics_server.py`. `shop.py` runs its scenario in tests/framework and tests/serve, and
     # `website.py` its tests in tests/framework.
     names = [path.name for path in sorted(EXAMPLES.glob("[!_]*.py"))]
     assert names == ["limits_controller.py", "metrics_server.py", "shop.py", "website.py"]

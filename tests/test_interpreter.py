@@ -1,4 +1,4 @@
-"""How the interpreter is set up, in processes of their own: it is set up once and for good."""
+"""Tests of the interpreter's configuration, in separate processes, because a process configures it only once."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ for _ in range(500):
 
 
 def test_frames_are_read_while_threads_start_and_objects_are_collected() -> None:
-    """In a process of its own: two locks that wait for each other stop all of it."""
+    """In a separate process, because two locks that wait for each other would block it."""
     subprocess.run([sys.executable, "-c", CROWDED], check=True, timeout=60)

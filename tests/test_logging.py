@@ -1,4 +1,4 @@
-"""Log lines: no passwords, no forged lines, JSON that parses."""
+"""Tests of log lines: no passwords, no forged lines, valid JSON."""
 
 from __future__ import annotations
 

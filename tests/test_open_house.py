@@ -1,4 +1,4 @@
-"""A controller and a kind of one's own, one file each, are found wherever ours are."""
+"""Tests that a new controller and a new kind, in one file each, appear in all lists of built-in ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 def toys(*arguments: str) -> str:
-    """Return what `ctrlmgr`, with the toy controller in it, prints."""
+    """Return the output of `ctrlmgr` with the toy controller."""
     command = [sys.executable, "-m", "tests.toys", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=120)
     assert done.returncode in (0, 1), done.stderr

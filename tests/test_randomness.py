@@ -1,4 +1,4 @@
-"""The pool of random numbers."""
+"""Tests of the pool of random numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctrlmgr.randomness import PooledRandom
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes the system was asked for, each time it was."""
+    """The numbers of bytes that were requested from the system."""
     sizes: list[int] = []
     system = os.urandom
 
@@ -38,7 +38,7 @@ def test_as_many_bits_as_asked_for(bits: int) -> None:
     random = PooledRandom()
     numbers = [random.getrandbits(bits) for _ in range(64)]
     assert all(number >> bits == 0 for number in numbers)
-    assert not bits or any(number >> (bits - 1) for number in numbers)  # the highest one, too, in half of them
+    assert not bits or any(number >> (bits - 1) for number in numbers)  # the highest bit, too, is set in half of them
 
 
 def test_a_negative_number_of_bits_is_refused() -> None:

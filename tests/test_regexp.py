@@ -1,4 +1,4 @@
-"""Patterns are Go's: what they match, what is refused and with which words, and how long it takes at most."""
+"""Tests of patterns: matches and errors are those of Go, and the number of steps is limited."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_where_python_and_go_agree_on_a_pattern_they_agree_on_every_text(pattern
 
 
 def test_no_pattern_makes_a_search_take_more_than_linear_time() -> None:
-    pattern = compiled("^(a+)+$")  # backtracking would not end
+    pattern = compiled("^(a+)+$")  # a backtracking matcher would not end
 
     def search(text: str) -> None:
         assert not pattern.search(text)
@@ -136,6 +136,6 @@ def test_a_long_text_alone_is_not_too_much() -> None:
 @given(st.sampled_from(_SHARED[:1] + _SHARED[2:]), st.text("abcfoxAB-09 \n", max_size=12))
 def test_matches_are_where_python_and_go_agree_that_they_are(pattern: str, text: str) -> None:
     found = [match.span() for match in re.finditer(pattern.replace("$", r"\Z"), text, re.ASCII)]
-    # Python finds an empty match right behind a match, which Go does not
+    # Python finds an empty match directly after a match, and Go does not
     wanted = [span for at, span in enumerate(found) if span[0] != span[1] or at == 0 or found[at - 1][1] != span[0]]
     assert compiled(pattern).spans(text) == wanted

@@ -1,4 +1,4 @@
-"""Settings: precedence, validation, and settings.toml as the true list of defaults."""
+"""Tests of settings: precedence, validation, and settings.toml as the list of all defaults."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ VALUES = {
 
 
 ONE_VALUE = {"audit.log_version", "audit.webhook_version"}
-"""Settings that can have no other value than their default."""
+"""Settings that have only one valid value, the default."""
 
 
 @pytest.mark.parametrize("key", keys())

@@ -1,4 +1,4 @@
-"""Tests of the pytest plugin, as users see it who test their own controllers."""
+"""Tests of the pytest plugin, in projects of users that test their own controllers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytest_plugins = "pytester"
 
 PLUGIN = "ctrlmgr.testing.plugin"
 INSTALLED = any(each.value == PLUGIN for each in entry_points(group="pytest11"))
-"""Whether pytest loads the plugin by itself: not in an environment from before there was one."""
+"""Whether pytest loads the plugin automatically: not in an environment that is older than the plugin."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 
@@ -71,7 +71,7 @@ def test_what_a_replay_left_can_be_looked_at(run: pytest.Pytester) -> None:
 
 
 def recorded_ports(folder: Path, port: str) -> None:
-    """Write the recording of a service of port 80, and of the config map that an operator made for it."""
+    """Write the recording of a Service with port 80, and of the ConfigMap that an operator wrote for it."""
     entry = {"manager": "ports-operator", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {}}}
     metadata = {"name": "s", "namespace": "shop", "uid": "recorded", "managedFields": [entry]}
     made = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": {"port": port}}

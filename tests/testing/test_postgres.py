@@ -1,4 +1,4 @@
-"""The throw-away cluster itself: what the other tests take for granted."""
+"""Tests of the temporary PostgreSQL cluster, on which other tests rely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures of users' tests: a report has their own lines, and not the variables of ours."""
+"""Tests of failure reports of users' tests: they contain the users' lines, and not our variables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_refusal():
 
 @pytest.fixture
 def report(pytester: pytest.Pytester) -> str:
-    """Run the tests of a user's project; return pytest's report."""
+    """Run the tests of a user's project; return the report of pytest."""
     pytester.makepyfile(shop=SHOP, test_shop=TESTS)
     result = outcome(pytester)
     result.assert_outcomes(failed=2)

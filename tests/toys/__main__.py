@@ -1,4 +1,4 @@
-"""`python -m tests.toys` is `ctrlmgr` with the toy controller in it."""
+"""`python -m tests.toys` runs `ctrlmgr` with the toy controller."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ CONFIG_MAPS = Resource("", "configmaps")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the greeter can be told."""
+    """The options of the greeter."""
 
     greeting: Annotated[str, TEXT, Setting("What namespaces are told.", flag="--greeting", metavar="TEXT")] = "hello"
 
@@ -39,7 +39,7 @@ DESCRIPTOR = ControllerDescriptor(
 
 
 class Greeter:
-    """Its key is a namespace's."""
+    """A reconciler whose keys are namespaces."""
 
     def __init__(self, namespaces: Lister, config_maps: Lister, greeting: str) -> None:
         self._namespaces, self._config_maps, self._greeting = namespaces, config_maps, greeting

@@ -1,4 +1,4 @@
-"""A toy kind: a CustomResourceDefinition, and nothing else."""
+"""A toy kind: only a CustomResourceDefinition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A browser, and the page in it: a tab of its own for every test."""
+"""Fixtures with a browser and the page: a new tab for every test."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.ui.browser.chromium import launched
 from tests.ui.site import Served, page
 
 PATIENCE = 40_000
-"""Milliseconds after which what should have been seen never will be."""
+"""Timeout for expected elements in milliseconds."""
 
 NewTab = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
 def demo_url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The URL of the demo's log; nobody writes to it."""
+    """The URL of the demo's log, which is not changed."""
     return story.write(f"sqlite:///{tmp_path_factory.mktemp('demo')}/log.db")
 
 
@@ -33,26 +33,26 @@ def served(demo_url: str) -> Iterator[Served]:
 
 @pytest.fixture
 def database(demo_url: str) -> Iterator[Database]:
-    """The demo's log, to look up what should be on the page."""
+    """The demo's log, for the expected values on the page."""
     with open_database(demo_url) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium; not for longer than a module, for as long as it lives an event loop runs in this thread."""
+    """A Chromium for one module only, because an event loop runs in this thread as long as it exists."""
     with sync_playwright() as playwright, launched(playwright) as chromium:
         yield chromium
 
 
 def is_complaint(said: ConsoleMessage) -> bool:
-    """Return whether a console line is an error of the page; refusals of the server are expected in some tests."""
+    """Return whether a console line is an error of the page; some tests expect refusals of the server."""
     return said.type == "error" and not said.text.startswith("Failed to load resource")
 
 
 @pytest.fixture
 def new_tab(browser: Browser) -> Iterator[NewTab]:
-    """Make tabs that have nothing in common; what their consoles complain of fails the test."""
+    """Open tabs without shared state; errors in their consoles fail the test."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
@@ -79,7 +79,7 @@ def new_tab(browser: Browser) -> Iterator[NewTab]:
 
 @pytest.fixture
 def tab(new_tab: NewTab, served: Served) -> Page:
-    """The page over the demo's log, opened by who may see everything."""
+    """The page over the demo's log, opened by a user with all rights."""
     made = new_tab()
     made.goto(served.link)
     made.locator("main[data-at]").wait_for()

@@ -1,7 +1,7 @@
-"""A morning of a small shop's cluster, written straight into a log: rollouts, a node that fails, leaders that change.
+"""Writes the log of a small shop's cluster: rollouts, a node that fails, changes of leaders.
 
-The same revisions every time. Who reads the log finds every controller's write with the reconcile it came from and all
-the changes that this reconcile answered, as the real controllers leave them.
+The revisions are always the same. The log has every controller's write with its reconcile and all triggers, as real
+controllers store them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def controller(name: str) -> Author:
 
 
 class RunningPod(NamedTuple):
-    """A pod that has started."""
+    """Return a pod that has started."""
 
     name: str
     version: str
@@ -63,7 +63,7 @@ class RunningPod(NamedTuple):
 
 
 class Cluster:
-    """Writes what happens into a log, as the cluster's members would."""
+    """Writes events into a log, as the cluster's components would."""
 
     def __init__(self, log: EventLog, clock: FakeClock) -> None:
         self.clock = clock
@@ -81,7 +81,7 @@ class Cluster:
         return self._log.head().revision
 
     def wait(self, seconds: float) -> None:
-        """Let time pass; the leader renews its lease meanwhile."""
+        """Advance the time; the leader renews its lease."""
         ends_at = self.clock.now() + round(seconds * 1_000_000)
         while self._term and self._renewed_at + 60_000_000 < ends_at:
             self.clock.step(max(0.0, (self._renewed_at + 60_000_000 - self.clock.now()) / 1_000_000))
@@ -107,7 +107,7 @@ class Cluster:
         )
 
     def made(self, kind: str, namespace: str, name: str, *, api_version: str = "v1", **fields: Any) -> Object:
-        """Return an object as its newest version would be."""
+        """Return the next version of an object."""
         before = self._last.get((kind, namespace, name))
         metadata = {
             "name": name,
@@ -143,7 +143,7 @@ class Cluster:
     def reconciled(
         self, name: str, key: str, triggers: Iterable[int], *objects: Object, gone: Sequence[Object] = (), **more: Any
     ) -> list[int]:
-        """Write what a controller's reconcile wrote in answer to the revisions `triggers`."""
+        """Write the objects of a reconcile that the revisions `triggers` caused."""
         self._reconciles += 1
         attempt, failure = more.get("attempt", 1), more.get("failure", "")
         cause = Cause(self._reconciles, name, key, attempt, self.clock.now(), tuple(triggers))
@@ -155,7 +155,7 @@ class Cluster:
         return written
 
     def pod(self, app: App, pod: RunningPod) -> Object:
-        """Return a pod as it is; one without a node is pending."""
+        """Return a pod; a pod without a node is pending."""
         name, version, node, ready = pod
         now = format_time_seconds(self.clock.now())
         container = {"name": app.name, "image": f"registry.example.com/{app.namespace}/{app.name}:{version}"}

@@ -1,7 +1,7 @@
-"""Take the pictures of the page that the documentation shows: `python -m tests.ui.screenshots`.
+"""Makes the pictures of the page for the documentation: `python -m tests.ui.screenshots`.
 
-The page tells of the demo's log, at the demo's time. The fonts it asks for first are Inter and JetBrains Mono (Debian:
-fonts-inter, fonts-jetbrains-mono); without them the pictures have the machine's own.
+The page shows the demo's log, at the demo's time. Its preferred fonts are Inter and JetBrains Mono (Debian:
+fonts-inter, fonts-jetbrains-mono); without them, the pictures have other fonts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.ui.site import READY, page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 LARGEST = 300_000
-"""Bytes of a picture."""
+"""The maximum size of a picture in bytes."""
 
 CONTROLLERS = (
     "endpoints-controller",
@@ -37,16 +37,16 @@ CONTROLLERS = (
     "ttl-after-finished-controller",
 )
 LOOKED = 45
-"""Seconds for which the queues are watched."""
+"""Seconds for which the queues run."""
 
 
 class Picture(NamedTuple):
-    """What is taken a picture of."""
+    """The view of a picture."""
 
     name: str
     address: str
     seen: str
-    """What has to be there first."""
+    """An element that must exist before the picture is taken."""
     dark: bool = False
     height: int = 850
 
@@ -71,7 +71,7 @@ def pictures(database: Database) -> list[Picture]:
 
 
 class Activity:
-    """Work for the queues, of which the clock says how long it took."""
+    """Work for the queues; the demo's clock determines its duration."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -79,7 +79,7 @@ class Activity:
         self._queues = [WorkQueue[int](name, clock=clock) for name in CONTROLLERS]
 
     def second(self) -> None:
-        """Let a second pass."""
+        """Advance the clock by a second."""
         for place, queue in enumerate(self._queues):
             burst = 9 if self._random.random() < 0.12 else 2
             for item in range(self._random.randint(0, burst) if place < 4 else self._random.randint(0, 1)):
@@ -106,7 +106,7 @@ def take(tab: Page, picture: Picture) -> None:
 
 
 def watch(tab: Page, activity: Activity) -> None:
-    """Let the page see what goes on for a while, in its own time."""
+    """Let the page poll for a while, in its own time."""
     tab.clock.pause_at(tab.evaluate("Date.now()") / 1000 + 5)
     for _ in range(LOOKED):
         activity.second()

@@ -41,7 +41,7 @@ class Served(NamedTuple):
 
     @property
     def link(self) -> str:
-        """Where the page opens for who may see everything."""
+        """The URL of the page for a user with all rights."""
         return f"{self.url}/ui/#token={TOKEN}"
 
 
@@ -60,10 +60,10 @@ def page(
     users: Mapping[str, User] | None = None,
     authorizer: Authorizer | None = None,
 ) -> Iterator[Served]:
-    """Serve the log at a URL while the block runs; `told` is the clock of which the page tells.
+    """Serve the log at a URL within the block; `told` is the clock of the page.
 
-    Audited requests are kept below `requests`. `users` are those with other tokens than the administrator's, and
-    `authorizer` says what each of them may do; without it all that are known may do everything.
+    Audited requests are stored below `requests`. `users` have other tokens than the administrator, and `authorizer`
+    decides about their requests; without an authorizer, all known users have all rights.
     """
     clock = SystemClock()
     log = open_log(database, clock=clock, random=Random(1), migrate=migrate)

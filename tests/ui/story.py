@@ -12,7 +12,7 @@ from ctrlmgr.testing import FakeClock
 from tests.ui.demo import ALICE, APPS, ARGO, BOB, NODES, START, App, Cluster, RunningPod, controller, digest, kubelet
 
 HOSTILE = "<script>document.title = 'taken over'</script>"
-"""What somebody has put where everybody may write."""
+"""Text with markup that a user wrote into objects."""
 
 NODE_CONTROLLER = "node-lifecycle-controller"
 
@@ -29,7 +29,7 @@ def write(url: str) -> str:
 
 
 def begin(cluster: Cluster) -> None:
-    """Everything is created."""
+    """Create all objects."""
     for name in ("kube-system", "shop", "payments"):
         cluster.put(ALICE, cluster.made("Namespace", "", name, status={"phase": "Active"}))
     cluster.lead("ctrlmgr-1_5f2c")
@@ -46,7 +46,7 @@ def begin(cluster: Cluster) -> None:
 
 
 def morning(cluster: Cluster) -> None:
-    """Rollouts, a node that fails, a new leader, somebody who is in a hurry."""
+    """Rollouts, a failing node, a new leader, and a user who scales."""
     web, cart, checkout, search, gateway, ledger = APPS
     cluster.wait(1500)
     roll(cluster, web, "v1", "v2", ARGO)
@@ -112,7 +112,7 @@ def _deploy(cluster: Cluster, app: App) -> None:
 
 
 def _scale_up(cluster: Cluster, app: App, version: str, deployed: Sequence[int]) -> list[int]:
-    """Create the pods of a version, and have them started; return the revisions that matter to a Service."""
+    """Create and start the pods of a version; return the revisions that affect a Service."""
     key = f"{app.namespace}/{app.name}"
     replicas = cluster.reconciled("deployment-controller", key, deployed, _replica_set(cluster, app, version, 0))
     cluster.wait(1)
@@ -137,7 +137,7 @@ def _scale_up(cluster: Cluster, app: App, version: str, deployed: Sequence[int])
 
 
 def roll(cluster: Cluster, app: App, old: str, new: str, author: Author) -> None:
-    """Somebody changes the image of a Deployment."""
+    """A user changes the image of a Deployment."""
     before = list(cluster.running[app])
     changed = _scale_up(cluster, app, new, cluster.put(author, _deployment(cluster, app, new)))
     key = f"{app.namespace}/{app.name}"
@@ -151,12 +151,12 @@ def roll(cluster: Cluster, app: App, old: str, new: str, author: Author) -> None
 
 
 def node_fails(cluster: Cluster, node: str) -> None:
-    """A node is not heard of any more: its pods are not ready."""
+    """A node stops reporting, and its pods become not ready."""
     _mark(cluster, node, cluster.put(controller(NODE_CONTROLLER), _node(cluster, node, ready=False)), ready=False)
 
 
 def node_recovers(cluster: Cluster, node: str) -> None:
-    """It comes back."""
+    """The node reports again."""
     _mark(cluster, node, cluster.put(kubelet(node), _node(cluster, node, ready=True)), ready=True)
 
 

@@ -1,4 +1,4 @@
-"""Tests of the page's data on both databases: equal, and as the log's own questions answer."""
+"""Tests of the page's data on both databases: equal, and consistent with queries of the log."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_part_of_a_picture(reader: Reader, log: Database) -> None:
 def test_what_happened_is_told_as_it_is_asked_for(
     reader: Reader, log: Database, asked: dict[str, str], where: str
 ) -> None:
-    """All pages together are what the view `timeline` has; quiet kinds are counted where they are not asked for."""
+    """All pages together equal the view `timeline`; events of hidden kinds are counted."""
     quiet = f"resource IN {QUIET}"
     hides = asked.get("kind") not in QUIET
     left = f"({where}) AND NOT {quiet}" if hides else where

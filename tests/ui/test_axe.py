@@ -1,4 +1,4 @@
-"""axe-core finds nothing to complain of in any view of the page: light and dark, on a desk and on a phone."""
+"""Tests that axe-core finds no errors in any view of the page: light and dark, on a desktop and on a phone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VIOLATIONS = """async () => {
 
 
 def complaints(tab: Page) -> list[str]:
-    """Return what axe-core complains of on the page as it is."""
+    """Return the errors that axe-core finds on the current page."""
     if not tab.evaluate("typeof axe === 'object'"):
         tab.evaluate(AXE)
     found: list[Any] = tab.evaluate(VIOLATIONS)

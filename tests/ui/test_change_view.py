@@ -1,4 +1,4 @@
-"""Why, in a browser: the picture of causes and effects."""
+"""Tests of the graph of causes and effects in a browser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OVERLAPS = """() => {
         a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
 }"""
 STANDING = "nodes => nodes.map((node) => `${node.dataset.node.slice(1)} ${node.dataset.alike ?? ''}`)"
-"""The revisions that nodes stand for: one that several are alike to, for all of them."""
+"""Return the revisions of nodes: one revision for a group of similar events."""
 
 LEFTWARD = """() => [...document.querySelectorAll(".graph .edge")].filter((edge) => {
     const [from, to] = [edge.dataset.from, edge.dataset.to]
@@ -79,7 +79,7 @@ def test_the_card_tells_of_the_cause_in_the_picture_after_a_step(tab: Page, data
     tab.locator(".graph .run", has_text="endpoint-controller").first.click()
     tab.wait_for_url(re.compile("run=r"))
     chosen = tab.url.rpartition("run=")[2]
-    go(tab, f"#/change?at={other}&run={chosen}")  # as a step along the time leaves it
+    go(tab, f"#/change?at={other}&run={chosen}")  # without the position that a step along the time sets
     at(tab, other)
     expect(tab.locator(".facts")).to_contain_text("deployment-controller")
     expect(tab.locator("main")).not_to_contain_text("Requested by")
@@ -93,10 +93,10 @@ def test_requested_change_has_no_inferred_cause(tab: Page) -> None:
 
 
 def crowded(url: str, *, alike: bool = False) -> int:
-    """Write what has a hundred and fifty causes; return its revision."""
+    """Write a change with a hundred and fifty causes; return its revision."""
     log = open_log(url, clock=SystemClock(), random=Random(1), migrate=True)
     author = Author("system:controller:crowd", "ctrlmgr")
-    for number in range(150):  # each by another user, so that no two are alike
+    for number in range(150):  # each by another user, so that none are similar
         made = [Proposal(EventType.ADDED, a_namespace(f"cause-{number:03d}"), None)]
         log.append(made, author=Author("alice" if alike else f"alice-{number}"))
     cause = Cause(7, "crowd", "all", 1, SystemClock().now(), tuple(range(1, 151)))

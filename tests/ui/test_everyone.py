@@ -71,7 +71,7 @@ WIDE = """() => [...document.querySelectorAll("body *")]
 
 
 def views(database: Database) -> dict[str, str]:
-    """Return the address of every view."""
+    """Return the URL of every view."""
     pod = "resource=pods&namespace=shop"
     name = database.query("SELECT name FROM timeline WHERE resource = 'pods' AND namespace = 'shop' LIMIT 1").rows[0][0]
     revision = revision_of(database, f"resource = 'pods' AND name = '{name}' AND type = 'MODIFIED'")
@@ -83,7 +83,7 @@ def views(database: Database) -> dict[str, str]:
 
 
 def open_view(tab: Page, name: str, address: str) -> None:
-    """Open a view, and wait until it is there."""
+    """Open a view, and wait until it is shown."""
     go(tab, address)
     expect(tab).to_have_title(re.compile(f"· {name}"))
     tab.wait_for_load_state("networkidle")

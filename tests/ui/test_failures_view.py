@@ -1,4 +1,4 @@
-"""What fails, in a browser: first of all on the page, and beside the object, with what is around it."""
+"""Tests of failures in a browser: the first view of the page, and the page of an object."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def failing(**more: Any) -> Failure:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The page over the log of a website whose reconcile fails, and of one that failed before."""
+    """The page over the log of a website with a failing reconcile, and of one that failed before."""
     url = f"sqlite:///{tmp_path_factory.mktemp('failing')}/log.db"
     clock = FakeClock(START + 10 * SECOND)
     log = open_log(url, clock=clock, random=Random(1), migrate=True)

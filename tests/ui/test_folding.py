@@ -1,4 +1,4 @@
-"""The axis of time without long pauses."""
+"""Tests of the time axis with shortened pauses."""
 
 from __future__ import annotations
 

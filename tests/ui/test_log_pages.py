@@ -153,7 +153,7 @@ OLD, NEW = "b2xkLW9sZA==", "bmV3LW5ldw=="
 
 
 def again(pages: LogPages, url: str) -> None:
-    """Delete the namespace `shop` with its Secret, and make both anew."""
+    """Delete the namespace `shop` with its Secret, and create both again."""
     log = open_log(url, clock=FakeClock(), random=Random(2))
     space = made("Namespace", "shop", "")
     for kind, obj, previous in (

@@ -92,7 +92,7 @@ def test_only_so_many_wait(demo_url: str) -> None:
 
 
 class ObservedDatabase(Database):
-    """A database of which a test is told what it is asked."""
+    """A database that records its queries."""
 
     def __init__(self, inner: Database, tell: Callable[[Mapping[str, Any]], None]) -> None:
         self.dialect = inner.dialect

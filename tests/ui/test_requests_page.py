@@ -1,4 +1,4 @@
-"""The requests that were audited, as the page tells of them."""
+"""Tests of audited requests on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page for a user of few rights: it says which right is missing, rather than that there is nothing."""
+"""Tests of the page for a user with few rights: it names the missing right instead of showing an empty view."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.ui.conftest import NewTab
 from tests.ui.site import ADMIN, TOKEN, Served, page
 
 ANN = User("ann", "", (AUTHENTICATED,))
-"""May open the page and see none of it."""
+"""A user who may open the page and see no objects."""
 SHOP = User("shop-viewer", "", (AUTHENTICATED,))
-"""May see the services of one namespace."""
+"""A user who may see the Services of one namespace."""
 TOKENS = {"anns-token": ANN, "shops-token": SHOP}
 EVERYTHING = '*.* is forbidden: User "ann" cannot list resource "*" in API group "*" at the cluster scope'
 PODS = 'pods is forbidden: User "ann" cannot list resource "pods" in API group "" at the cluster scope'
 
 
 class Rights(Immediate):
-    """Lets users open the page, and one of them see the services of one namespace."""
+    """Lets users open the page, and lets one of them see the Services of one namespace."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
         if user.name == ADMIN.name or not attributes.is_resource:

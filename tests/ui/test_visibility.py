@@ -92,7 +92,7 @@ def questions(reader: Reader) -> dict[str, Callable[[Parameters], dict[str, Any]
 
 
 def places(log: Database) -> list[tuple[Resource, Key, int]]:
-    """Return all objects that there ever were, each with the revision of its first event."""
+    """Return all objects that ever existed, each with the revision of its first event."""
     rows = log.query(
         "SELECT o.resource, o.namespace, o.name, min(e.revision) FROM object AS o JOIN event AS e ON e.object_id = o.id"
         " GROUP BY o.resource, o.namespace, o.name"
@@ -101,7 +101,7 @@ def places(log: Database) -> list[tuple[Resource, Key, int]]:
 
 
 def told_by(log: Database, visibility: Visibility) -> str:
-    """Return all that the objects that may be seen say themselves, and who wrote them."""
+    """Return the strings in the visible objects, and their authors."""
     rows = log.query(
         "SELECT o.resource, o.namespace, o.name, e.body, e.actor, r.key FROM event AS e"
         " JOIN object AS o ON o.id = e.object_id LEFT JOIN reconcile AS r ON r.id = e.reconcile_id"
@@ -110,7 +110,7 @@ def told_by(log: Database, visibility: Visibility) -> str:
 
 
 def words(told: Any) -> Iterator[str]:
-    """Yield every text in an answer, keys included."""
+    """Yield every string in an answer, including keys."""
     if isinstance(told, dict):
         for key, value in told.items():
             yield str(key)
@@ -240,7 +240,7 @@ LEASES = Resource("coordination.k8s.io", "leases")
 
 
 def written(kind: str, version: str, name: str, namespace: str, said: str) -> Object:
-    """Return an object that says something, as every kind can."""
+    """Return an object of any kind with a string in it."""
     about = {"name": name, "namespace": namespace, "uid": said, "annotations": {"said": said}}
     template = {"metadata": {"labels": {"said": said}}, "spec": {"containers": []}}
     spec = {"selector": {}, "template": template} if kind == "Deployment" else {}
@@ -248,7 +248,7 @@ def written(kind: str, version: str, name: str, namespace: str, said: str) -> Ob
 
 
 def tenants(said: str) -> list[Object]:
-    """Return a namespace and what is in it."""
+    """Return a namespace and its objects."""
     kinds = (("Pod", "v1"), ("Secret", "v1"), ("Deployment", "apps/v1"), ("Lease", "coordination.k8s.io/v1"))
     names = (said, "common")
     space = written("Namespace", "v1", "shop", "", said)
@@ -257,7 +257,7 @@ def tenants(said: str) -> list[Object]:
 
 @pytest.fixture
 def anew(tmp_path: Path) -> Iterator[Reader]:
-    """A log in which a namespace was deleted with all in it, at revision 18, and made anew."""
+    """A log in which a namespace with its objects was deleted, at revision 18, and created again."""
     url = f"sqlite:///{tmp_path}/log.db"
     log = open_log(url, clock=FakeClock(), random=Random(1), migrate=True)
     kept: list[tuple[Object, int]] = []
@@ -287,7 +287,7 @@ def common(asked: Attributes) -> bool:
 
 
 def told_of(reader: Reader, right: Right) -> Iterator[Any]:
-    """Yield what every question answers about everything that there ever was, whenever it is asked about."""
+    """Yield the answers to all queries about all objects that ever existed, at all revisions."""
     asked = {**questions(reader), "rollout": Rollouts(reader).rollout}
     resources = [Resource("", "namespaces"), Resource("", "pods"), SECRETS, DEPLOYMENTS, LEASES]
     for question in asked.values():
@@ -306,7 +306,7 @@ def test_a_new_namespace_of_an_old_name_is_told_nothing_of_its_predecessor(
 ) -> None:
     said = {word for told in told_of(anew, right) for word in words(json.loads(msgspec.json.encode(told)))}
     assert any("successor" in word for word in said)
-    said.discard('deployments.apps "shop/predecessor" never had a template')  # only the name that was asked for
+    said.discard('deployments.apps "shop/predecessor" never had a template')  # only the requested name
     assert bool([word for word in said if "predecessor" in word]) is sees
 
 
@@ -326,4 +326,4 @@ def test_a_new_namespace_of_an_old_name_is_counted_from_its_beginning(anew: Read
     counts = asked["timeline"](given(in_shop_all, bars=27))["items"]
     assert [bar["from"] for bar in counts] == list(
         range(20, 28)
-    )  # it says nothing of namespaces to who may not list them all
+    )  # the message names no namespace for users who may not list all namespaces

@@ -1,4 +1,4 @@
-"""Objects as lines of YAML: they read back as the object, and each knows its field."""
+"""Tests of objects as lines of YAML: they can be parsed into the object, and each line knows its field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shorthands for taking from a queue on the test's own thread."""
+"""Shorthands for taking items from a queue on the test's own thread."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from ctrlmgr.workqueue import Delivery, WorkQueue
 
 
 def take(queue: WorkQueue[str]) -> Delivery[str]:
-    """Take what is ready; the test fails if nothing is."""
+    """Take the next ready item; the test fails if there is none."""
     delivery = queue.get(timeout=0)
     assert delivery is not None
     return delivery
 
 
 def finish_all(queue: WorkQueue[str]) -> list[str]:
-    """Take and finish everything ready, and name it in the order it came."""
+    """Take and finish all ready items, and return them in order."""
     items: list[str] = []
     while (delivery := queue.get(timeout=0)) is not None:
         items.append(delivery.item)

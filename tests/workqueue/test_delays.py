@@ -1,4 +1,4 @@
-"""Delays, without a thread that waits for them: client-go's delaying_queue_test.go by behaviour."""
+"""Tests of delays, without a waiting thread: the behaviour in client-go's delaying_queue_test.go."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_one_worker_takes_two_items_each_at_its_moment_in_one_far_step(clock: Fa
 
 
 class CountingClock(SystemClock):
-    """The machine's clock, which also says when a thread has begun to wait."""
+    """The system clock, which also signals that a thread has begun to wait."""
 
     def __init__(self) -> None:
         super().__init__()

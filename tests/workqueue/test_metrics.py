@@ -1,4 +1,4 @@
-"""The queue's metrics under client-go's names, as a scrape sees them."""
+"""Tests of the queue's metrics with client-go's names, as a scrape returns them."""
 
 from __future__ import annotations
 

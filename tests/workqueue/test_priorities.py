@@ -165,5 +165,5 @@ def test_a_queue_that_is_opened_again_knows_no_item_of_before(queue: WorkQueue[s
 
 
 def by_namespace(clock: FakeClock) -> WorkQueue[str]:
-    """Return a queue of `namespace/name`."""
+    """Return an empty queue of `namespace/name`."""
     return WorkQueue("namespaces", clock=clock, namespace_of=lambda item: item.partition("/")[0])

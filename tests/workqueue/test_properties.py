@@ -23,21 +23,21 @@ def namespace_of(item: str) -> str:
 
 
 class Deliveries(RuleBasedStateMachine):
-    """A queue beside a model of it: what has to be delivered, with which priority."""
+    """A queue and a model of it: the expected deliveries, with their priorities."""
 
     def __init__(self) -> None:
         super().__init__()
         self.clock = FakeClock()
         self.queue: WorkQueue[str] = WorkQueue("properties", clock=self.clock, namespace_of=namespace_of)
-        self.wanted: dict[str, int] = {}  # what has to be delivered, with the highest priority it was added with
-        # When an item is due, the number of the add that said so, and the highest priority it was delayed with.
+        self.wanted: dict[str, int] = {}  # the expected deliveries, with the highest priority of each item
+        # For each delayed item: its due time, the number of the add that set it, and its highest priority.
         self.later: dict[str, tuple[float, int, int]] = {}
         self.asked: dict[str, list[int]] = {}
         self.answered: dict[str, list[int]] = {}
         self.held: list[str] = []
         self.taken = self.number = 0
-        # Of each item that is ready: its place among those of its namespace and priority when it became so, and how
-        # often each other namespace has had its turn at this priority since.
+        # For each ready item: its position among items of its namespace and priority, and how often each other
+        # namespace has had its turn at this priority since.
         self.place: dict[str, int] = {}
         self.passed: dict[str, Counter[str]] = {}
 
@@ -75,7 +75,7 @@ class Deliveries(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from((0.25, 1.0)))
     def step(self, seconds: float) -> None:
         self.clock.step(seconds)
-        len(self.queue)  # moves what is due into the queue
+        len(self.queue)  # this moves due items into the queue
         for item, (moment, _, priority) in sorted(self.later.items(), key=itemgetter(1)):
             if moment <= self.clock.monotonic():
                 del self.later[item]

@@ -1,4 +1,4 @@
-"""Dedupe, order and delivery: client-go's queue_test.go by behaviour."""
+"""Tests of deduplication, order and delivery: the behaviour in client-go's queue_test.go."""
 
 from __future__ import annotations
 

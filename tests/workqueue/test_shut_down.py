@@ -1,4 +1,4 @@
-"""Shutting down, at once and draining: the shutdown half of client-go's queue_test.go by behaviour."""
+"""Tests of shutting down, at once and with draining: the behaviour in client-go's queue_test.go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A delivery names every revision that was coalesced into it."""
+"""Tests that a delivery has every revision that was combined into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Real threads on one queue: nothing lost, nothing twice at once, every trigger delivered once."""
+"""Tests of real threads on one queue: no item is lost or processed twice at once, and each trigger
+is delivered once.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ ITEMS = ["a", "b", "c", "d", "e"]
 
 
 class Observed:
-    """What workers saw; its own lock, so that it proves something about the queue's."""
+    """The observations of workers; it has its own lock, so that it can detect a missing lock in the queue."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -91,7 +93,7 @@ def test_no_item_is_with_two_workers_and_every_trigger_arrives_once(seed: int) -
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Any single-threaded history against a model that says what has to come, and with which triggers."""
+    """Property test of any single-threaded history against a model of the expected deliveries and triggers."""
 
     def __init__(self) -> None:
         super().__init__()

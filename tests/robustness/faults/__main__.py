@@ -1,4 +1,6 @@
-"""Rounds by the command line; see the package. Ends with 1 if anything was wrong, and says how to repeat it."""
+"""Runs rounds from the command line; see the package. The exit code is 1 if there are violations, with the options that
+repeat them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from tests.robustness.verdicts import say
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run rounds with the options of the command line."""
     arguments = _arguments()
     seed = new_seed() if arguments.seed is None else arguments.seed
     names = [name for name in arguments.faults if arguments.database in INJECTIONS[name].databases]
@@ -31,7 +33,7 @@ def main() -> int:
     with ExitStack() as stack:
         cluster = stack.enter_context(PostgresCluster()) if arguments.database == POSTGRESQL else None
         rounds = arguments.rounds
-        stack.enter_context(suppress(KeyboardInterrupt))  # who has seen enough is told what there was
+        stack.enter_context(suppress(KeyboardInterrupt))  # Ctrl-C prints the results so far
         while rounds > 0:
             name = names[(row - 1) % len(names)]
             played, wrong = _row(row, name, seed, min(rounds, arguments.in_a_row), cluster)
@@ -68,10 +70,10 @@ def _names(text: str) -> list[str]:
 def _row(
     number: int, name: str, seed: int, rounds: int, cluster: PostgresCluster | None
 ) -> tuple[list[Outcome], list[str]]:
-    """Play rounds and tell of them; return what came of them and what was wrong, which leaves its files."""
+    """Run rounds and print them; return the results and the violations; files of violations are kept."""
     dice = random.Random(f"{seed} {number}")
     folder = Path(tempfile.mkdtemp(prefix=f"ctrlmgr-fault-{name}-"))
-    folder.chmod(0o755)  # a database server that is not root has its files in there
+    folder.chmod(0o755)  # a database server that does not run as root has its files there
     began, wrong = time.monotonic(), list[str]()
     row = Row([INJECTIONS[name](Ground(folder, dice, cluster))] * rounds, dice.getrandbits(32))
     try:
@@ -97,7 +99,7 @@ def _tell(wrong: Sequence[str], how: str) -> None:
 
 
 def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the lines of a table of what came of the rounds."""
+    """Yield the lines of a table of the results."""
     yield "| fault | rounds | complaints | acknowledged writes | recovery, median | worst |"
     yield "|---|---|---|---|---|---|"
     for name in dict.fromkeys(outcome.fault for outcome in outcomes):

@@ -1,4 +1,4 @@
-"""The faults: on what stage each is played, what it does, and how all is made well again."""
+"""The faults: the necessary set-up, the fault itself, and the recovery from it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ SQLITE, POSTGRESQL = "sqlite", "postgresql"
 
 
 class Ground(NamedTuple):
-    """What a round has to start with."""
+    """The requirements of a round."""
 
     folder: Path
     dice: random.Random
     cluster: PostgresCluster | None
-    """None: the database is to be a SQLite file."""
+    """None: the database must be a SQLite file."""
     is_short: bool = False
-    """Whether nothing may last longer than it must."""
+    """Whether waits must be as short as possible."""
 
 
 class Struck(NamedTuple):
-    """What was done to whom, in the words of a history's `Fault`; -1 is the database."""
+    """The affected server and the fault, as in a history's `Fault`; -1 is the database."""
 
     kind: str
     server: int
@@ -43,21 +43,21 @@ class Struck(NamedTuple):
 
 
 class Injection:
-    """A fault of one round. Here it is none at all, on an ordinary stage."""
+    """The fault of one round. The base class injects none, with the usual set-up."""
 
     name: ClassVar[str] = "none"
     databases: ClassVar[tuple[str, ...]] = (SQLITE, POSTGRESQL)
     flags: tuple[str, ...] = SHORT
 
     def __init__(self, ground: Ground) -> None:
-        """Be played on `ground`, as its dice will have it."""
+        """Inject the fault on `ground`, with its random generator."""
         self.ground = ground
         self.dice = ground.dice
         self.count = self.dice.choice((2, 2, 2, 3))
 
     @contextmanager
     def stage(self) -> Iterator[Stage]:
-        """Make what it takes; raises `Missing`."""
+        """Create the necessary resources; raise `Missing`."""
         folder = self.ground.folder
         with ExitStack() as stack:
             cluster = self.ground.cluster
@@ -65,29 +65,29 @@ class Injection:
             yield self.on(url)
 
     def on(self, url: str) -> Stage:
-        """Return the stage on a database."""
+        """Return the servers on a database."""
         return Stage(self.ground.folder, url, stage.members(self.ground.folder, url, self.count, *self.flags))
 
     def strike(self, at: Stage) -> Struck:
-        """Do it, for as long as it is to last."""
+        """Inject the fault, for its whole duration."""
         return Struck("none", 0, "nothing")
 
     def heal(self, at: Stage) -> None:
-        """Put right what does not come right by itself."""
+        """Repair the parts that do not recover without help."""
 
     def choose(self, at: Stage, leader: float) -> int:
-        """Return the number of a server: of the leader, with that probability."""
+        """Return the number of a server: of the leader with this probability."""
         return at.leader() if self.dice.random() < leader else self.dice.randrange(len(at.members))
 
     def last(self, least: float, most: float) -> float:
-        """Let some time go by; return how many seconds it was."""
+        """Wait for a random time; return the seconds."""
         seconds = self.dice.uniform(least, most)
         time.sleep(seconds)
         return seconds
 
 
 class Kill(Injection):
-    """SIGKILL, and started again."""
+    """A server gets SIGKILL, and is started again."""
 
     name = "kill"
     _server = 0
@@ -103,7 +103,7 @@ class Kill(Injection):
 
 
 class Freeze(Injection):
-    """SIGSTOP for longer than a lease is good for, now and then with the lease as it is by default."""
+    """A server is stopped with SIGSTOP for longer than its lease, sometimes with the default lease."""
 
     name = "stop"
     _server = 0
@@ -120,12 +120,12 @@ class Freeze(Injection):
         holds_turn = not can_be_written(at.url)
         seconds = self.last(self._lease * 1.05, self._lease * 1.3)
         told = f"server {self._server}, for {seconds:.1f} s" + (", having the turn to write" if holds_turn else "")
-        # With the turn to write a SQLite file it holds up everybody; that is how SQLite's locks are.
+        # A process that is frozen with the write lock of a SQLite file blocks all others.
         return Struck("database", -1, told) if holds_turn else Struck(self._kind, self._server, told)
 
     @property
     def _kind(self) -> str:
-        """What it counts as: who is away for so long may cost clients their patience."""
+        """The kind of the fault in the history: a long freeze may exceed timeouts of clients."""
         return "kill" if self._lease == DEFAULT_LEASE else "pause"
 
     def heal(self, at: Stage) -> None:
@@ -133,7 +133,7 @@ class Freeze(Injection):
 
 
 class TurnClock(Injection):
-    """The wall clock of one server or of all jumps about, by hours and by a day."""
+    """The wall clock of one server or of all servers jumps by hours and by a day."""
 
     name = "clock"
     _JUMPS = (-7200, -3600, -60, 60, 3600, 86_400)
@@ -162,7 +162,7 @@ class TurnClock(Injection):
 
 
 class RestartDatabase(Injection):
-    """The database server stops, in order or as in a crash, and comes back after a while."""
+    """The database server stops, in order or as in a crash, and starts again after a while."""
 
     name = "restart-db"
     databases = (POSTGRESQL,)
@@ -183,7 +183,7 @@ class RestartDatabase(Injection):
 
 
 class CutConnections(Injection):
-    """Connections to the database end: some or all, once or again and again, by the server or by the network."""
+    """Connections to the database end: some or all, once or repeatedly, by the server or by the network."""
 
     name = "cut"
     databases = (POSTGRESQL,)
@@ -222,7 +222,7 @@ class CutConnections(Injection):
 
 
 class Promote(Injection):
-    """The primary is lost, its synchronous standby takes over; now and then the old one comes back as standby."""
+    """The primary is lost, and its synchronous standby is promoted; sometimes the old one joins again as standby."""
 
     name = "promote"
     databases = (POSTGRESQL,)
@@ -282,7 +282,7 @@ class FillDisk(Injection):
 
 
 class Partition(Injection):
-    """One server and the database cannot reach one another, while clients reach both."""
+    """One server cannot reach the database, while clients reach both."""
 
     name = "partition"
     databases = (POSTGRESQL,)

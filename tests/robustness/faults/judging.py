@@ -13,16 +13,16 @@ from tests.robustness.histories.history import Logged
 from tests.robustness.histories.tail import Tail
 
 _QUIET = 1.5
-"""Seconds without a write after which nobody is taken to be about to write any more."""
+"""Seconds without a write after which no process is expected to write."""
 _PATIENCE = 60.0
 _LOOK = 0.1
 _LEASES = "leases.coordination.k8s.io"
 
 
 def settle(tail: Tail, sound: Callable[[Sequence[Logged]], Iterator[str]]) -> list[str]:
-    """Wait until nobody writes any more but to leases, and `sound` has nothing to say of the log.
+    """Wait until processes write only leases, and `sound` finds no violations in the log.
 
-    Return what it has to say when that does not come to be, or that they go on writing.
+    After a timeout, return the violations, or that the writes continue.
     """
     deadline = time.monotonic() + _PATIENCE
     seen, since = -1, time.monotonic()
@@ -40,7 +40,7 @@ def settle(tail: Tail, sound: Callable[[Sequence[Logged]], Iterator[str]]) -> li
 
 
 def converged(log: Sequence[Logged]) -> Iterator[str]:
-    """Yield what controllers and allocators have left undone, by what Services need, all of which select."""
+    """Yield work that controllers and allocators have not done, for the Services, all of which have selectors."""
     there: dict[str, set[tuple[str, str]]] = {}
     for event in log:
         places, place = there.setdefault(event.resource, set()), (event.namespace, event.name)
@@ -62,7 +62,7 @@ def converged(log: Sequence[Logged]) -> Iterator[str]:
 
 
 def verified(stage: Stage) -> Iterator[str]:
-    """Yield what `ctrlmgr verify` says if it finds fault, from where a server keeps its own."""
+    """Yield the output of `ctrlmgr verify` if it reports damage, in a server's data directory."""
     folder = stage.members[0].folder
     command = [sys.executable, "-m", "ctrlmgr", "verify", "--database", stage.url, "--data-dir", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)

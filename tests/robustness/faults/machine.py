@@ -21,22 +21,23 @@ _CLONE_NEWNET = 0x40000000
 _NEAR, _FAR = "10.99.{}.1", "10.99.{}.2"
 _CHUNK = 1 << 16
 _LIBRARIES = (Path(__file__).parents[3] / ".venv" / "faketime", Path("/usr/lib"), Path("/usr/lib64"))
-"""Where libfaketime may be; scripts/test puts it into the first one if it is not installed."""
+"""Possible paths of libfaketime; scripts/test installs it at the first one if it is missing."""
 _numbers = itertools.count(1)
 
 
 class Missing(CtrlmgrError):
-    """This machine cannot do that."""
+    """This machine does not support a fault."""
 
 
 class Network:
-    """Two network namespaces with two cables between them: one to a database, one for everybody else.
+    """Two network namespaces with two virtual cables: one to the database, one for all other connections.
 
-    `near` has the database and the clients, `far` one server. A context manager; `Missing` without `ip` or the right.
+    `near` has the database and the clients, `far` one server. A context manager; raises `Missing` without `ip` or the
+    necessary rights.
     """
 
     database = _NEAR.format(1)
-    """The address of the database, as both sides see it."""
+    """The address of the database, for both sides."""
     server = _FAR.format(2)
     """The address of the server on the far side."""
 
@@ -68,11 +69,11 @@ class Network:
             _run("ip", "-n", namespace, "link", "set", link, "up")
 
     def cut(self, *, at_our_end: bool) -> None:
-        """Unplug the database's cable: at the server's end, which that sees, or at the other, which it does not."""
+        """Disconnect the database's cable: at the server's end, which the server notices, or at the other end."""
         self._set("down", self.far if at_our_end else self.near)
 
     def mend(self) -> None:
-        """Plug it in again."""
+        """Connect the cable again."""
         for namespace in (self.near, self.far):
             self._set("up", namespace)
 
@@ -80,7 +81,7 @@ class Network:
         _run("ip", "-n", namespace, "link", "set", "cable1", state)
 
     def close(self) -> None:
-        """Remove it all."""
+        """Remove the namespaces."""
         for namespace in (self.near, self.far):
             with suppress(Missing):
                 _run("ip", "netns", "delete", namespace)
@@ -88,7 +89,7 @@ class Network:
 
 @contextmanager
 def inside(namespace: str) -> Iterator[None]:
-    """Have this thread, and all that it starts meanwhile, be in a network namespace."""
+    """Move this thread, and all processes that it starts in the block, into a network namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     other = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
@@ -103,10 +104,10 @@ def inside(namespace: str) -> Iterator[None]:
 
 
 class SmallDisk:
-    """A filesystem of its own, in memory, that can be filled up; a context manager."""
+    """A separate filesystem in memory, which can be filled; a context manager."""
 
     def __init__(self, folder: Path, mebibytes: int) -> None:
-        """Mount it at `folder`."""
+        """Mount the filesystem at `folder`."""
         self.folder = folder
         self._size = mebibytes
         self._filler = folder / "filler"
@@ -121,44 +122,44 @@ class SmallDisk:
             _run("umount", "--lazy", str(self.folder))
 
     def fill(self) -> None:
-        """Leave no byte of it."""
+        """Fill the filesystem."""
         with self._filler.open("ab", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(bytes(_CHUNK))
 
     def empty(self) -> None:
-        """Give it back."""
+        """Free the space again."""
         self._filler.unlink(missing_ok=True)
 
 
 class WallClock:
-    """The wall clock of one process, which others turn while it runs (libfaketime).
+    """The wall clock of one process, which a test changes while it runs (libfaketime).
 
-    Only what the process takes for the time of day is turned. The clocks that count since the machine's start are left
-    alone: nothing turns those on a real machine either.
+    Only the time of day changes. Monotonic clocks are not changed, because they never jump on a real machine either.
     """
 
     def __init__(self, file: Path) -> None:
-        """Keep by how much it is turned in `file`; raises `Missing` without libfaketime."""
+        """Store the offset in `file`; raise `Missing` without libfaketime."""
         self._file = file
         self._library = _find_library()
         self.turn(0)
 
     def turn(self, seconds: int) -> None:
-        """Have it be so many seconds ahead of the machine's, from now on."""
+        """Set the clock this number of seconds ahead of the machine's clock, from now on."""
         written = self._file.with_suffix(".new")
         written.write_text(f"{seconds:+d}\n")
         written.replace(self._file)
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The environment of the process whose clock it is."""
+        """The environment of the process with this clock."""
         return {
             "LD_PRELOAD": str(self._library),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # else it turns what threads wait by, too, and they starve one another
+            # otherwise libfaketime also changes the clock for waits, and threads starve each other
+            "FAKETIME_FORCE_MONOTONIC_FIX": "0",
         }
 
 

@@ -1,4 +1,4 @@
-"""Rounds in a row: servers, and again and again load and a fault at a random moment; then everything is judged."""
+"""Consecutive rounds: servers, then repeatedly load and a fault at a random moment; then all checks."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ from tests.robustness.histories.watchers import Informer
 from tests.robustness.histories.writers import write_the_last
 
 PATIENCE = 40.0
-"""Seconds in which every server must take writes again, once all is well."""
+"""Seconds after the recovery within which every server must accept writes again."""
 _PROBE = 0.05
 _TRIES = 5
 _TOLD = 3000
 _PASSING = (0, 404, 409, 429, 503, 504)
-"""What a write may be answered if it is not done; a loaded machine may take too long without any fault."""
+"""Allowed answers to a refused write; a loaded machine may exceed timeouts without any fault."""
 _OF_LOAD = re.compile("G4 answers|R5 reads fail|W13 what happens is told in time|.*: (lasted|is answered (429|50[34]))")
-"""What the checks say where the machine is slow: whether anybody is served in time is not what rounds are about."""
+"""Messages of checks that a slow machine causes: rounds do not test latencies."""
 _LOAD = Plan(0, writers=5, write_pause=0.08, readers=2, watchers=3, informers=4)
 
 
 class Outcome(NamedTuple):
-    """What came of a round."""
+    """The results of a round."""
 
     fault: str
     told: str
     wrong: list[str]
     recovery: float
-    """Seconds from when all was well until every server took writes."""
+    """Seconds from the recovery until every server accepted writes."""
     acknowledged: int
 
 
 class Row:
-    """Rounds in a row, on one stage; see the module's docstring. Used once."""
+    """Consecutive rounds with the same processes; see the module's docstring. Used once."""
 
     def __init__(self, injections: Sequence[Injection], seed: int) -> None:
-        """Play each of `injections` on the stage that the first one makes; everybody's chances are in `seed`."""
+        """Inject each of `injections`, with the servers that the first one creates; `seed` gives all random numbers."""
         self._injections = injections
         self._seed = seed
         self.outcomes: list[Outcome] = []
-        """What has come of the rounds so far."""
+        """The results of the rounds so far."""
 
     def play(self) -> list[str]:
-        """Do it; return what was wrong, be it here. Raises `Missing`."""
+        """Run the rounds; return the violations, including errors of the rounds themselves. Raises `Missing`."""
         with ExitStack() as stack:
             stage = None
             try:
@@ -73,7 +73,7 @@ class Row:
                 wrong = list(self._judge(stage, tail, history))
             except Missing:
                 raise
-            except Exception:  # whatever it was, it is told with the rounds it happened in
+            except Exception:  # any error is reported with the rounds in which it occurred
                 return [traceback.format_exc(), *(_logs(stage) if stage else ())]
         return [*(sentence for outcome in self.outcomes for sentence in outcome.wrong), *wrong]
 
@@ -101,7 +101,7 @@ class Row:
         tail: Tail,
         informers: Sequence[Informer],
     ) -> None:
-        """Load, one fault at a random moment, healing; then everybody gets to the end and the controllers to rest."""
+        """Load, one fault at a random moment, and the recovery; then wait for all clients and controllers."""
         world.loaded = True
         began = len(world.history.writes)
         async with asyncio.TaskGroup() as everybody:
@@ -132,7 +132,7 @@ class Row:
 
 
 async def _strike(injection: Injection, world: HistoryCluster, stage: Stage) -> tuple[Struck, float]:
-    fault = world.fault("database", -1)  # until it is known what it is
+    fault = world.fault("database", -1)  # until the fault is known
     struck = await asyncio.to_thread(injection.strike, stage)
     fault.kind, fault.server = struck.kind, struck.server
     await asyncio.to_thread(injection.heal, stage)
@@ -142,7 +142,7 @@ async def _strike(injection: Injection, world: HistoryCluster, stage: Stage) -> 
 
 
 def _recover(stage: Stage) -> float:
-    """Wait until every server takes writes; return how many seconds that was. Raises AssertionError."""
+    """Wait until every server accepts writes; return the seconds. Raises AssertionError."""
     began = time.monotonic()
     with ThreadPoolExecutor(len(stage.members)) as threads:
         for recovered in [threads.submit(_takes_writes, member, began + PATIENCE) for member in stage.members]:

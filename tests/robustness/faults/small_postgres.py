@@ -1,4 +1,4 @@
-"""A PostgreSQL server on a small disk: one that uses little of it, and stands up again when there is room."""
+"""A PostgreSQL server on a small disk, which starts again when there is free space."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LOCAL = "127.0.0.1"
 
 
 class SmallPostgres(PostgresCluster):
-    """A cluster with small segments of its write-ahead log, so that running out of disk concerns that, too."""
+    """A cluster with small segments of its write-ahead log, so that a full disk also affects the log."""
 
     def __init__(
         self, folder: Path | None = None, *, settings: Mapping[str, str] | None = None, address: str = _LOCAL
     ) -> None:
-        """Keep everything in `folder`."""
+        """Store all files in `folder`."""
         usual, tempfile.tempdir = tempfile.tempdir, str(folder) if folder else tempfile.tempdir
         try:
             super().__init__(settings={**_SETTINGS, **(settings or {})}, address=address)
@@ -35,11 +35,11 @@ class SmallPostgres(PostgresCluster):
         super()._run(program, *arguments, *(("--wal-segsize", "1") if program == "initdb" else ()))
 
     def url(self, database: str = "postgres", *, port: int | None = None) -> str:
-        """Return the URL of a database; without TLS, which is asked for of other hosts than one's own."""
+        """Return the URL of a database, without TLS, which the default requires for other hosts."""
         return super().url(database, port=port) + ("" if self.address == _LOCAL else "?sslmode=disable")
 
     def recover(self) -> None:
-        """Return when it answers, started again if it has ended for want of space."""
+        """Wait until the server answers; start it again if it has ended because of the full disk."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -58,4 +58,4 @@ class SmallPostgres(PostgresCluster):
             try:
                 self.start()
             except CalledProcessError:
-                return  # not yet: it may still be clearing up
+                return  # not yet: the server may still be in recovery

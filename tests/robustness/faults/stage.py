@@ -1,7 +1,7 @@
-"""Where a round takes place: a database, and servers on it that are started all at once.
+"""The set-up of a round: a database, and servers on it that start at the same time.
 
-Guarantees: a stage is of one round alone, but for a PostgreSQL server that many may share; everything that was started
-for it is gone when it is left.
+Guarantees: a set-up is used for one round, except for a PostgreSQL server that many may share. All started processes
+have ended when the context ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHORT = (
     *("--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s"),
     *("--leader-elect-retry-period", "500ms"),
 )
-"""A lease that is good for so little that a round need not last long."""
+"""A lease that is so short that a round need not last long."""
 LEASE = 3.0
 DEFAULT_LEASE = 15.0
 
@@ -33,7 +33,7 @@ _numbers = itertools.count(1)
 
 
 class Member(Served):
-    """One of the servers of a stage; in a network namespace of its own if it is given one."""
+    """One of the servers; it runs in a network namespace if one is given."""
 
     def __init__(
         self,
@@ -51,22 +51,22 @@ class Member(Served):
         self._namespace = namespace
 
     def start(self) -> None:
-        """Start it where it belongs, and wait until it is ready."""
+        """Start the server in its namespace, and wait until it is ready."""
         with inside(self._namespace) if self._namespace else nullcontext():
             super().start()
 
     @property
     def ended(self) -> int | None:
-        """What it ended with, if it was told by nobody here; None while it runs."""
+        """The exit code of a server that ended by itself; None while it runs."""
         return None if self._process is None else self._process.poll()
 
     def leads(self) -> bool:
-        """Return whether it says of itself that it leads."""
+        """Return whether the server reports that it leads."""
         return 'leader_election_master_status{name="ctrlmgr"} 1.0' in self.request("GET", "/metrics")[1]
 
 
 class Database(Protocol):
-    """What a stage keeps its log in."""
+    """The type of the log's database."""
 
     url: str
 
@@ -75,7 +75,7 @@ class Stage:
     """A database and the servers on it."""
 
     def __init__(self, folder: Path, url: str, members: Sequence[Member]) -> None:
-        """Have `members` on the database `url`; none runs yet."""
+        """Have `members` servers on the database at `url`; no server runs yet."""
         self.folder = folder
         self.url = url
         self.members = members
@@ -91,7 +91,7 @@ class Stage:
             yield
 
     def leader(self) -> int:
-        """Return the number of the one that leads, or of the first if none says so at the moment."""
+        """Return the number of the leader, or of the first server if none reports that it leads."""
         return next((number for number, member in enumerate(self.members) if member.leads()), 0)
 
     @property
@@ -105,12 +105,12 @@ def _started(member: Member) -> None:
 
 
 def members(folder: Path, url: str, count: int, *flags: str) -> list[Member]:
-    """Return servers with nothing special about them."""
+    """Return servers without special options."""
     return [Member(folder / f"server-{number}", "--database", url, *flags) for number in range(count)]
 
 
 def sqlite_url(folder: Path) -> str:
-    """Return the URL of a file in `folder`."""
+    """Return the URL of a SQLite file in `folder`."""
     return f"sqlite:///{folder / 'ctrlmgr.db'}"
 
 

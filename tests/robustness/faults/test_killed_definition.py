@@ -1,4 +1,4 @@
-"""A server that is killed while a definition goes: afterwards neither it nor any object of it is left."""
+"""Tests of a server that is killed during the deletion of a definition: afterwards neither it nor its objects exist."""
 
 from __future__ import annotations
 

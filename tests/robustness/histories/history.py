@@ -17,30 +17,32 @@ NEVER = 1 << 62
 """The return time of a request without a response."""
 
 LAST = "last-"
-"""What the ids of the writes at the very end begin with."""
+"""The prefix of the ids of the writes at the very end."""
 
 BOOKMARK = "BOOKMARK"
 ERROR = "ERROR"
 
 
 class Selection(NamedTuple):
-    """Which objects of a resource: of one namespace (empty: all), with one name (empty: all), with such a label."""
+    """The selected objects of a resource: of one namespace (empty: all), with one name (empty:
+    all), with this label.
+    """
 
     namespace: str = ""
     name: str = ""
     operator: str = ""
-    """`in` or `notin` for the label `color`; empty: whatever it is."""
+    """`in` or `notin` for the label `color`; empty: any color."""
     colors: tuple[str, ...] = ()
 
     def matches(self, namespace: str, name: str, labels: Mapping[str, str]) -> bool:
-        """Say whether an object is selected."""
+        """Return whether an object is selected."""
         if self.namespace not in ("", namespace) or self.name not in ("", name):
             return False
         return not self.operator or (labels.get("color") in self.colors) == (self.operator == "in")
 
     @property
     def query(self) -> dict[str, str]:
-        """The same as parameters of a request; the namespace is in its path."""
+        """The selection as query parameters of a request; the namespace is in its path."""
         query = {"fieldSelector": f"metadata.name={self.name}"} if self.name else {}
         if self.operator:
             query["labelSelector"] = f"color {self.operator} ({','.join(self.colors)})"
@@ -48,7 +50,7 @@ class Selection(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An object somebody was shown: where it is, at which revision, and a digest of what it says."""
+    """An object in an answer: its key, its revision, and a digest of its content."""
 
     namespace: str
     name: str
@@ -57,7 +59,7 @@ class Item(NamedTuple):
 
 
 class Write(msgspec.Struct, kw_only=True):
-    """One attempt to change one object; `id` is in the event that it became, if it became one."""
+    """One attempt to change one object; the `id` is in the resulting event."""
 
     id: str
     server: int
@@ -67,28 +69,28 @@ class Write(msgspec.Struct, kw_only=True):
     name: str
     called: int
     expected: int = 0
-    """The revision the object had to be at, 0 for whichever."""
+    """The required revision of the object, 0 for any."""
     returned: int = NEVER
     code: int = 0
-    """The answer's status; 0: there was no answer, and nobody knows what came of it."""
+    """The status of the answer; 0: there was no answer, and the result is unknown."""
     revision: int = 0
-    """The revision of the object in the answer, 0 if that did not say."""
+    """The revision of the object in the answer, 0 if the answer has none."""
     message: str = ""
-    """What was said to have gone wrong."""
+    """The message of an error."""
 
     @property
     def acknowledged(self) -> bool:
-        """Return whether it was said to have been done."""
+        """Return whether the write was acknowledged."""
         return 200 <= self.code < 300
 
     @property
     def refused(self) -> bool:
-        """Return whether it was said not to have been done, and never to be."""
+        """Return whether the write was refused for certain."""
         return 400 <= self.code < 500
 
 
 class Page(msgspec.Struct):
-    """One answer to a read: of a list, a page; of a single object, the object, with its own revision."""
+    """One answer to a read: a page of a list, or a single object with its own revision."""
 
     called: int
     returned: int
@@ -108,19 +110,19 @@ class Read(msgspec.Struct, kw_only=True):
     match: str = ""
     limit: int = 0
     after: str = ""
-    """The path after which it began, when it went on with what was left of a list that had expired."""
+    """The path at which the read began, if it continued the rest of an expired list."""
     pages: list[Page] = []
     whole: bool = False
-    """Whether there was an answer to every page."""
+    """Whether every page was answered."""
 
     @property
     def is_newest(self) -> bool:
-        """Return whether the newest state was asked for."""
+        """Return whether the newest state was requested."""
         return not self.version
 
 
 class Delivery(NamedTuple):
-    """One event of a watch; of a bookmark only the revision counts, of an error its code stands there."""
+    """One event of a watch; a bookmark has only a revision, and an error has its code instead."""
 
     type: str
     revision: int
@@ -140,25 +142,25 @@ class Watch(msgspec.Struct, kw_only=True):
     version: str
     called: int
     initial: bool | None = None
-    """`sendInitialEvents`, if that was asked for."""
+    """`sendInitialEvents`, if it was requested."""
     bookmarks: bool = False
     timeout: int = 0
     """`timeoutSeconds`, 0 if it was not given."""
     informer: str = ""
-    """Whose stream it is, if it is one of several that one informer reads."""
+    """The informer of the stream, if it is one of several streams of one informer."""
     listed: list[Item] | None = None
-    """Of an informer's first stream: the list it goes on from, empty if the stream itself begins with the objects."""
+    """For an informer's first stream: the preceding list, empty if the stream itself begins with the objects."""
     slow: bool = False
-    """Whether its reader stopped reading for a while, so that it may have been cut off."""
+    """Whether its reader paused for a while, so that the server may have disconnected it."""
     code: int = 0
     deliveries: list[Delivery] = []
     ended: str = ""
-    """`clean` (with the last chunk), `cut` (without), `left` (by us)."""
+    """`clean` (with the last chunk), `cut` (without it), `left` (by the client)."""
     ended_at: int = NEVER
 
 
 class Compaction(msgspec.Struct):
-    """One compaction: what it was to forget."""
+    """One compaction, with its revision."""
 
     before: int
     called: int
@@ -166,7 +168,7 @@ class Compaction(msgspec.Struct):
 
 
 class Fault(msgspec.Struct):
-    """Something that was done to a server (-1: to the database) and may have shown between these moments."""
+    """A fault of a server (-1: of the database), with the moments between which it may have had effects."""
 
     kind: str
     server: int
@@ -187,7 +189,7 @@ class Logged(msgspec.Struct, frozen=True):
     labels: dict[str, str]
     digest: str
     write: str
-    """The id of the write that it comes from; empty if it is none of ours."""
+    """The id of the write that caused it; empty if it is not from a writer of the run."""
 
 
 class History(msgspec.Struct):
@@ -202,20 +204,20 @@ class History(msgspec.Struct):
     faults: list[Fault] = []
     log: list[Logged] = []
     tracebacks: list[str] = []
-    """What servers logged of what they had not expected."""
+    """Unexpected errors in the servers' logs."""
 
     def save(self, path: Path) -> None:
-        """Write it to a file."""
+        """Write the history to a file."""
         path.write_bytes(msgspec.json.encode(self))
 
     @classmethod
     def load(cls, path: Path) -> History:
-        """Read it from a file."""
+        """Read a history from a file."""
         return msgspec.json.decode(path.read_bytes(), type=cls)
 
 
 def digest_of(fields: dict[str, Any]) -> str:
-    """Return a digest of what an object says, whatever its revision."""
+    """Return a digest of an object's content without its revision."""
     metadata = {name: value for name, value in fields["metadata"].items() if name != "resourceVersion"}
     content = msgspec.json.encode({**fields, "metadata": metadata}, order="sorted")
     return hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -19,7 +19,7 @@ COLORS = ("red", "green", "blue", "")
 
 
 class Place(NamedTuple):
-    """Where an object is."""
+    """The key of an object."""
 
     resource: str
     namespace: str
@@ -27,38 +27,38 @@ class Place(NamedTuple):
 
 
 class HistoryCluster:
-    """See the module's docstring; used on one event loop."""
+    """The state of a run; see the module's docstring. Used on one event loop."""
 
     def __init__(self, servers: Sequence[Served], seed: int) -> None:
         self.servers = servers
         self.sites: list[Site] = [server.site for server in servers]
         self.history = History(seed, self.now())
         self.newest = 0
-        """The newest revision that anybody here was told of."""
+        """The newest revision in any answer."""
         self.seen: dict[Place, int] = {}
-        """The revision at which each object was seen last."""
+        """The last received revision of each object."""
         self.loaded = True
-        """Whether writers, readers and casual watchers go on."""
+        """Whether writers, readers and casual watchers continue."""
         self.ended = asyncio.Event()
-        """Set when informers, too, should stop."""
+        """Set when informers should stop, too."""
 
     def now(self) -> int:
         return time.monotonic_ns()
 
     def random(self, role: str) -> random.Random:
-        """Return the randomness of one actor, which does not depend on what others do."""
+        """Return the random generator of one actor, which is independent of other actors."""
         return random.Random(f"{self.history.seed} {role}")
 
     def connections(self) -> list[Connection]:
-        """Return a connection of one's own to each server."""
+        """Return a new connection to each server."""
         return [Connection(site) for site in self.sites]
 
     def tell(self, revision: int) -> None:
-        """Remember that somebody was told of a revision."""
+        """Record a revision in an answer."""
         self.newest = max(self.newest, revision)
 
     def fault(self, kind: str, server: int) -> Fault:
-        """Record that something is being done to a server, which its `ended` says when it is over."""
+        """Record the beginning of a fault of a server; set `ended` of the result at its end."""
         fault = Fault(kind, server, self.now(), 1 << 62)
         self.history.faults.append(fault)
         return fault

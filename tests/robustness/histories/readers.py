@@ -1,4 +1,4 @@
-"""Readers: they get and list, newest, cached, not older, exact and page by page."""
+"""Readers: they get and list the newest, cached, not older and exact states, also page by page."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.robustness.wire import Answer, Connection, Lost, Unsent, closing, pat
 _KINDS = {"configmaps": "ConfigMap", "services": "Service"}
 _WAYS = ("get", "get", "newest", "newest", "cached", "not older", "exact", "exact", "paged", "paged")
 _DREAM = 0.01
-"""The share of reads that are of the future; each may take three seconds."""
+"""The share of reads of a future revision; each may take three seconds."""
 
 _NEVER = 1_000_000
-"""So many revisions ahead no run gets."""
+"""A number of revisions that no run reaches."""
 
 _FAR = 200
-"""How many revisions back an exact read goes at most."""
+"""The maximum age of an exact read in revisions."""
 
 
 class Reader:
@@ -29,7 +29,7 @@ class Reader:
         self._pause = pause
         self._random = world.random(f"reader {number}")
         self._connections = world.connections()
-        self._dreams = number == 0  # of the future, at once; others rarely do
+        self._dreams = number == 0  # one actor reads future revisions at once; others rarely do
 
     async def run(self) -> None:
         with closing(self._connections):
@@ -45,7 +45,7 @@ class Reader:
         except Unsent:
             await asyncio.sleep(0.05)
         except Lost:
-            return  # nothing was learned
+            return  # the answer contains no data
 
     def _choose(self) -> Read:
         chance, newest = self._random, self._world.newest
@@ -73,7 +73,7 @@ class Reader:
         return read
 
     async def _read(self, read: Read) -> None:
-        """Read all pages; where the list has expired, what is left is another read."""
+        """Read all pages; if the list expires, the rest counts as another read."""
         connection = self._connections[read.server]
         self._world.history.reads.append(read)
         token = ""
@@ -113,7 +113,7 @@ class Reader:
 
 
 def page_of(read: Read, answer: Answer, called: int, returned: int) -> Page:
-    """Return what an answer says."""
+    """Return the objects of an answer, as a history stores them."""
     if answer.code != 200:
         return Page(called, returned, answer.code, 0, [])
     fields = answer.fields
@@ -123,13 +123,13 @@ def page_of(read: Read, answer: Answer, called: int, returned: int) -> Page:
 
 
 def item_of(fields: dict[str, Any]) -> Item:
-    """Return what a history keeps of an object."""
+    """Return an object as a history stores it."""
     metadata = fields["metadata"]
     return Item(metadata["namespace"], metadata["name"], revision_of(fields), digest_of(fields))
 
 
 def choose_selection(chance: Any) -> Selection:
-    """Choose what to look at: everything, a namespace, a name, colors, and mixtures of them."""
+    """Choose a selection: everything, a namespace, a name, colors, or a combination."""
     namespace = chance.choice(("", *NAMESPACES))
     name = chance.choice(NAMES) if chance.random() < 0.15 else ""
     if chance.random() < 0.5:

@@ -1,4 +1,4 @@
-"""One run: servers, load, faults, healing; then the history, complete with the log."""
+"""One run: servers, load, faults, recovery; then the history is completed with the log."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from tests.robustness.serving import Served
 from tests.robustness.wire import path_of
 
 _END = 15.0
-"""Seconds in which everybody must have got to the end once all is well."""
+"""Seconds in which all clients must receive the last events after the recovery."""
 
 _TRACEBACK = 6000
-"""Characters of a traceback that are kept."""
+"""The maximum length of a stored traceback in characters."""
 
 
 class Plan(NamedTuple):
-    """How a run goes; durations in seconds."""
+    """The options of a run; durations in seconds."""
 
     seed: int
     quiet: float = 3.0
-    """For how long at least nothing happens but load and compactions: what the rate is measured in."""
+    """The minimum time with only load and compactions, in which the rate of writes is measured."""
     warm_up: int = 100
-    """How many writes must have been acknowledged before anything else happens, if that takes no more than `_END`."""
+    """The number of acknowledged writes before the first fault, if they take at most `_END`."""
     faulty: float = 0.0
-    """For how long faults go on; each kind happens at least once."""
+    """The duration of the faults; each kind of fault occurs at least once."""
     between_faults: float = 0.5
     faults: Collection[str] = ALL
     writers: int = 8
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Where a run takes place."""
+    """The resources of a run."""
 
     folder: Path
     database: str
@@ -58,7 +58,7 @@ class Setting(NamedTuple):
 
 
 def run(plan: Plan, setting: Setting) -> History:
-    """Do it; raises AssertionError for a server that does not start, stop, or write what must succeed."""
+    """Run it; raise AssertionError for a server that does not start, stop, or accept a necessary write."""
     with ExitStack() as stack:
         servers = [server_of(setting, number) for number in range(setting.servers)]
         for server in servers:
@@ -78,7 +78,7 @@ def run(plan: Plan, setting: Setting) -> History:
 
 
 def tracebacks(log: str) -> list[str]:
-    """Return what a log says of each request that failed unexpectedly."""
+    """Return the unexpected errors of requests in a log."""
     return [each[:_TRACEBACK] for each in log.split("request failed")[1:]]
 
 
@@ -114,7 +114,7 @@ async def _run(plan: Plan, setting: Setting, servers: Sequence[Served], tail: Ta
 
 
 def crowd(plan: Plan, world: HistoryCluster, first: int = 0) -> Iterator[Writer | Reader | Watcher]:
-    """Yield who uses the servers, numbered from `first` on."""
+    """Yield the actors of a run, numbered from `first` on."""
     yield from (Writer(world, first + number, plan.write_pause) for number in range(plan.writers))
     yield from (Reader(world, first + number, plan.write_pause) for number in range(plan.readers))
     yield from (Watcher(world, first + number, slow=number == 0) for number in range(plan.watchers))
@@ -130,7 +130,7 @@ async def _warm_up(plan: Plan, world: HistoryCluster) -> None:
 
 
 async def reach(informers: Sequence[Informer], last: Sequence[Last]) -> None:
-    """Wait until every informer has been told of what concerns it; who has not is for the checks to name."""
+    """Wait until every informer has received its events; the checks report those that have not."""
     deadline = asyncio.get_running_loop().time() + _END
     while asyncio.get_running_loop().time() < deadline:
         if all(informer.has(each) for informer in informers for each in last):

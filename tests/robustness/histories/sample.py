@@ -1,4 +1,4 @@
-"""A small sound history, made by hand: for tests to spoil, each in one way that a check must notice."""
+"""A small correct history, which tests change so that a check must find a violation."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ _MAPS = "configmaps"
 
 
 def moment(revision: float) -> int:
-    """Return when a revision was acknowledged; it was called half a second before. A revision takes ten seconds."""
+    """Return the time of a revision's acknowledgement; its request was sent half a second before. Revisions have
+    intervals of ten seconds.
+    """
     return int(revision * 10 * SECOND)
 
 
 class Sample:
-    """Makes the history step by step; every step is one event, but for refusals."""
+    """Builds the history step by step; every step except refusals is one event."""
 
     def __init__(self) -> None:
         self.history = History(seed=0, began=0)
@@ -94,7 +96,7 @@ class Sample:
 
 
 def told(truth: Truth, selection: Selection, after: int, until: int) -> list[Delivery]:
-    """Return the events that a watcher is told, each a tenth of a second after it was acknowledged."""
+    """Return the events of a watcher, each a tenth of a second after its acknowledgement."""
     events = truth.events(_MAPS, selection, after, until)
     return [event._replace(at=moment(event.revision) + SECOND // 10) for event in events]
 
@@ -108,7 +110,7 @@ def initial(items: list[Item], at: float) -> list[Delivery]:
 
 
 def sound() -> History:
-    """Return the history: seventeen events, and what several clients were told of them."""
+    """Return the history: seventeen events, and the answers to several clients."""
     sample = Sample()
     _write(sample)
     history = sample.history

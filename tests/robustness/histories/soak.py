@@ -24,11 +24,11 @@ from tests.robustness.places import on_postgres, on_sqlite
 from tests.robustness.verdicts import say, verdict
 
 RATE = 50.0
-"""Acknowledged writes a second without which a run proves nothing (etcd's bound for slow clusters)."""
+"""The minimum acknowledged writes a second of a meaningful run (etcd's limit for slow clusters)."""
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the test with the options of the command line."""
     arguments = _arguments()
     if arguments.judge:
         return _judge(History.load(arguments.judge))

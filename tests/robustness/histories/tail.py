@@ -1,4 +1,4 @@
-"""Reads the event log beside the servers, so that the whole of it is known even where it is compacted later."""
+"""Reads the event log during a run, so that all its events are known even after compactions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ctrlmgr.eventlog.verification import verify
 from tests.robustness.histories.history import Logged, digest_of
 
 AGENT = "robustness/"
-"""What the user agent of a write starts with; its id follows."""
+"""The prefix of the user agent of a write; the id of the write follows."""
 
 _BATCH = 1000
 
 
 class Tail:
-    """A reader of one log, and the one who compacts it; not for two threads at a time, but for `wait`."""
+    """A reader of one log, which also compacts it; except `wait`, not thread-safe."""
 
     def __init__(self, url: str, folder: Path) -> None:
         log = open_log(url, clock=SystemClock(), random=random.Random(1), anchor=folder / "tail-anchor")
@@ -33,11 +33,11 @@ class Tail:
 
     @property
     def head(self) -> int:
-        """The newest revision that has been read."""
+        """The newest read revision."""
         return self.log[-1].revision if self.log else 0
 
     def read(self) -> None:
-        """Read what is new; a database that is away for a moment is asked again the next time."""
+        """Read new events; if the database is unavailable, the next call reads them."""
         with self._turn:
             try:
                 while events := self._log.events_after(self.head, limit=_BATCH):
@@ -46,23 +46,23 @@ class Tail:
                 return
 
     def compact(self, before: int) -> None:
-        """Forget what was superseded up to a revision."""
+        """Compact events that were superseded up to a revision."""
         self.read()
         with self._turn:
             self._log.compact(min(before, self.head))
 
     def verify(self) -> None:
-        """Check what is left against its hashes; raises `LogCorrupt`."""
+        """Verify the hashes of the remaining events; raise `LogCorrupt`."""
         with self._turn:
             verify(self._log)
 
     def retained(self) -> list[Logged]:
-        """Return what the log still holds."""
+        """Return the events that the log still contains."""
         with self._turn:
             return [logged(event) for event in self._log.scan()]
 
     def violations(self, judge: Callable[[Sequence[Event]], Iterator[str]]) -> list[str]:
-        """Return what somebody says of the events that the log still holds."""
+        """Return the result of a function of the remaining events."""
         with self._turn:
             return list(judge(list(self._log.scan())))
 
@@ -71,7 +71,7 @@ class Tail:
 
 
 def logged(event: Event) -> Logged:
-    """Return what a history keeps of an event."""
+    """Return an event as a history stores it."""
     obj: Object = event.object
     agent = event.user_agent
     return Logged(

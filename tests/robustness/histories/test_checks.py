@@ -1,4 +1,6 @@
-"""Every check notices what it is for: a sound history is spoilt in one way, and that check must say so."""
+"""Tests that every check detects its violation: a correct history is changed in one way, and that
+check must report it.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,8 @@ def given(thing: object, **fields: Any) -> None:
         setattr(thing, name, value)
 
 
-# The watches of the sample: 0 everything from 2 with a bookmark, 1 RED from 2, 2 from 4 with a bookmark inside,
-# 3 and 4 with initial events and no mark at their end, 5 of the forgotten, 6 with a timeout, 7 and 8 an informer's.
+# The watches of the sample: 0 everything from 2 with a bookmark, 1 RED from 2, 2 from 4 with a bookmark inside, 3 and 4
+# with initial events and no mark at their end, 5 of compacted revisions, 6 with a timeout, 7 and 8 an informer's.
 SPOILT: list[tuple[str, str, Spoil]] = [
     ("L1 acknowledged writes are in the log", "lost", lambda h: logged(h, 4, write="")),
     ("L1 acknowledged writes are in the log", "twice", lambda h: logged(h, 7, write="w4")),
@@ -118,7 +120,7 @@ SPOILT: list[tuple[str, str, Spoil]] = [
 
 
 def stale_object(history: History) -> Page:
-    """Return the answer to the GET as it would have been a revision before the last it could be."""
+    """Return the answer to the GET with the state of one revision before the oldest allowed one."""
     (found,) = (each for each in history.reads[3].pages[0].items if each.name == "a")
     return msgspec.structs.replace(history.reads[6].pages[0], items=[found], revision=found.revision)
 
@@ -142,7 +144,7 @@ def test_every_check_has_been_seen_to_bite() -> None:
 
 def test_what_faults_explain_is_not_held_against_the_server() -> None:
     history = sound()
-    given(of(history, "w9"), code=0, returned=NEVER)  # answered, or not, while the server was killed
+    given(of(history, "w9"), code=0, returned=NEVER)  # answered or not, because the server was killed
     given(history.watches[8], called=moment(9.45))
     history.reads[0].pages[0] = msgspec.structs.replace(
         history.reads[0].pages[0], code=503, called=moment(9.2), returned=moment(9.3)

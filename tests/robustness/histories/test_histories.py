@@ -1,4 +1,6 @@
-"""Real servers under load and faults: what all their clients saw, judged by the event log; `soak` is more of it."""
+"""Tests of real servers under load and faults: the answers to all clients are checked against the log; `soak` runs
+longer.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,16 @@ from tests.robustness.histories.run import Plan, Setting, run
 from tests.robustness.places import on_postgres, on_sqlite
 
 RATE = 10.0
-"""Acknowledged writes a second that even a very busy machine manages; with fewer a run proves nothing."""
+"""Acknowledged writes a second that even a very busy machine reaches; with fewer, a run proves nothing."""
 
 SMALL_WINDOW = "[watch_cache]\ncapacity = 100\n"
-"""So that a good part of what watchers ask for is no longer in memory."""
+"""Small, so that many requests of watchers are for events that are no longer in memory."""
 
 TRIES = 3
-"""Runs in which something may have remained untried; none of them may have shown a fault."""
+"""Runs that may have left features untested; none of them may have found a violation."""
 
 FORGOTTEN = "there was no watch of the forgotten"
-"""With two servers it takes luck that one is asked for what is compacted; the runs with one server see to it."""
+"""With two servers, requests for compacted revisions are rare; the runs with one server test them."""
 
 
 def assert_sound(

@@ -1,6 +1,6 @@
-"""The truth of a run: its event log, folded in the simplest way there is.
+"""The expected state of a run: its event log, processed in the simplest way.
 
-This is written a second time on purpose, without anything of what it judges.
+This code is independent of the implementations and checks that it is compared with.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Place = tuple[str, str]
 
 
 class Change(NamedTuple):
-    """One event with what was there before it."""
+    """One event, with the previous state of its object."""
 
     revision: int
     before: Logged | None
@@ -65,17 +65,17 @@ class Truth:
         return self._changes[resource][bisect_right(revisions, after) : bisect_right(revisions, until)]
 
     def history_of(self, resource: str, place: Place) -> Sequence[Change]:
-        """Return all changes of one object's place."""
+        """Return all changes of one key."""
         return self._of_place.get((resource, place), [])
 
     def at(self, resource: str, place: Place, revision: int) -> Logged | None:
-        """Return what was at a place at a revision."""
+        """Return the object of a key at a revision."""
         changes = self.history_of(resource, place)
         index = bisect_right(changes, revision, key=lambda change: change.revision)
         return changes[index - 1].after if index else None
 
     def state(self, resource: str, selection: Selection, revision: int) -> list[Item]:
-        """Return what a selection showed at a revision, in etcd's order."""
+        """Return the selected objects at a revision, in etcd's order."""
         there = (self.at(*kept, revision) for kept in self._places if kept[0] == resource)
         return [item(each) for each in sorted(filter(None, there), key=path_of) if is_selected(selection, each)]
 
@@ -84,7 +84,7 @@ class Truth:
         return list(self._of_place)
 
     def events(self, resource: str, selection: Selection, after: int, until: int) -> Iterator[Delivery]:
-        """Yield what a watcher of a selection had to be told between two revisions."""
+        """Yield the events that a watcher of a selection must receive between two revisions."""
         for change in self.changes(resource, after, until):
             was = change.before is not None and is_selected(selection, change.before)
             now = change.after is not None and is_selected(selection, change.after)
@@ -94,16 +94,18 @@ class Truth:
                 yield Delivery(kind, change.revision, *change.place, shown.digest, 0)
 
     def last_before(self, moment: int) -> int:
-        """Return a revision that nobody can have seen more than at a moment: the newest whose write had been sent."""
+        """Return the highest revision that a client can have received at a moment: the newest whose write had been
+        sent.
+        """
         moments, revisions = self._sent
         index = bisect_left(moments, moment)
         return revisions[index - 1] if index else 0
 
     @cached_property
     def _sent(self) -> tuple[list[int], list[int]]:
-        """When writes were sent, ascending, and the newest revision that any of those so far has become.
+        """The times at which writes were sent, ascending, and the newest revision of all writes up to each time.
 
-        What was not ours to write (a controller did it) may have happened at any time after the event before it.
+        A write of a controller may have been sent at any time after the previous event.
         """
         sent: list[tuple[int, int]] = []
         earliest = 0

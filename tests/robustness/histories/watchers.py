@@ -15,7 +15,7 @@ from tests.robustness.wire import Connection, Lost, Unsent, path_of
 
 _INITIAL_END = "k8s.io/initial-events-end"
 _FAR = 100
-"""How many revisions before or after the newest a watch begins at most."""
+"""The maximum number of revisions before or after the newest one at which a watch begins."""
 
 _LONGEST = 10.0
 """Seconds after which a casual watcher leaves a stream that has no timeout."""
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Watcher:
-    """One client that watches now this, now that."""
+    """One client that watches different selections one after the other."""
 
     def __init__(self, world: HistoryCluster, number: int, *, slow: bool = False) -> None:
         self._world = world
@@ -60,10 +60,10 @@ class Watcher:
 
 
 class Informer:
-    """A reflector of client-go: a list, then watches, each from where the last one ended."""
+    """A reflector as in client-go: a list, then watches, each from the last revision of the previous one."""
 
     def __init__(self, world: HistoryCluster, number: int, *, streaming: bool) -> None:
-        """With `streaming` the list comes as the first watch's initial events (WatchList)."""
+        """With `streaming`, the list is sent as the first watch's initial events (WatchList)."""
         self._world = world
         self._random = world.random(f"informer {number}")
         self._streaming = streaming
@@ -73,7 +73,7 @@ class Informer:
         self._current: Watch | None = None
 
     def has(self, last: Last) -> bool:
-        """Say whether it has got to an object, if that concerns it."""
+        """Return whether the informer has received an object, if it selects the object."""
         labels = {"color": last.color} if last.color else {}
         if last.resource != self._resource or not self._selection.matches(last.namespace, last.name, labels):
             return True
@@ -87,7 +87,7 @@ class Informer:
             await asyncio.sleep(0.05)
 
     async def _watch(self, watch: Watch) -> Watch | None:
-        """Read one stream; return the next, None if it is time to list again."""
+        """Read one stream; return the next one, None if it must list again."""
         self._current = watch
         await follow(self._world, watch, None)
         if watch.code == 0:
@@ -98,7 +98,7 @@ class Informer:
         if watch.initial and not any(each.initial_end for each in told):
             return None
         later = self._new(str(_reached(watch)))
-        if watch.code != 200:  # it never began, so it is not what the list was for
+        if watch.code != 200:  # the stream never began, so the list does not belong to it
             later.listed = watch.listed
         return later
 
@@ -148,13 +148,13 @@ class Informer:
 
 
 def _reached(watch: Watch) -> int:
-    """Return the revision that a stream has got to."""
+    """Return the last revision of a stream."""
     told = [each.revision for each in watch.deliveries if each.type != ERROR]
     return told[-1] if told else int(watch.version or "0")
 
 
 async def follow(world: HistoryCluster, watch: Watch, leave_after: float | None) -> None:
-    """Read one stream to its end and record it; leave it after so many seconds, or when the run ends."""
+    """Read one stream to its end and record it; leave it after a timeout in seconds, or when the run ends."""
     connection = Connection(world.sites[watch.server])
     watch.called = world.now()
     reading = asyncio.create_task(_read(world, connection, watch))

@@ -23,7 +23,7 @@ _VERBS = ("create", "update", "update", "patch", "delete")
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 _KINDS = {"configmaps": "ConfigMap", "services": "Service"}
 _SERVICES = 0.15
-"""The share of writes to Services, each of which takes an address with it."""
+"""The share of writes to Services, each of which also allocates an address."""
 
 _STALE = 0.3
 _PADDED = 0.1
@@ -31,7 +31,7 @@ _PADDING = "x" * 2000
 
 
 class Writer:
-    """One client that writes, without pause but for a random moment between writes."""
+    """One client that writes all the time, with short random pauses."""
 
     def __init__(self, world: HistoryCluster, number: int, pause: float) -> None:
         self._world = world
@@ -67,14 +67,14 @@ class Writer:
         await submit(self._world, self._connections[write.server], write, body)
 
     def _expected(self, verb: str, place: Place) -> int:
-        """Choose the revision a write is for: the newest seen, or none."""
+        """Choose the revision of a write: the newest received one, or none."""
         if verb in ("create", "patch") or self._random.random() < _STALE:
             return 0
         return self._world.seen.get(place, 0)
 
 
 async def submit(world: HistoryCluster, connection: Connection, write: Write, body: object) -> None:
-    """Make one attempt and record it, unless there is no connection to make it on."""
+    """Make one attempt and record it, unless the connection fails."""
     named = "" if write.verb == "create" else write.name
     kind = "application/merge-patch+json" if write.verb == "patch" else ""
     path = path_of(write.resource, write.namespace, named)
@@ -123,7 +123,7 @@ def _body(write: Write, color: str, padding: str) -> dict[str, Any]:
 
 
 class Last(NamedTuple):
-    """One of the objects that are written at the very end."""
+    """One of the last written objects."""
 
     resource: str
     namespace: str
@@ -133,9 +133,9 @@ class Last(NamedTuple):
 
 
 async def write_the_last(world: HistoryCluster, ending: str = "", tries: int = 1) -> list[Last]:
-    """Create an object of each resource in each namespace and color; each must be acknowledged, in so many tries.
+    """Create an object of each resource in each namespace and color; each must be acknowledged within some attempts.
 
-    `ending` tells what is written from what was written at an earlier end.
+    `ending` distinguishes these objects from those of an earlier end.
     """
     connections = world.connections()
     written: list[Last] = []

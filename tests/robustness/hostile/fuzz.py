@@ -1,7 +1,7 @@
-"""Every operation of a server's own OpenAPI, with made-up requests: `python -m tests.robustness.hostile.fuzz`.
+"""Sends generated requests for every operation in a server's OpenAPI: `python -m tests.robustness.hostile.fuzz`.
 
-`--seconds 300 --seed N`. Prints how the requests were answered and how much memory the server had after each round;
-ends with 1 if an answer was the server's own fault, or no answer, or if its memory grew beyond `GROWTH`.
+The options are `--seconds 300 --seed N`. The script prints the status codes and the memory of the server after each
+round. The exit code is 1 after an internal error, a missing answer, or a growth of memory beyond `GROWTH`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from tests.robustness.serving import Served
 from tests.robustness.verdicts import say
 
 GROWTH = 48 << 20
-"""Resident bytes by which a server may have grown when all rounds are over, since half of them were."""
+"""Bytes by which the resident memory may grow in the second half of the rounds."""
 
 SETTINGS = "[watch_cache]\ncapacity = 500\n"
-"""So that what the server keeps of the past by design is kept soon, and small."""
+"""Settings with short times and small sizes of the data that the server keeps of the past."""
 
 _TIMES: Mapping[str, int] = {"POST": 4, "PUT": 3, "PATCH": 4, "GET": 1, "DELETE": 1}
-"""How often an operation comes up in a round."""
+"""The number of requests for an operation in a round."""
 
 _WATCHES = 3
-"""Of the operations that watch, how many come up in a round: each takes a second."""
+"""The number of watch operations in a round; each takes a second."""
 
 _TRACEBACK = 6000
 """Characters of a traceback that are shown."""
@@ -47,24 +47,24 @@ UNEXPECTED = "Internal error occurred: something unexpected went wrong"
 
 
 class Fuzzer:
-    """Asks a server, and judges what it answers."""
+    """Sends requests to a server, and checks the answers."""
 
     def __init__(self, server: Served, seed: int) -> None:
-        """Read what can be asked of `server`."""
+        """Read the operations of `server`."""
         self._server = server
         self._exchange = Exchange(server, "fuzz")
         self._choice = random.Random(seed)
         self.operations: list[tuple[Operation, Questions]] = []
         self.answers: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
-        """Answers of 500 and more that Kubernetes would give, too."""
+        """Answers of 500 and more that Kubernetes would also send."""
         self.wrong: list[str] = []
         for document in documents(server):
             questions = Questions(document.get("components", {}).get("schemas", {}), self._choice)
             self.operations += [(each, questions) for each in operations(document)]
 
     def round(self, only: int = 0) -> int:
-        """Ask about every operation, or about so many of them; return how many requests that took."""
+        """Send requests for every operation, or for this number of operations; return the number of requests."""
         asked = [each for each in self.operations for _ in range(_TIMES[each[0].method]) if not each[0].is_watch]
         self._choice.shuffle(asked)
         watches = [each for each in self.operations if each[0].is_watch]
@@ -74,7 +74,7 @@ class Fuzzer:
         return len(some)
 
     def ask(self, operation: Operation, questions: Questions) -> None:
-        """Ask once, and judge."""
+        """Send one request, and check its answer."""
         question = questions.about(operation)
         try:
             code, body = self._exchange.ask(question.method, question.path, question.body, question.headers)
@@ -123,7 +123,7 @@ def _fields(body: bytes) -> Any:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the test with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=300.0, help="for how long there are requests")
     parser.add_argument("--seed", type=int, help="for repeating a run")

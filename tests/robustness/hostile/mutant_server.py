@@ -1,6 +1,6 @@
-"""`ctrlmgr` with one known fault, the one that MUTANT in the environment names: what the checks are tried on.
+"""`ctrlmgr` with one known fault, named by MUTANT in the environment, to test the checks.
 
-Each fault is one that systems of this kind have had, as a patch of one function of the running program.
+Each fault has occurred in systems of this kind, and is a patch of one function of the running program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.server.watch.watching import Watches
 
 
 class Mutant(NamedTuple):
-    """A function to replace, and by what: it is given the original before its arguments."""
+    """A function to replace, and its replacement, which gets the original as its first argument."""
 
     owner: object
     name: str
@@ -43,7 +43,7 @@ class Mutant(NamedTuple):
 
 MUTANTS: dict[str, Mutant] = {}
 SOUND = "sound"
-"""The name of the one without a fault."""
+"""The name of the mutant without a fault."""
 
 
 def mutant(owner: object, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -61,72 +61,72 @@ async def reads_do_not_ask_the_log(original: Any, self: Any) -> None:
 
 @mutant(Cacher, "changes_after")
 def watches_begin_where_the_cache_does(original: Any, self: Any, revision: int, *rest: Any) -> Sequence[Change] | None:
-    """What the cache has forgotten is passed over silently (etcd #18089)."""
+    """Events that the cache has dropped are omitted without an error (etcd #18089)."""
     changes: Sequence[Change] | None = original(self, max(revision, self.oldest), *rest)
     return changes
 
 
 @mutant(sqllog, "_floor")
 def compaction_is_silent(original: Any, *rest: Any) -> int:
-    """Nobody is told that events have been forgotten."""
+    """Reads do not report that events have been compacted."""
     return 0
 
 
 @mutant(Watches, "_read")
 async def whatever_is_old_has_expired(original: Any, self: Any, watcher: Any) -> None:
-    """The log is not asked for what the cache has forgotten."""
+    """The log is not read for events that the cache has dropped."""
     raise Expired(watcher.cursor, watcher.cursor)
 
 
 @mutant(Plain, "bookmark")
 def bookmarks_promise_too_much(original: Any, self: Any, revision: int, **options: Any) -> bytes:
-    """A bookmark is of an event that is yet to be sent (etcd #20221)."""
+    """A bookmark has the revision of an event that is sent later (etcd #20221)."""
     frame: bytes = original(self, revision + 1, **options)
     return frame
 
 
 @mutant(Watches, "_overtake")
 async def watches_join_late(original: Any, self: Any, watcher: Any) -> None:
-    """A watch begins with what happens from now on."""
+    """A watch begins with future events, regardless of its revision."""
     watcher.cursor = max(watcher.cursor, self._hub.revision)
 
 
 @mutant(Watches, "_cached")
 def watches_repeat_an_event(original: Any, self: Any, watcher: Any, goal: int) -> Any:
-    """The last event is sent again when a watch goes on."""
+    """The last event is sent again when a watch continues."""
     watcher.cursor -= 1
     return original(self, watcher, goal)
 
 
 @mutant(Selection, "transition")
 def leaving_a_selection_is_not_told(original: Any, self: Any, change: Change) -> tuple[str, Object] | None:
-    """An object that is no longer selected is forgotten without a word."""
+    """No event is sent when an object is no longer selected."""
     event: tuple[str, Object] | None = original(self, change)
     return None if event and event[0] == "DELETED" and change.new is not None else event
 
 
 @mutant(Selection, "transition")
 def entering_a_selection_is_a_change(original: Any, self: Any, change: Change) -> tuple[str, Object] | None:
-    """An object that comes to be selected is MODIFIED."""
+    """When an object becomes selected, the event is MODIFIED."""
     event: tuple[str, Object] | None = original(self, change)
     return (MODIFIED, event[1]) if event and event[0] == "ADDED" and change.old is not None else event
 
 
 @mutant(Cacher, "at")
 def exact_reads_show_the_present(original: Any, self: Any, revision: int, *rest: Any) -> Any:
-    """A revision of the past is shown as what there is now."""
+    """A list at a past revision returns the current state."""
     return original(self, max(revision, self.revision), *rest)
 
 
 @mutant(read_verbs, "_continued")
 def pages_are_of_different_states(original: Any, cacher: Any, log: Any, kind: Any, span: Any, place: Any) -> Any:
-    """Each page is of the newest state."""
+    """Each page returns the newest state."""
     return original(cacher, log, kind, span, place._replace(revision=-1))
 
 
 @mutant(ResourceStore, "apply")
 def an_event_in_a_hundred_is_swallowed(original: Any, self: Any, event: Any) -> None:
-    """Some changes happen to nobody's knowledge (kine #676)."""
+    """Some changes are not sent to watchers (kine #676)."""
     original(self, event)
     if event.revision % 100 == 0 and self._changes:
         del self._changes[-1], self._revisions[-1]
@@ -134,7 +134,7 @@ def an_event_in_a_hundred_is_swallowed(original: Any, self: Any, event: Any) -> 
 
 @mutant(Driver, "_append")
 async def writes_are_unconditional(original: Any, self: Any, proposals: Any, *rest: Any) -> Any:
-    """What was read before a write is not compared with what is there."""
+    """A write does not compare the revision that the client has read."""
     loose = [each._replace(expected=None) if hasattr(each, "_replace") else _loose(each) for each in proposals]
     return await original(self, loose, *rest)
 
@@ -145,7 +145,7 @@ def _loose(proposal: Any) -> Any:
 
 @mutant(Driver, "_append")
 async def some_writes_are_made_twice(original: Any, self: Any, proposals: Any, *rest: Any) -> Any:
-    """A write that may not have come through is sent again, though it had."""
+    """A write with an unknown result is sent again, although it had succeeded."""
     events = await original(self, proposals, *rest)
     if proposals[0].type.name == "MODIFIED" and events[0].revision % 20 == 0:
         await original(self, [_loose(each) for each in proposals], *rest)
@@ -154,19 +154,19 @@ async def some_writes_are_made_twice(original: Any, self: Any, proposals: Any, *
 
 @mutant(Hub, "advance")
 def watchers_are_forgotten(original: Any, self: Any) -> None:
-    """At some point nobody is told any more."""
+    """At some point, events are no longer sent."""
     if self.revision < 300:
         original(self)
 
 
 @mutant(Watches, "_duration")
 def watches_end_early(original: Any, self: Any, options: Any) -> float:
-    """A watch is over before its time."""
+    """A watch ends before its timeout."""
     return float(original(self, options)) / 3
 
 
 def main() -> None:
-    """Run the program with its fault."""
+    """Run the program with the fault."""
     name = os.environ["MUTANT"]
     if name != SOUND:
         MUTANTS[name].apply()

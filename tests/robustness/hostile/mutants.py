@@ -1,7 +1,7 @@
-"""Proves that the checks bite: `python -m tests.robustness.hostile.mutants [NAME...]`.
+"""Tests that the checks detect known faults: `python -m tests.robustness.hostile.mutants [NAME...]`.
 
-Runs every server of `mutant_server` under load until a check complains of it, three times at most, and prints which
-one did. Ends with 1 if one survives, for then a check is missing or has gone blind.
+Each server of `mutant_server` runs under load until a check reports a violation, at most three times. The script prints
+the check. The exit code is 1 if a fault is not detected.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tests.robustness.verdicts import say
 
 TRIES = 3
 _WINDOW = "[watch_cache]\ncapacity = 50\n"
-"""So that what is old is read from the log."""
+"""Small, so that old events are read from the log."""
 
 _OF_TWO = ("reads_do_not_ask_the_log",)
-"""What only shows where there are two servers."""
+"""Faults that only have effects with two servers."""
 
 
 def main() -> int:
-    """Try the mutants that are named, or all."""
+    """Run the named mutants, or all."""
     Served.module = "tests.robustness.hostile.mutant_server"
     if _is_killed(SOUND):
         say("not even the server as it is passes: the checks say nothing")
@@ -57,7 +57,7 @@ def _complaints(name: str, seed: int) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="ctrlmgr-mutant-") as folder, _setting(name, Path(folder)) as setting:
         try:
             return check(run(Plan(seed, quiet=4.0, informers=6), setting))
-        except Exception as error:  # the server has broken down: that does not go unnoticed either
+        except Exception as error:  # the server has crashed, which is also a detection
             return [f"the run failed: {error!r}"]
 
 

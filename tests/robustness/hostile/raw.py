@@ -1,4 +1,4 @@
-"""Requests byte by byte, for requests that no client sends; and their responses."""
+"""Sends requests byte by byte, including requests that no client library sends, and reads the responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tests.robustness.serving import Site
 
 PATIENCE = 30.0
-"""Seconds after which an answer is overdue."""
+"""Timeout for an answer in seconds."""
 
 JSON = "application/json"
 
@@ -28,7 +28,7 @@ class Reply(NamedTuple):
 
 
 def connect(site: Site, trust: ssl.SSLContext | None = None) -> ssl.SSLSocket:
-    """Return a connection over TLS; `trust` may have a client certificate."""
+    """Return a TLS connection; `trust` may have a client certificate."""
     plain = socket.create_connection((site.host, site.port), timeout=PATIENCE)
     return (trust or site.trust).wrap_socket(plain, server_hostname=site.host)
 
@@ -42,18 +42,18 @@ def receive(connection: ssl.SSLSocket) -> Reply:
 
 
 def exchange(site: Site, pieces: Iterable[bytes]) -> Reply:
-    """Send bytes on a connection of their own and return the answer, which may come before all have been sent."""
+    """Send bytes on a new connection and return the answer, which may arrive before all bytes are sent."""
     with connect(site) as connection:
         try:
             for piece in pieces:
                 connection.sendall(piece)
         except (BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
-            pass  # whoever answers early may also hang up early
+            pass  # a server that answers early may also close early
         return receive(connection)
 
 
 def head(site: Site, method: str, path: str, headers: Mapping[str, str | None] | None = None) -> bytes:
-    """Return the head of a request by the administrator; a header that is None is left out."""
+    """Return the header of a request by the administrator; a header with the value None is left out."""
     given = {
         "host": site.host,
         "authorization": f"Bearer {site.token}",

@@ -1,7 +1,7 @@
-"""Values of the types that an OpenAPI document describes: mostly plausible, sometimes strange, now and then wrong.
+"""Generates values for the types in an OpenAPI document: mostly plausible, sometimes unusual or wrong.
 
-What is asked for with the same seed is the same. Nothing here knows a kind: what fields hold is read in the document
-and guessed from their names.
+Equal seeds give equal values. The generator knows no kinds: it reads the document, and guesses the content of fields by
+their names.
 """
 
 from __future__ import annotations
@@ -114,21 +114,21 @@ _DEEPEST = 12
 
 
 class Specimens:
-    """Makes values; one for a document."""
+    """Generates values for one document."""
 
     def __init__(self, definitions: Mapping[str, Schema], choice: random.Random) -> None:
-        """Read references in `definitions`; decide by `choice`."""
+        """Resolve references with `definitions`; draw random values from `choice`."""
         self.definitions = definitions
         self._choice = choice
         self._room = 0
 
     def of(self, schema: Schema, *, size: int = 60) -> Any:
-        """Return a value of a type, of about `size` fields and elements at most, whatever it needs."""
+        """Return a value of a type with at most about `size` fields and elements, besides required ones."""
         self._room = size
         return self._value(schema, "", 0)
 
     def name(self) -> str:
-        """Return what an object may be called, or may not."""
+        """Return a valid or invalid name of an object."""
         return (
             self._choice.choice(STRANGE) if self._rarely() else self._choice.choice(("a", "b", "c", "d", "a.b", "e-1"))
         )
@@ -174,7 +174,7 @@ class Specimens:
         required = schema.get("required", ())
         chance = 0.75 if depth < 2 else 0.35
         fields = list(schema["properties"].items())
-        self._choice.shuffle(fields)  # else the room would be taken by the first, always
+        self._choice.shuffle(fields)  # otherwise the first values would always take the space
         made = {}
         for field, inner in fields:
             wanted = not self._rarely() if field in required else self._room > 0 and self._rarely(chance)

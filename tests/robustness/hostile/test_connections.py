@@ -1,4 +1,4 @@
-"""Connections that are used as no client would: heads without end, ambiguous lengths, silence, noise."""
+"""Tests of hostile connections: endless headers, ambiguous lengths, silence, random bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAPS = f"/api/v1/namespaces/{HOSTILE}/configmaps"
 
 
 def headers_of(total: int, count: int = 100) -> dict[str, str | None]:
-    """Return headers of about so many bytes altogether."""
+    """Return headers with about this number of bytes."""
     return {f"x-{number:03d}": "a" * (total // count - 9) for number in range(count)}
 
 

@@ -50,7 +50,7 @@ CLAIMS: dict[str, object] = {
 }
 TOKENS = {
     "garbage": "x",
-    "the first half": "",  # of the real one, put in below
+    "the first half": "",  # the name of the real account, inserted below
     "another case": "",
     "unsigned": jwt({"alg": "none", "typ": "JWT"}, CLAIMS),
     "unsigned, in capitals": jwt({"alg": "NONE"}, CLAIMS),
@@ -99,7 +99,7 @@ def test_claimed_identity_without_credentials_is_ignored(target: Served) -> None
     named, grouped = (
         ask(target.site, "GET", MAPS, headers={"authorization": None, name: claims[name]}) for name in claims
     )
-    assert (named.code, grouped.code) == (403, 400)  # groups are impersonated with a user's name only
+    assert (named.code, grouped.code) == (403, 400)  # groups can only be impersonated together with a user
     plain = ask(target.site, "GET", MAPS, headers={"impersonate-user": "jane"})
     assert plain.code == 403
     assert ask(target.site, "GET", "/debug/pprof/profile", headers={"impersonate-user": "jane"}).code == 403
@@ -117,7 +117,7 @@ def files(target: Served) -> CertificateFiles:
 
 
 def trust(target: Served, folder: Path, pair: tuple[bytes, bytes]) -> ssl.SSLContext:
-    """Return what a client with a certificate of its own connects with."""
+    """Return the TLS context of a client with this certificate."""
     (folder / "client.crt").write_bytes(pair[0])
     (folder / "client.key").write_bytes(pair[1])
     context = ssl.create_default_context(cafile=str(target.authority))
@@ -141,7 +141,7 @@ def test_a_certificate_of_ours_lets_its_user_in(target: Served, files: Certifica
 
 
 def strangers(files: CertificateFiles, folder: Path) -> dict[str, tuple[bytes, bytes]]:
-    """Return certificates that must let nobody in, though each calls itself an administrator's."""
+    """Return certificates that must be refused, although each names an administrator."""
     clock, masters = SystemClock(), ["system:masters"]
     other = ensure_certificates(folder / "other", ["localhost"], clock=clock)
     past = issue_client_certificate(files, "admin", masters, clock=clock, life=timedelta(minutes=-1))

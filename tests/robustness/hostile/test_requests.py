@@ -1,4 +1,4 @@
-"""Paths, queries, headers and methods that no friend would send."""
+"""Tests of hostile paths, queries, headers and methods."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.robustness.statuses import is_status
 
 MAPS = f"/api/v1/namespaces/{HOSTILE}/configmaps"
 HIDDEN = "4c3b7e90-hidden-from-you"
-"""What stands in an object elsewhere, and in no honest answer to a request below."""
+"""Content of another object, which no answer to a request below may contain."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def elsewhere(target: Served) -> str:
-    """The name of an object in another namespace, which no path below ours may lead to."""
+    """The name of an object in another namespace, which no path below our namespace may reach."""
     assert target.request("POST", "/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})[0] == 201
     hidden = {"metadata": {"name": "hidden"}, "data": {"secret": HIDDEN}}
     assert target.request("POST", "/api/v1/namespaces/elsewhere/configmaps", hidden)[0] == 201
@@ -79,7 +79,7 @@ QUERIES = [
     ("labelSelector", "a=b; drop table event", 400),
     ("labelSelector", "a==b==c", 400),
     ("labelSelector", "(" * 10_000, 400),
-    ("labelSelector", "\x00a in (b", 200),  # where Kubernetes stops reading, too
+    ("labelSelector", "\x00a in (b", 200),  # Kubernetes stops reading here, too
     ("labelSelector", "a" * 64, 400),
     ("labelSelector", "a=" + "b" * 64, 400),
     ("fieldSelector", "metadata.name='x' OR 1=1", 400),
@@ -157,7 +157,7 @@ def test_stale_or_foreign_objects_conflict(target: Served) -> None:
 HEADERS = [
     ("POST", {"content-type": "text/plain"}, 415),
     ("POST", {"content-type": "application/xml"}, 415),
-    ("POST", {"content-type": "application/json; charset=utf-16"}, 422),  # read as any JSON: it has no name
+    ("POST", {"content-type": "application/json; charset=utf-16"}, 422),  # decoded as any JSON: the object has no name
     ("POST", {"content-type": "x" * 10_000}, 415),
     ("PATCH", {"content-type": "application/json"}, 415),
     ("GET", {"accept": "application/xml"}, 406),

@@ -1,7 +1,8 @@
-"""Schemathesis, and our own generator, against the server's OpenAPI documents: nothing it can be asked makes it fail.
+"""Tests with schemathesis, and with our own generator, of the server's OpenAPI documents: no request causes an internal
+error.
 
-What schemathesis makes up rarely gets past decoding; what `questions` makes up often does. The long form of this, over
-everything the documents describe, is `python -m tests.robustness.hostile.fuzz`.
+Requests of schemathesis are mostly refused by decoding; those of `questions` often are not. `python -m
+tests.robustness.hostile.fuzz` is the long form with all operations of the documents.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from tests.robustness.hostile.raw import Reply
 from tests.robustness.serving import Served
 from tests.robustness.statuses import is_status
 
-pytestmark = pytest.mark.timeout(400)  # schemathesis takes its time to begin, on a busy machine
+pytestmark = pytest.mark.timeout(400)  # the start of schemathesis is slow on a busy machine
 
 EXAMPLES = 4
 """Requests for each operation."""
 
 REQUESTS = 700
-"""Requests of our own making, over all operations."""
+"""The number of requests of our own generator, for all operations."""
 
 GROWTH = 64 << 20
-"""Resident bytes by which these requests may make a server grow that has just started."""
+"""Bytes by which these requests may increase the resident memory of a new server."""
 
 DOCUMENTS = {
     "configmaps": "/openapi/v3/api/v1",
@@ -43,20 +44,20 @@ DOCUMENTS = {
 @pytest.fixture(scope="module")
 def session(target: Served) -> requests.Session:
     session = requests.Session()
-    session.trust_env = False  # which may name another authority
+    session.trust_env = False  # a redirect may name another host
     session.verify = str(target.authority)
     session.headers.update({"authorization": f"Bearer {target.site.token}"})
     return session
 
 
 def part_of(document: Any, resource: str) -> Any:
-    """Return a document with the paths about one resource, but for those that last, or lead to a node."""
+    """Return a document with the paths of one resource, except streams and paths to a node."""
     about = [path for path in document["paths"] if resource in path and "/watch/" not in path and "/proxy" not in path]
     return {**document, "paths": {path: document["paths"][path] for path in about}}
 
 
 def tried(operation: Any, check: Callable[[Any], None]) -> None:
-    """Make up requests for an operation, the same in every run."""
+    """Send generated requests for an operation, the same in every run."""
 
     @settings(
         max_examples=EXAMPLES,

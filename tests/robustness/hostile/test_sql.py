@@ -1,4 +1,4 @@
-"""Nothing that a client says becomes part of a statement: SQL is put together of our own constants, if at all."""
+"""Tests that no data of clients becomes part of a SQL statement: statements are composed only of our constants."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import ctrlmgr
 ROOT = Path(ctrlmgr.__file__).parent
 EXECUTING = {"execute", "executemany", "executescript", "exec_driver_sql", "text", "SQL"}
 OURS = {"kib", "mode", "pages", "setting", "standstill", "usual"}
-"""Names of what is no constant and yet ours: one of two isolation levels, some pragmas, numbers of pages and KiB, two
-timeouts of our own."""
+"""Names of non-constant parts of statements: an isolation level, some pragmas, numbers of pages and
+KiB, two timeouts.
+"""
 
 
 def statements(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield what is executed."""
+    """Yield the executed statements."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args:
             called = node.func
@@ -28,7 +29,7 @@ def statements(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def ingredients(statement: ast.expr) -> Iterator[str]:
-    """Yield what is put into a statement by formatting, as it stands in the source."""
+    """Yield the values that are formatted into a statement, as source code."""
     match statement:
         case ast.JoinedStr():
             yield from (ast.unparse(each.value) for each in statement.values if isinstance(each, ast.FormattedValue))
@@ -53,7 +54,7 @@ def formatted(statement: ast.expr) -> bool:
 def test_statements_are_made_of_our_own_constants() -> None:
     seen, foreign = 0, []
     for path in ROOT.rglob("*.py"):
-        if path.is_relative_to(ROOT / "testing"):  # makes databases for tests, and names them itself
+        if path.is_relative_to(ROOT / "testing"):  # creates databases for tests, and chooses their names
             continue
         for statement in statements(ast.parse(path.read_text())):
             seen += 1

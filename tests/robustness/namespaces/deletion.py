@@ -1,7 +1,7 @@
-"""A namespace of many objects is deleted while its servers die: `python -m tests.robustness.namespaces.deletion`.
+"""Deletes a namespace with many objects while servers are killed: `python -m tests.robustness.namespaces.deletion`.
 
-Prints its seed, how long the deletion took once nothing held it any more, and what was wrong; ends with 1 if anything
-was. `--database` is `sqlite` or `postgres` (a server of one's own).
+The script prints its seed, the duration of the deletion after the last finalizer was removed, and the violations; the
+exit code is 1 if there are any. `--database` is `sqlite` or `postgres` (a private server).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ DOOMED, OTHER = "doomed", "other"
 HOLD = "example.com/hold"
 _KEPT = "kept"
 PROMPT = 3.0
-"""Seconds in which a namespace is to be gone once the last finalizer is."""
+"""Seconds within which a namespace must be removed after its last finalizer."""
 _PATIENCE = 60.0
 _CALLERS = 16
 _HELD_EVERY = 20
-"""One object in so many has a finalizer."""
+"""One of this number of objects has a finalizer."""
 _SETTINGS = """
 [namespace]
 deletion_grace = "1s"
@@ -47,7 +47,7 @@ lease_duration = "3s"
 renew_deadline = "2s"
 retry_period = "1s"
 """
-"""So that the work is soon taken over from whoever was killed."""
+"""Short, so that another process soon takes over."""
 _SPECS: dict[str, Any] = {
     "configmaps": {"data": {"a": "b"}},
     "secrets": {"data": {"a": "Yg=="}},
@@ -59,11 +59,11 @@ _SPECS: dict[str, Any] = {
 
 
 _OF_OTHERS = ("pods", "endpoints", "endpointslices")
-"""What may go before the last pod: pods, and what follows pods at all times."""
+"""Resources that may be deleted before the last pod: pods, and objects that always follow pods."""
 
 
 class Plan(NamedTuple):
-    """How a run goes."""
+    """The options of a run."""
 
     seed: int
     objects: int = 1000
@@ -71,7 +71,7 @@ class Plan(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How it went, in seconds: from its deletion until only what is held is left, and from its release to the end."""
+    """The results in seconds: from the deletion until only held objects are left, and from their release to the end."""
 
     emptied: float
     released: float
@@ -80,7 +80,7 @@ class Outcome(NamedTuple):
 
 
 def delete(plan: Plan, setting: Setting) -> Outcome:
-    """Do it; raises AssertionError for a server that does not start or stop, or a namespace that does not go."""
+    """Run it; raise AssertionError for a server that does not start or stop, or a namespace that is not removed."""
     setting = setting._replace(settings=_SETTINGS)
     with ExitStack() as stack:
         servers = [server_of(setting, number) for number in range(setting.servers)]
@@ -127,7 +127,7 @@ def _creations(paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
 
 async def _all(server: Served, requests: Sequence[tuple[str, str, Any]]) -> None:
-    """Make requests, several at a time; each must succeed."""
+    """Send requests, several at a time; each must succeed."""
     waiting = iter(requests)
 
     async def call() -> None:
@@ -144,7 +144,7 @@ async def _all(server: Served, requests: Sequence[tuple[str, str, Any]]) -> None
 
 
 def _kill(servers: Sequence[Served], plan: Plan) -> None:
-    """Kill one server after the other at moments at which it may be at work."""
+    """Kill one server after the other at random moments during the deletion."""
     draw = random.Random(plan.seed)
     for _ in range(plan.kills):
         time.sleep(0.5 + draw.random() * 1.5)
@@ -164,7 +164,7 @@ def _wait(server: Served, claim: Any) -> None:
 
 
 def _remaining(namespace: Any) -> int:
-    """Return how many objects finalizers hold, by what the namespace says; -1 before it says anything."""
+    """Return the number of objects with finalizers in the namespace's conditions; -1 before there are conditions."""
     for condition in namespace["status"].get("conditions", ()):
         if condition["type"] == "NamespaceFinalizersRemaining" and condition["status"] == "True":
             return int(condition["message"].partition(f"{HOLD} in ")[2].split()[0])
@@ -196,7 +196,7 @@ def _judge(events: Iterator[Event], began: int) -> Iterator[str]:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the test with the options of the command line."""
     arguments = _arguments()
     seed = new_seed() if arguments.seed is None else arguments.seed
     say(f"seed {seed}")

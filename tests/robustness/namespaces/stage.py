@@ -1,7 +1,8 @@
-"""A namespace full of everything, and the controllers that empty it as a process that may die at any append.
+"""A namespace with objects of many kinds, and the controllers that delete them, in a process that can crash at any
+append.
 
-Nothing runs by itself: the process works when told to, and its clock moves when told to. Users and kubelets act on a
-stage of their own, which never dies; all share one log in memory.
+Nothing runs by itself: a test runs the process and advances its clock. Users and kubelets write through a separate
+engine, which never crashes. All share one log in memory.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _CORE = "/api/v1/namespaces/{}"
 
 
 class Scene:
-    """The log and its clock, and people who use it."""
+    """The log, its clock, and its users."""
 
     def __init__(self, objects: Sequence[Object] = ()) -> None:
         """Begin with `objects`."""
@@ -61,36 +62,36 @@ class Scene:
         return self.log.snapshot().objects
 
     def events(self) -> Sequence[Event]:
-        """Return what has happened since the beginning."""
+        """Return the events since the beginning."""
         return self.log.events_after(self.began, limit=100_000)
 
     def doom(self) -> None:
         self.ask("DELETE", f"/api/v1/namespaces/{DOOMED}")
 
     def end_pods(self) -> None:
-        """Do what kubelets do: remove the pods whose containers have ended."""
+        """Remove the pods whose containers have ended, as kubelets do."""
         for name in ("running-0", "running-1"):
             self.ask("DELETE", f"/api/v1/namespaces/{DOOMED}/pods/{name}", {"gracePeriodSeconds": 0})
 
     def release(self) -> None:
-        """Take away the finalizers of whatever they hold still."""
+        """Remove the finalizers of all objects that still have them."""
         for path in _HELD:
             if self.people.send("GET", path.format(DOOMED)).code == 200:
                 self.ask("PATCH", path.format(DOOMED), {"metadata": {"finalizers": None}})
 
 
 def stage(scene: Scene) -> Stage:
-    """Return a stage of a scene."""
+    """Return a cluster for a scene."""
     made = Stage(log=scene.log, seed=7)
     made.clock = scene.clock
     return made
 
 
 class Process:
-    """The controllers of one process; it dies at its append number `lives` + 1, before it, or after it if `late`."""
+    """The controllers of one process. It crashes before its append number `lives` + 1, or after it if `late`."""
 
     def __init__(self, scene: Scene, lives: int = FOR_EVER, *, late: bool = False) -> None:
-        """Start with nothing but what the log has."""
+        """Start with only the data in the log."""
         self._scene = scene
         self._lives = lives
         self._late = late
@@ -120,24 +121,24 @@ class Process:
         return self._driver.run(operation)
 
     def appending(self) -> None:
-        """Die if it is time to."""
+        """Crash if the number of appends is reached."""
         if self.appends >= self._lives and not self._late:
             raise LogClosed("this process is no more")
 
     def appended(self) -> None:
-        """Count an append, and die if it is time to."""
+        """Count an append, and crash if the number is reached."""
         self.appends += 1
         if self.appends > self._lives:
             raise LogClosed("this process is no more")
 
     def work(self) -> bool:
-        """Do one thing, the namespace's controller first; False if there is nothing to do at this moment."""
+        """Run one step, the namespace controller first; return False if there is no work now."""
         while self.informers.step():
             pass
         return any(controller.process_next(timeout=0) for controller in self._controllers)
 
     def settle(self) -> None:
-        """Work until there is nothing to do, the grace of a namespace having passed."""
+        """Run until there is no work, and the grace period of a namespace has passed."""
         for _ in range(2):
             while self.work():
                 pass
@@ -147,7 +148,7 @@ class Process:
 
 
 class _Driver(Driver):
-    """Appends for a process that may die of it."""
+    """Appends that can crash the process."""
 
     def __init__(self, process: Process, stage_: Stage) -> None:
         super().__init__(stage_.log, stage_.feed, stage_.cacher, patience=0)
@@ -160,7 +161,7 @@ class _Driver(Driver):
         return events
 
 
-# What there is at the beginning.
+# The initial objects.
 
 _HELD = (
     f"{_CORE}/configmaps/held",
@@ -172,7 +173,7 @@ _HELD = (
 
 @cache
 def beginning() -> tuple[Object, ...]:
-    """Return two namespaces of the same content, one of them doomed, and what does not belong to any."""
+    """Return two namespaces with equal content, one of which is deleted, and cluster-scoped objects."""
     scene = Scene()
     scene.ask("POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
     for namespace in (DOOMED, "other"):

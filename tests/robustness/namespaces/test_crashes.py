@@ -32,11 +32,11 @@ from tests.robustness.places import on_postgres, on_sqlite
 STEPS: Sequence[Callable[[Scene], None]] = (Scene.doom, Scene.end_pods, Scene.release)
 
 Start = Callable[[Scene], Process]
-"""What starts the next process once one has died."""
+"""A function that starts the next process after a crash."""
 
 
 def delete_the_namespace(first: Start, following: Start) -> tuple[Scene, Process]:
-    """Go through the scenario and return where it ends, and the last process."""
+    """Run the scenario and return its final state, and the last process."""
     scene = Scene(beginning())
     process = first(scene)
     for step in STEPS:
@@ -51,7 +51,7 @@ def delete_the_namespace(first: Start, following: Start) -> tuple[Scene, Process
 
 
 def check(scene: Scene) -> None:
-    """The end is as it must be, and nothing that must not has happened on the way."""
+    """Check the final state, and that there were no wrong deletions."""
     assert [body_of(obj) for obj in scene.objects()] == [body_of(obj) for obj in beginning() if is_outside(obj)]
     left = {obj.key: obj for obj in beginning() if obj.namespace == DOOMED and obj.resource == PODS}
     gone = False
@@ -67,7 +67,7 @@ def check(scene: Scene) -> None:
 
 
 def is_outside(obj: Object) -> bool:
-    """Return whether an object is none of what goes: the namespace, its content, and what that holds of addresses."""
+    """Return whether an object must remain: it is not the namespace, its content, or a claim of its addresses."""
     parent = obj.to_dict().get("spec", {}).get("parentRef", {}) if obj.resource.plural in _CLAIMS else {}
     return DOOMED not in (obj.namespace, obj.key.name, parent.get("namespace"))
 
@@ -146,7 +146,7 @@ def test_two_concurrent_writers_do_not_conflict(seed: int) -> None:
 
 
 class Overtaken(Process):
-    """A process that somebody overtakes in the middle of its work: after its first append it learns what `then` did."""
+    """A process that is overtaken by another client during its work: after its first append, `then` runs."""
 
     def __init__(self, scene: Scene, then: Callable[[], None]) -> None:
         super().__init__(scene)
@@ -191,11 +191,11 @@ FRESH: dict[str, Any] = {
 }
 
 
-# What is created meanwhile, by a process that does not know.
+# Creates by a process with an outdated cache.
 
 
 def creation(scene: Scene, name: str = "late") -> Operation[Answer]:
-    """Return the creation of a config map, not yet begun."""
+    """Return the operation that creates a ConfigMap, not started yet."""
     kind = scene.people.kinds.stored(Resource("", "configmaps"))
     assert kind is not None
     fields = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}}
@@ -260,7 +260,7 @@ def test_a_controller_s_creation_that_was_decided_before_is_refused() -> None:
 
 
 def resumed(operation: Operation[Answer], command: Command) -> Operation[Answer]:
-    """Go on with an operation that waits for its command to be obeyed."""
+    """Continue an operation that waits for the result of its command."""
     while True:
         try:
             result = yield command
@@ -274,7 +274,7 @@ def resumed(operation: Operation[Answer], command: Command) -> Operation[Answer]
                 return answer
 
 
-# With real processes.
+# Tests with real processes.
 
 
 def assert_sound(setting: Setting) -> None:

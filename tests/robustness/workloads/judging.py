@@ -57,7 +57,7 @@ class Judge:
         }
 
     def read(self, events: Iterable[Event]) -> list[str]:
-        """Return the breaches in these events, which follow those read before."""
+        """Return the violations in these events, which follow the events of earlier calls."""
         return [f"revision {event.revision}: {said}" for event in events for said in self._read(event)]
 
     def all(self, resource: Resource) -> list[Object]:
@@ -106,7 +106,7 @@ class Judge:
                 yield f"{owner.name} has {active} pods instead of {_wanted(owner)}"
 
     def _owner(self, obj: Object) -> Object | None:
-        """Return the workload that a pod is of in the end."""
+        """Return the topmost workload of a pod."""
         reference = controller_of(obj)
         if reference is None:
             return None
@@ -129,7 +129,7 @@ class Judge:
             yield f"{ready} of {spec['replicas']} are ready, and {room.unavailable} may be away"
 
     def _of_replica_set(self, new: Object, old: Object | None) -> Iterator[str]:
-        """Judge what a Deployment gives one of its ReplicaSets."""
+        """Check a write of a Deployment to one of its ReplicaSets."""
         owner = self._owner(new)
         if owner is None or owner.uid == new.uid or _wanted(new) <= (0 if old is None else _wanted(old)):
             return
@@ -194,7 +194,7 @@ class Judge:
     # At rest.
 
     def at_rest(self) -> list[str]:
-        """Return what is wrong once nothing is left to be done."""
+        """Return the errors in the final state."""
         return [*self._orphans(), *self._numbers(), *self._unfinished_jobs()]
 
     def _orphans(self) -> Iterator[str]:

@@ -13,7 +13,9 @@ ROOMS = st.sampled_from([(1, 0), (0, 1), (2, 1), ("50%", "50%"), ("100%", 0), (0
 
 
 class Workloads(RuleBasedStateMachine):
-    """Each rule is something that happens while all is at rest; it is played to the next rest, and judged."""
+    """Each rule is one random event in an idle cluster; the test runs until the cluster is idle
+    again, and checks it.
+    """
 
     @initialize(seed=st.integers(0, 2**32), killed=st.booleans())
     def begin(self, seed: int, killed: bool) -> None:
@@ -22,7 +24,7 @@ class Workloads(RuleBasedStateMachine):
     @rule(tag=TAGS, room=ROOMS, again=st.none() | TAGS, after=st.integers(1, 12))
     def roll_out_a_deployment(self, tag: int, room: tuple[int | str, int | str], again: int | None, after: int) -> None:
         self.world.roll_out(DEPLOYMENTS, tag, {"maxSurge": room[0], "maxUnavailable": room[1]})
-        if again is not None:  # somebody thinks better of it on the way
+        if again is not None:  # the rollout is undone before it ends
             self.world.play(after)
             self.world.roll_out(DEPLOYMENTS, again)
         self.world.play()

@@ -1,7 +1,7 @@
-"""Users, kubelets and time around the controllers of workloads, all drawn from one seed.
+"""Simulates users, kubelets and time for the controllers of workloads, with random numbers of one seed.
 
-Users and misfortunes come while everything is at rest, as no controller can help what happens between its look and its
-write; what kubelets do, and which controller is next, is drawn anew at each step.
+Users write and faults occur only while the cluster is idle, because controllers cannot prevent changes between their
+reads and writes. The events of kubelets and the order of controllers are random at each step.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ JOBS = "batch/v1/jobs"
 NODES = ("node-0", "node-1", "node-2")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _AT_REST = (1, 20, 700)
-"""Seconds that pass before the world counts as being at rest: what is gathered, delayed, or has a deadline."""
+"""Seconds after which the cluster counts as idle: batched, delayed and scheduled work is done."""
 
 
 class WorkloadCluster:
-    """`breaches` are what the judge has found so far."""
+    """`breaches` are the violations that were found so far."""
 
     def __init__(self, seed: int, *, killed_at_every_write: bool = True) -> None:
-        """Start with a Deployment, a StatefulSet and a DaemonSet, all at rest."""
+        """Start with a Deployment, a StatefulSet and a DaemonSet, all idle."""
         self.random = Random(seed)
         makers = (deployments, replica_sets, stateful_sets, daemon_sets, jobs)
         self.stage = WorkloadStage(*makers, killed_at_every_write=killed_at_every_write)
@@ -49,7 +49,7 @@ class WorkloadCluster:
             spec["serviceName"] = "db"
         return {"kind": kind, "apiVersion": "apps/v1", "metadata": {"name": kind.lower()}, "spec": spec}
 
-    # What users do.
+    # Events that users cause.
 
     def add_node(self, name: str) -> None:
         body = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name}}
@@ -58,7 +58,7 @@ class WorkloadCluster:
         assert self.stage.send("PATCH", f"/api/v1/nodes/{name}", taints, media_type=MERGE).code == 200
 
     def roll_out(self, resource: str, tag: int, rolling: Mapping[str, Any] | None = None) -> None:
-        """Give a workload another image, and a Deployment or DaemonSet another room."""
+        """Change the image of a workload, and the surge of a Deployment or DaemonSet."""
         name = resource.rpartition("/")[2].removesuffix("s")
         spec: dict[str, Any] = {"template": template({"app": name}, f"registry.example/app:{tag}")}
         if rolling is not None:
@@ -78,10 +78,10 @@ class WorkloadCluster:
             JOBS, {"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": f"job-{self._jobs}"}, "spec": wanted}
         )
 
-    # What befalls pods.
+    # Faults of pods.
 
     def lose_node(self, node: str) -> None:
-        """Have the pods of a node go at once, as when it is out of service; it comes back empty."""
+        """Delete the pods of a node at once, as when it is out of service; the node returns without pods."""
         for pod in self.stage.pods(going=None):
             if pod["spec"].get("nodeName") == node:
                 self.stage.delete("pods", pod["metadata"]["name"], gracePeriodSeconds=0)
@@ -91,10 +91,12 @@ class WorkloadCluster:
         for pod in self.random.sample(running, min(count, len(running))):
             self.stage.report(pod, "Failed")
 
-    # What goes on.
+    # Events that occur by themselves.
 
     def play(self, steps: int | None = None) -> None:
-        """Let controllers and kubelets take turns: so many steps, or until everything is at rest, and judge."""
+        """Run controllers and kubelets in turns: for this number of steps, or until the cluster is idle; check the
+        events.
+        """
         if steps is not None:
             for _ in range(steps):
                 self._step()
@@ -124,7 +126,7 @@ class WorkloadCluster:
             pass
 
     def _step(self) -> bool:
-        """Let a controller or a kubelet do one thing; say whether either had anything to do."""
+        """Run one step of a controller or a kubelet; return whether there was work."""
         turns = [self.stage.one_step, self._kubelet]
         self.random.shuffle(turns)
         return any(turn() for turn in turns)
@@ -142,7 +144,7 @@ class WorkloadCluster:
                 self.stage.report(pod, "Failed")
                 return True
             if pod["metadata"].get("deletionGracePeriodSeconds") == 0 and pod["metadata"].get("finalizers"):
-                return False  # it waits for its controller
+                return False  # the pod waits for its controller
             self.stage.delete("pods", name, gracePeriodSeconds=0)
             return True
         if phase == "Pending":

@@ -20,7 +20,7 @@ _FLAGS = [
 
 
 def launched(playwright: Playwright) -> Browser:
-    """Start it; it is closed as a context is left."""
+    """Start Chromium; the context closes it."""
     program = os.environ.get("CTRLMGR_TEST_CHROMIUM") or shutil.which("chromium")
     assert program, "the tests need Chromium; scripts/test installs it"
     return playwright.chromium.launch(executable_path=program, args=_FLAGS)
