@@ -1,4 +1,4 @@
-"""A log with real caches and another writer; the common part of clusters for stepped controllers."""
+"""A log with real caches and another writer; the base of clusters with controllers that tests step."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ WEB = Key("default", "web")
 
 
 class LogCluster:
-    """`put` and `delete` are a client's; `informers` have not synced yet."""
+    """`put` and `delete` write as a client; `informers` have not synced yet."""
 
     def __init__(self, log: MemoryEventLog | None = None) -> None:
-        """Start with an empty log, or on that of another cluster whose process has ended."""
+        """Start with an empty log, or with the log of another cluster whose process has ended."""
         self.clock = FakeClock()
         self.log = log or MemoryEventLog(clock=self.clock, random=random.Random(0))
         self.feed = WatchCache(self.log, clock=self.clock)
@@ -42,13 +42,13 @@ class LogCluster:
         )
 
     def client(self, actor: str) -> EngineClient:
-        """Return what a controller of that name writes with; an account has the rights of its role."""
+        """Return the client of a controller with that name; its account has the rights of its role."""
         run, account = ControllerRunner(self.log, self.state, self._reach), service_account_of(actor)
         rights = rights_of(account.user) if account is not None else None
         return EngineClient(self.engine, run, Requester(actor), canonical=True, rights=rights)
 
     def context(self, actor: str, drawn: random.Random) -> HandContext:
-        """Return what controllers are built from that write as `actor`."""
+        """Return the parameters for building controllers that write as `actor`."""
         client = self.client(actor)
         return HandContext(
             informers=self.informers,
@@ -65,19 +65,19 @@ class LogCluster:
         return self.informers.revision >= revision
 
     def put(self, *objects: Object) -> None:
-        """Create or replace objects, as somebody else."""
+        """Create or replace objects as another client."""
         for obj in objects:
             stored = self.log.get(obj.resource, obj.key)
             kind = EventType.MODIFIED if stored else EventType.ADDED
             self.log.append([Proposal(kind, obj, stored.revision if stored else 0)], author=Author("client"))
 
     def delete(self, resource: Resource, key: Key) -> None:
-        """Delete an object, as somebody else."""
+        """Delete an object as another client."""
         stored = self.log.get(resource, key)
         assert stored is not None
         self.log.append([Proposal(EventType.DELETED, stored, stored.revision)], author=Author("client"))
 
     def follow(self) -> None:
-        """Bring the caches up to date."""
+        """Update the caches to the head of the log."""
         while self.informers.step():
             pass

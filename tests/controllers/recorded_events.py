@@ -6,7 +6,7 @@ from typing import Any
 
 
 class RecordedEvents:
-    """Keeps Events as (type, reason, message), and the actions by reason."""
+    """Stores Events as (type, reason, message), and the actions by reason."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []

@@ -1,4 +1,4 @@
-"""A controller's context for tests that step it by hand."""
+"""A context of controllers for tests that step them by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.controllers.worked_stage import WorkedStage
 
 @dataclass(kw_only=True)
 class HandContext:
-    """A `ControllerContext`; `writer` returns what a controller writes through, `told` receives its Events."""
+    """A `ControllerContext`; `writer` returns the client of a controller, `told` receives its Events."""
 
     informers: Informers
     event_log: EventLog
@@ -43,7 +43,7 @@ class HandContext:
 
 
 class StageContext(HandContext):
-    """That of a worked stage."""
+    """Return the context of a worked stage."""
 
     def __init__(self, stage: WorkedStage, **more: Any) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class StageContext(HandContext):
 
 
 class StageIdentityContext(StageContext):
-    """That of an identity controller on a worked stage."""
+    """Return the context of an identity controller on a worked stage."""
 
     def __init__(self, stage: WorkedStage, identity: Identity, **more: Any) -> None:
         super().__init__(stage, **more)

@@ -1,4 +1,4 @@
-"""The authority that signs certificates, from files that change."""
+"""Tests of the signing authority, whose files may change."""
 
 from __future__ import annotations
 

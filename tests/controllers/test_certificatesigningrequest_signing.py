@@ -98,7 +98,7 @@ class SigningStage(WorkedStage):
         return x509.load_pem_x509_certificate(b64decode(status["certificate"]))
 
     def _age(self) -> None:
-        """Make it a request of the time before signers, which today's API takes no more."""
+        """Change a request to the form before signers existed, which the current API refuses."""
         made = self.stored(Resource("certificates.k8s.io", "certificatesigningrequests"), "one")
         assert made is not None
         fields = made.to_dict()
@@ -272,7 +272,7 @@ def test_the_files_of_an_authority_are_followed_and_the_last_good_ones_kept(tmp_
     certificate.write_bytes(other.pem)
     key.write_bytes(other.key_pem)
     assert files.current().certificate == other.certificate
-    certificate.write_bytes(ROOT.pem)  # of another key
+    certificate.write_bytes(ROOT.pem)  # with another key
     assert files.current().certificate == other.certificate
 
 

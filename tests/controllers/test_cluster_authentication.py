@@ -56,7 +56,7 @@ class Stage(WorkedStage):
 @pytest.fixture
 def stage() -> Stage:
     stage = Stage()
-    stage.work()  # there is no namespace yet
+    stage.work()  # the namespace does not exist yet
     stage.namespace("kube-system")
     stage.pass_by(2)
     return stage

@@ -67,7 +67,7 @@ def test_chains_come_to_rest_and_no_role_is_made_of_itself(stage: WorkedStage) -
     assert rules(stage, "top") == rules(stage, "mid") == [rule("pods")]
     stage.delete(f"{ROLES}/low")
     stage.work()
-    # A ring holds on to what was in it, in Kubernetes too.
+    # Roles that aggregate each other keep their rules, as in Kubernetes.
     assert rules(stage, "top") == [rule("pods")]
 
 

@@ -22,7 +22,7 @@ MINUTE = 60.0
 
 
 def a_log(clock: FakeClock) -> MemoryEventLog:
-    """Return a log of ten events, a minute apart and the last one just now: one ConfigMap and one Secret in turn."""
+    """Return a log with ten events at intervals of a minute, the last one now: one ConfigMap and one Secret in turn."""
     log = MemoryEventLog(clock=clock, random=random.Random(1))
     previous = {"ConfigMap": 0, "Secret": 0}
     for number in range(10):
@@ -126,7 +126,7 @@ def test_the_api_keeps_revisions_as_young_as_the_interval_and_the_log_keeps_all(
     client = LogClient(log, author=Author("server"), clock=clock, new_uid=lambda: "2")
     reconciler = ApiCompactionReconciler(log, 5 * MINUTE, clock=clock)
     reconciler.reconcile(API, client)
-    assert oldest_for_clients(log) == 5  # revision 10 is of now, and one was written a minute
+    assert oldest_for_clients(log) == 5  # revision 10 was written now, and there is one write per minute
     assert revisions(log) == [*range(1, 12)]
     clock.step(3 * MINUTE)
     reconciler.reconcile(API, client)

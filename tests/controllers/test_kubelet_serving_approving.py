@@ -1,4 +1,4 @@
-"""Serving certificates of kubelets: approved for exactly the addresses of the node that requests them."""
+"""Tests of serving certificates of kubelets: approved only for exactly the addresses of the requesting node."""
 
 from __future__ import annotations
 

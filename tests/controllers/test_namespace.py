@@ -30,7 +30,7 @@ CONDITIONS = (
 
 
 class Cluster:
-    """A stage with the controller on it, worked by hand."""
+    """A cluster with the namespace controller, which tests step by hand."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -73,7 +73,7 @@ class Cluster:
         return answer.body if answer.code == 200 else None
 
     def settle(self) -> None:
-        """Let the controller work until it has nothing to do at this moment."""
+        """Run the controller until it has no work now."""
         for _ in range(50):
             while self.informers.step():
                 pass
@@ -91,7 +91,7 @@ class Cluster:
         return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
 
     def doom(self) -> None:
-        """Delete the namespace and let its grace pass."""
+        """Delete the namespace and let its grace period pass."""
         assert self.delete("doomed") == 200
         self.settle()
         self.pass_by(GRACE)
@@ -113,7 +113,7 @@ def test_a_namespace_goes_with_its_content_and_nothing_else_does(cluster: Cluste
     touched = {(event.resource.plural, event.key.namespace) for event in cluster.stage.log.events_after(before)}
     assert {namespace for _, namespace in touched} == {"", "doomed"}
     address = [event for event in cluster.stage.log.events_after(before) if event.resource.plural == "ipaddresses"]
-    assert [event.type for event in address] == [EventType.DELETED]  # released with its service
+    assert [event.type for event in address] == [EventType.DELETED]  # released together with its Service
 
 
 def test_an_empty_namespace_goes(cluster: Cluster) -> None:
@@ -177,7 +177,7 @@ def test_what_a_finalizer_holds_is_waited_for_and_said(cluster: Cluster) -> None
     }
     head = cluster.stage.log.head().revision
     cluster.pass_by(600)
-    assert cluster.stage.log.head().revision == head  # what is said once is not said again
+    assert cluster.stage.log.head().revision == head  # an unchanged condition is not written again
     answer = cluster.stage.send(
         "PATCH",
         "/api/v1/namespaces/doomed/configmaps/held",
@@ -196,7 +196,8 @@ def test_pods_go_before_anything_else(cluster: Cluster) -> None:
     assert cluster.get("doomed/pods/p")["metadata"]["deletionTimestamp"]
     assert cluster.get("doomed/configmaps/a")["metadata"].get("deletionTimestamp") is None
     assert cluster.conditions()[CONDITIONS[2]][:2] == ("False", "ContentDeleted")
-    assert cluster.conditions()[CONDITIONS[3]][:2] == ("False", "ContentRemoved")  # as Kubernetes has it meanwhile
+    # this is also Kubernetes' state at this time
+    assert cluster.conditions()[CONDITIONS[3]][:2] == ("False", "ContentRemoved")
     assert cluster.delete("doomed/pods/p", {"gracePeriodSeconds": 0}) == 200
     cluster.settle()
     assert cluster.get("doomed") is None

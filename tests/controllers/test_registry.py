@@ -1,4 +1,4 @@
-"""Descriptors: which controllers run, by any of their names, and that each can be built from its declaration."""
+"""Tests of descriptors: the selected controllers, by any of their names, and that each controller can be built."""
 
 from __future__ import annotations
 

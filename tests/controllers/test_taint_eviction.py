@@ -62,7 +62,7 @@ def test_when_a_pod_must_leave(
 
 
 class Scene:
-    """Two pods on a node: one that bears a taint for five seconds, one for ever."""
+    """Return two pods on a node: one tolerates a taint for five seconds, the other for ever."""
 
     def __init__(self) -> None:
         self.stage = WorkedStage(self._build)

@@ -1,4 +1,4 @@
-"""A cluster with one controller, which is worked by hand."""
+"""A cluster with one controller, which tests step by hand."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class WorkedStage(Stage):
             pass
 
     def work(self) -> None:
-        """Let the controller work until it has nothing to do at this moment."""
+        """Run the controller until it has no work now."""
         for _ in range(10_000):
             self.hear()
             if not self.controller.process_next(timeout=0):
@@ -99,13 +99,13 @@ class WorkedStage(Stage):
         return [each.name for each in self.log.snapshot(resource, namespace=namespace).objects]
 
     def written(self) -> list[tuple[str, str]]:
-        """Return what the controller has written, as (ADDED and so on, namespace/name)."""
+        """Return the controller's writes, as (ADDED and so on, namespace/name)."""
         events = self.log.events_after(0, limit=100_000)
         return [(EventType(each.type).name, str(each.key)) for each in events if each.actor == self.ACTOR]
 
 
 def work_all(stage: WorkedStage, controllers: Sequence[Controller]) -> None:
-    """Let controllers work, one after the other, until none has anything to do at this moment."""
+    """Run controllers in turn until none has work now."""
     busy = True
     while busy:
         busy = False

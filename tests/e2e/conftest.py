@@ -1,4 +1,4 @@
-"""Servers and clients for tests from end to end: one server for all of them, a namespace for each."""
+"""Fixtures with servers and clients for end-to-end tests: one server for all tests, and a namespace for each test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ PLAYED = (
     "replicationcontroller-controller",
     "statefulset-controller",
 )
-"""What the server of these tests runs without: they say themselves what becomes of workloads; nodes are only names."""
+"""The controllers that the server of these tests does not run: tests write the statuses of workloads, and nodes do not
+run.
+"""
 
 _EDITOR = """
 import pathlib, sys
@@ -59,7 +61,7 @@ def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     flags = ("--database", database, *DUAL_STACK, "--controllers", ",".join(("*", *(f"-{each}" for each in PLAYED))))
     server = Server(
         folder, *flags, CTRLMGR_CONTROLLERS_NAMESPACE_DELETION_GRACE="0"
-    )  # Kubernetes' five seconds serve no test
+    )  # Kubernetes' five seconds are of no use in tests
     with server.running():
         yield server
 
@@ -78,13 +80,13 @@ def anywhere(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubect
 
 @pytest.fixture
 def kubectl(anywhere: Kubectl, namespace: str) -> Kubectl:
-    """kubectl in a namespace of the test's own."""
+    """kubectl in a namespace that only the test uses."""
     return anywhere.within(namespace)
 
 
 @pytest.fixture
 def editor(tmp_path: Path) -> str:
-    """A program for KUBE_EDITOR, that changes `one` into `two` in the file it is given."""
+    """A program for KUBE_EDITOR that changes `one` into `two` in its file."""
     script = tmp_path / "editor.py"
     script.write_text(_EDITOR)
     return f"{sys.executable} {script} one two"

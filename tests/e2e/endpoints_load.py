@@ -1,4 +1,4 @@
-"""A load that gives the controllers work: pods that become ready and go, namespaces that are filled and deleted."""
+"""A load for controllers: pods that become ready and are deleted, namespaces that are filled and deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.e2e.load import LABELS
 from tests.e2e.serving import Server, until
 
 NODE = "node-a"
-"""The node that pods are on, without which no slice tells of them."""
+"""The node of the pods; slices contain no pods without a node."""
 
 _SLICES = "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices"
 
@@ -21,18 +21,18 @@ def pod(name: str, node: str = NODE) -> Unstructured:
 
 
 def running(name: str) -> Unstructured:
-    """Return the status of a pod that is ready; a name has one address."""
+    """Return the status of a ready pod; each name has one address."""
     address = f"10.0.0.{sum(name.encode()) % 250}"
     conditions = [{"type": "Ready", "status": "True"}]
     return {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "conditions": conditions}
 
 
 def come_and_go(server: Server, namespace: str) -> None:
-    """Create a namespace with a service and its pod, and have it deleted: that takes the server a while."""
+    """Create a namespace with a Service and its pod, and delete the namespace, which takes a while."""
     server.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     spec = {"selector": LABELS, "ports": [{"port": 80, "targetPort": "http"}]}
     server.create(f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": "web"}, "spec": spec})
-    fields = pod("one", node="")  # so that it goes without a kubelet
+    fields = pod("one", node="")  # so that the pod is removed without a kubelet
     made = server.create(
         f"/api/v1/namespaces/{namespace}/pods", {**fields, "metadata": {"name": "one", "labels": LABELS}}
     )
@@ -42,7 +42,7 @@ def come_and_go(server: Server, namespace: str) -> None:
 
 
 def settle(server: Server, namespace: str, gone: list[str]) -> None:
-    """Wait until Endpoints and slices say of the services of `namespace` what there is, and namespaces are `gone`."""
+    """Wait until Endpoints and slices of the Services in `namespace` are correct, and namespaces `gone` are removed."""
     until(lambda: all(server.request("GET", f"/api/v1/namespaces/{name}")[0] == 404 for name in gone))
     until(lambda: _wanted(server, namespace).items() <= _by_service(server, namespace).items())
 
@@ -57,11 +57,11 @@ def _items(server: Server, path: str) -> list[Any]:
 def _wanted(server: Server, namespace: str) -> dict[str, tuple[list[str], list[str]]]:
     pods = _items(server, f"/api/v1/namespaces/{namespace}/pods")
     chosen = [each for each in pods if each["metadata"].get("labels") == LABELS and each["status"].get("podIP")]
-    # A pod that terminates is in no Endpoints; its slices say that it does.
+    # Endpoints contain no terminating pods; slices contain terminating pods, marked as such.
     ready = [each["status"]["podIP"] for each in chosen if "deletionTimestamp" not in each["metadata"]]
     every = [each["status"]["podIP"] for each in chosen]
     services = _items(server, f"/api/v1/namespaces/{namespace}/services")
-    # One that terminates gets no new slices, so whether it has any depends on when its deletion was asked for.
+    # A terminating pod gets no new slices, so the time of its deletion determines whether it is in a slice.
     staying = [each for each in services if "deletionTimestamp" not in each["metadata"]]
     return {each["metadata"]["name"]: (sorted(ready), sorted(every)) for each in staying}
 

@@ -1,4 +1,4 @@
-"""kubectl, the real program, as tests use it: a command line in, its output or its complaint back."""
+"""Runs the real kubectl: a command line in, its output or its error back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.e2e.serving import DEADLINE
 
 
 def find_kubectl() -> str:
-    """Return the path of kubectl; fails the test when there is none."""
+    """Return the path of kubectl; fail the test if it is missing."""
     program = os.environ.get("CTRLMGR_TEST_KUBECTL") or shutil.which("kubectl")
     if not program:
         pytest.fail("kubectl was not found: run scripts/test, which fetches it, or set CTRLMGR_TEST_KUBECTL")
@@ -132,28 +132,28 @@ class Kubectl:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that kubectl runs with."""
+        """The environment of kubectl."""
         return {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(self._home),
             "TMPDIR": str(self._home),
             "KUBECONFIG": str(self._kubeconfig),
             "LC_ALL": "C",
-            "GOGC": "off",  # it ends before its garbage is worth collecting
+            "GOGC": "off",  # the process ends before a collection is worth its time
         }
 
 
 def lines(process: subprocess.Popen[str], count: int) -> list[str]:
-    """Read `count` lines of a process's output, with runs of blanks replaced by one."""
+    """Read `count` lines of a process's output; each run of blanks becomes one blank."""
     assert process.stdout is not None
     return [squeezed(process.stdout.readline()) for _ in range(count)]
 
 
 def patch(what: str, fields: object, flags: str = "") -> str:
-    """Return the command that patches an object, strategically unless a flag says otherwise."""
+    """Return the command that patches an object, with a strategic merge patch unless a flag selects another type."""
     return f"patch {what} -p {shlex.quote(json.dumps(fields))} {flags}"
 
 
 def squeezed(text: str) -> str:
-    """Return a text without its columns: each line's runs of blanks made one, none at its ends."""
+    """Return a text without columns: each run of blanks becomes one blank, and lines have no blanks at their ends."""
     return "\n".join(" ".join(line.split()) for line in text.strip().splitlines())

@@ -1,7 +1,7 @@
-"""A writer that never rests: creates, changes, releases and deletes a few objects of one kind, and knows what it did.
+"""A writer that continuously creates, changes, releases and deletes a few objects of one kind, and records its writes.
 
-It writes as client-go's typed clients do, in protobuf and with the revision that it read, and goes on where it was
-when the server has been away: what it does not know any more it reads again.
+It writes as client-go's typed clients do, in protobuf and with the revision that it has read. After the server was
+unavailable, it continues, and reads objects again whose state it does not know.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.e2e.clients.client_go import Answer, ClientGo, Cut, Unstructured
 from tests.e2e.serving import Server
 
 BACKOFF = 0.1
-"""Seconds between two tries to connect."""
+"""Seconds between two attempts to connect."""
 
 NAMES = 6
 LAST = "last"
@@ -24,14 +24,14 @@ FINALIZER = "example.com/hold"
 
 
 class Acknowledged(NamedTuple):
-    """A write that the server said had happened."""
+    """An acknowledged write."""
 
     revision: int
     name: str
 
 
 class Writer:
-    """Writes objects of one kind into one namespace until told to stop, and then one called `last`."""
+    """Writes objects of one kind into one namespace until it is stopped, and then one with the name `last`."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Writer:
         seed: int,
         status: Callable[[str], Unstructured] | None = None,
     ) -> None:
-        """Write below `path` what `make` gives for a name, and with `status` its status too, right after it is made."""
+        """Write objects of `make` below `path`; with `status`, also write their status directly after the create."""
         self.acknowledged: list[Acknowledged] = []
         self.deleted: list[str] = []
         """The uids of deleted objects."""
@@ -52,11 +52,11 @@ class Writer:
         self._pause = threading.Event()
 
     def stop(self) -> None:
-        """Let `run` come to its end."""
+        """Let `run` end."""
         self._stop.set()
 
     def run(self) -> None:
-        """Write; raises AssertionError for an unexpected refusal."""
+        """Write; raise AssertionError for an unexpected refusal."""
         with ClientGo(self._server) as client:
             while not self._stop.is_set():
                 self._write(client, self._random.choice(list(self._objects)))
@@ -107,7 +107,7 @@ class Writer:
         self._acknowledge(obj["metadata"]["name"], client.write("PUT", f"{self._path}/{place}", obj), 200)
 
     def _release(self, client: ClientGo, name: str, obj: Unstructured) -> None:
-        """Take the finalizer off, with which the object goes."""
+        """Remove the finalizer, so that the object is removed."""
         metadata = {key: value for key, value in obj["metadata"].items() if key != "finalizers"}
         code, body = client.write("PUT", f"{self._path}/{name}", {**obj, "metadata": metadata})
         assert code == 200, body

@@ -20,7 +20,7 @@ from tests.e2e.serving import DEADLINE, Server
 
 
 class MockCluster(Server):
-    """Serves a recording; `kubeconfig` is the one it writes for that, beside those of others."""
+    """Serves a recording; `kubeconfig` is the separate one that it writes."""
 
     def __init__(self, folder: Path, recording: Path, *arguments: str) -> None:
         super().__init__(folder, "--recording", str(recording), *arguments)
@@ -28,7 +28,7 @@ class MockCluster(Server):
         self.kubeconfig = folder / "play" / "kubeconfig"
 
     def play(self, *arguments: str) -> str:
-        """Run `ctrlmgr play` and return what it prints."""
+        """Run `ctrlmgr play` and return its output."""
         done = subprocess.run(
             [sys.executable, "-m", "ctrlmgr", "play", *arguments],
             env={**os.environ, "CTRLMGR_DATA_DIR": str(self.folder)},
@@ -41,14 +41,14 @@ class MockCluster(Server):
         return done.stdout
 
     def wait(self) -> int:
-        """Wait until it ends by itself and return its exit code."""
+        """Wait until the process ends by itself, and return its exit code."""
         process, self._process = self._process, None
         assert process is not None
         process.communicate(timeout=2 * DEADLINE)
         return process.returncode
 
     def watches(self, resource: str = "[a-z]+") -> int:
-        """Return how many watches are under way, of any resource or of one."""
+        """Return the number of active watches, of all resources or of one."""
         code, text = self.request("GET", "/metrics")
         assert code == 200, text
         lines = re.findall(r'^apiserver_longrunning_requests{(.*verb="WATCH".*)} (\S+)$', text, re.MULTILINE)
@@ -60,7 +60,7 @@ class MockCluster(Server):
         self.command("seek?to=start")
 
     def command(self, path: str) -> Any:
-        """Give a command over HTTP and return where that has led to."""
+        """Send a command over HTTP, and return the resulting position."""
         code, answer = self.request("POST", f"/play/{path}")
         assert code == 200, answer
         return answer
@@ -68,7 +68,7 @@ class MockCluster(Server):
 
 @contextmanager
 def mock_cluster(folder: Path, recording: Path, *arguments: str) -> Iterator[MockCluster]:
-    """Serve a recording while the block runs; it must not complain of anything, and stop in order."""
+    """Serve a recording within the block; it must log no errors, and stop in order."""
     server = MockCluster(folder, recording, *arguments)
     with server.running():
         yield server
@@ -76,13 +76,13 @@ def mock_cluster(folder: Path, recording: Path, *arguments: str) -> Iterator[Moc
 
 @cache
 def changes(recording: Path) -> Sequence[Change]:
-    """Return what a recording tells of."""
+    """Return the events of a recording."""
     return [entry for entry in RecordingReader(recording) if isinstance(entry, Change)]
 
 
 @cache
 def recorded(recording: Path, revision: int | None = None) -> dict[tuple[Resource, Key], Object]:
-    """Return what there was at a revision of a recording, by default at its end."""
+    """Return the objects at a revision of a recording, by default at its end."""
     there: dict[tuple[Resource, Key], Object] = {}
     for change in changes(recording):
         place = (change.object.resource, change.object.key)

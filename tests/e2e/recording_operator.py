@@ -1,6 +1,6 @@
-"""An operator that looks at Services, as kopf's users write them; `kopf run` loads it.
+"""An operator that reads Services, as users of kopf write it; `kopf run` loads it.
 
-It keeps a file of the Services there are. With CONVERTS it also marks each, and says so in an Event.
+It keeps a file with the existing Services. With CONVERTS, it also marks each Service, and posts an Event.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import kopf
 MARK = "example.com/converted"
 STATE, CONVERTS = "OPERATOR_STATE", "OPERATOR_CONVERTS"
 
-_state = Path(os.environ.get(STATE, ""))  # tests import this for the names above
+_state = Path(os.environ.get(STATE, ""))  # tests import this module for the names above
 _known: dict[str, tuple[str, str]] = {}
 
 
@@ -31,7 +31,7 @@ def ports(namespace: str | None, name: str, spec: kopf.Spec, **_: Any) -> dict[s
 
 @kopf.on.event("v1", "services")
 async def look(event: kopf.RawEvent, meta: kopf.Meta, **kwargs: Any) -> None:
-    uid = meta["uid"]  # one that is made anew may be told of before the end of the one before
+    uid = meta["uid"]  # if an object is created again, kopf may report this before the end of the previous object
     if event["type"] == "DELETED":
         _known.pop(uid, None)
     else:

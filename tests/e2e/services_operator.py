@@ -1,4 +1,4 @@
-"""An operator on Services, as kopf's users write them; `kopf run` loads it. It leaves marks on what it handles."""
+"""An operator for Services, as users of kopf write it; `kopf run` loads it. It marks the objects that it handles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CREATED, UPDATED, TICKS, FAREWELL = (f"example.com/{mark}" for mark in ("created
 
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    settings.posting.loggers = True  # what is logged about an object becomes an Event
+    settings.posting.loggers = True  # log lines about an object are posted as Events
     settings.persistence.finalizer = "example.com/operator"
 
 

@@ -1,4 +1,4 @@
-"""A real `ctrlmgr serve` for tests to talk to: a process on a free port, with a data directory of its own."""
+"""Runs a real `ctrlmgr serve` for tests: a process on a free port, with its own data directory."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ import yaml
 from tests.server.turns import long_turns
 
 DEADLINE = 30.0
-"""Real seconds after which a process that should have answered has hung."""
+"""Timeout for an answer of the process in real seconds."""
 
 DUAL_STACK = ("--service-cluster-ip-range", "10.96.0.0/16,fd00:10:96::/112")
 
 
 class Server:
-    """`ctrlmgr serve` in a process; it may be stopped or killed, and started again where it was."""
+    """A `ctrlmgr serve` process; it may be stopped or killed, and started again on the same port."""
 
     module = "ctrlmgr"
     """The arguments of `serve`; a test may insert others."""
 
     def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
-        """Keep its data in `folder`; `arguments` are more of its flags, `variables` of its environment."""
+        """Store its data in `folder`; `arguments` are further flags, and `variables` further environment variables."""
         self.kubeconfig = folder / "kubeconfig"
         self._folder = folder
         self._arguments = arguments
@@ -43,7 +43,7 @@ class Server:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Start it, on the port it had before if it had one, and wait until it is ready."""
+        """Start it, on its previous port if it had one, and wait until it is ready."""
         command = [sys.executable, "-m", self.module, "serve", "--listen", self._listen, *self._arguments]
         ours = {"CTRLMGR_DATA_DIR": str(self._folder), "PYTHONUNBUFFERED": "1"}
         variables = {**os.environ, **ours, **self._variables}
@@ -73,7 +73,7 @@ class Server:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run it for as long as a block does; it must not complain of anything, and stop in order."""
+        """Run it within a block; it must log no errors, and stop in order."""
         try:
             self.start()
             yield
@@ -83,7 +83,7 @@ class Server:
             self.close()
 
     def kill(self) -> None:
-        """Stop it as a crash would."""
+        """Kill it, as a crash would."""
         self._end(signal.SIGKILL)
 
     def _end(self, number: signal.Signals) -> int:
@@ -115,7 +115,7 @@ class Server:
         return answer
 
     def new_namespace(self) -> str:
-        """Create a namespace and return its name, once there is in it what every namespace has."""
+        """Create a namespace and return its name, after its default objects exist."""
         name: str = self.create("/api/v1/namespaces", {"metadata": {"generateName": "test-"}})["metadata"]["name"]
         for path in ("configmaps/kube-root-ca.crt", "serviceaccounts/default"):
             until(lambda path=path: self.request("GET", f"/api/v1/namespaces/{name}/{path}")[0] == 200)
@@ -126,7 +126,8 @@ class Server:
     ) -> tuple[int, Any]:
         """Send a request as the administrator; return the status and the body, decoded if it is JSON.
 
-        A text is sent as it is, anything else as JSON; a patch is a merge patch unless `media_type` says otherwise.
+        A string is sent unchanged, any other body as JSON; a patch is a merge patch unless `media_type` names another
+        type.
         """
         connection = http.client.HTTPSConnection(urlsplit(self.url).netloc, timeout=DEADLINE, context=self._trust)
         types = {"PATCH": "application/merge-patch+json"}
@@ -148,7 +149,7 @@ class Server:
 
 
 def until(claim: Any) -> None:
-    """Wait for another process that cannot notify us."""
+    """Wait by polling for another process, which cannot notify us."""
     deadline = time.monotonic() + DEADLINE
     while not claim():
         assert time.monotonic() < deadline, "it did not come true in time"

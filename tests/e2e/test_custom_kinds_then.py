@@ -30,14 +30,14 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class Story(NamedTuple):
-    """What was written, where, and what was there at which revision."""
+    """The log, and the objects at each revision."""
 
     folder: Path
     url: str
     exported: Path
-    """What `record` made of the log."""
+    """The recording of the log by `record`."""
     watched: Path
-    """What `record` made of the cluster while all this happened."""
+    """The recording of the cluster by `record` during the changes."""
     before: int
     first: int
     second: int
@@ -52,11 +52,11 @@ SHOWN = {
     "gone": None,
     "again": (["Name", "Size"], {"b": {"size": 2}}),
 }
-"""The columns and the specs of widgets, by the moments of a story; None where there is no such kind."""
+"""The columns and the specs of widgets, at each moment; None if the kind does not exist."""
 
 
 def shown(server: Server) -> Any:
-    """Return what a server shows of widgets, as `SHOWN` has it."""
+    """Return a server's widgets in the form of `SHOWN`."""
     code, listed = server.request("GET", WIDGETS)
     if code == 404:
         assert server.request("GET", f"/apis/{GROUP}")[0] == 404
@@ -68,7 +68,7 @@ def shown(server: Server) -> Any:
 
 
 def widen() -> dict[str, Any]:
-    """Return the version whose objects have a width, by default 7, and no size any more."""
+    """Return the version whose objects have a width, by default 7, and no size."""
     wide = version("v1", "width")
     wide["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["width"]["default"] = 7
     wide["additionalPrinterColumns"][0]["name"] = "Width"
@@ -100,7 +100,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 
 def happen(server: Server) -> Iterator[int]:
-    """Let it all happen, and yield the revision of each moment."""
+    """Make all changes, and yield the revision of each moment."""
 
     def made(name: str) -> Any:
         spec = {"color": "red"} if name == "a" else {"size": 2}
@@ -136,7 +136,7 @@ def ctrlmgr(*arguments: str) -> list[str]:
 
 
 def run(*arguments: str) -> str:
-    """Run a command and return what it prints."""
+    """Run a command and return its output."""
     done = subprocess.run(ctrlmgr(*arguments), capture_output=True, text=True, check=False, timeout=2 * DEADLINE)
     assert done.returncode == 0, done
     return done.stdout

@@ -1,6 +1,7 @@
-"""How a kubelet joins, played by a script over real TLS, step by step as the kubelet of Kubernetes does it.
+"""Tests of joining a node: a script sends the requests of a kubelet over real TLS, in the order of Kubernetes' kubelet.
 
-A bootstrap token → the authority out of `cluster-info`, whose signature is verified → a certificate → the next one.
+The steps are: a bootstrap token, the authority from `cluster-info`, whose signature is verified, a certificate, and the
+next certificate.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def node_config(cluster: Server, *arguments: str) -> str:
-    """Return what `ctrlmgr node-config` prints."""
+    """Return the output of `ctrlmgr node-config`."""
     command = [sys.executable, "-m", "ctrlmgr", "node-config", "--kubeconfig", str(cluster.kubeconfig), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode == 0, done.stderr
@@ -57,24 +58,24 @@ def node_config(cluster: Server, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def token(cluster: Server) -> str:
-    """A token for nodes, as `node-config` gives it to the first one."""
+    """A token for nodes, from the first call of `node-config`."""
     files = json.loads(node_config(cluster, "worker-1", "-o", "json"))
     assert files["kubeletConfiguration"]["clusterDNS"] == ["10.96.0.10"]
     return str(files["bootstrapKubeconfig"]["users"][0]["user"]["token"])
 
 
 class Kubelet:
-    """The client side: what a kubelet knows, and asks."""
+    """The client side of a kubelet, with its credentials."""
 
     def __init__(self, folder: Path, url: str, name: str) -> None:
         self.name = name
         self._folder = folder
         self._url = url
-        self._trust = ssl._create_unverified_context()  # nothing is known yet that could be trusted
+        self._trust = ssl._create_unverified_context()  # the server cannot be verified yet
         self._token = ""
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Send a request and return the code and the answer."""
+        """Send a request, and return the code and the body of the answer."""
         connection = http.client.HTTPSConnection(urlsplit(self._url).netloc, context=self._trust, timeout=DEADLINE)
         headers = {"Content-Type": "application/json"}
         if self._token:
@@ -87,7 +88,7 @@ class Kubelet:
             connection.close()
 
     def discover(self, token: str) -> None:
-        """Learn whom to trust from a ConfigMap that anybody may read and only who knows the token can sign."""
+        """Read the authority from a ConfigMap that any client may read, and that is signed with the token."""
         token_id, _, secret = token.partition(".")
         key = f"jws-kubeconfig-{token_id}"
         until(lambda: key in self.ask("GET", CLUSTER_INFO)[1].get("data", {}))
@@ -106,7 +107,7 @@ class Kubelet:
     def request(
         self, request_name: str, node: str, kind: tuple[str, Sequence[str]] = CLIENT, *names: x509.GeneralName
     ) -> ec.EllipticCurvePrivateKey:
-        """Ask for a certificate of a node, by default for clients; returns the key that it will be for."""
+        """Request a certificate for a node, by default a client certificate; return its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         parts = [(NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, f"system:node:{node}")]
         subject = x509.Name([x509.NameAttribute(*part) for part in parts])
@@ -124,7 +125,7 @@ class Kubelet:
         return key
 
     def certify(self, request_name: str) -> x509.Certificate:
-        """Ask for a client certificate of its own, wait for it, and go by it from now on."""
+        """Request a client certificate, wait for it, and use it from now on."""
         key = self.request(request_name, self.name)
         pem = self.issued(request_name)
         self._present(pem, key)
@@ -147,7 +148,7 @@ class Kubelet:
         self._token = ""
 
     def who(self) -> Any:
-        """Return what the server takes the sender for."""
+        """Return the user that the server reports for the client."""
         return self.ask("POST", WHO_AM_I, {})[1]["status"]["userInfo"]
 
 
@@ -191,12 +192,12 @@ def test_deleted_token_does_not_authenticate_join(cluster: Server, tmp_path: Pat
 
 
 def test_another_nodes_certificate_is_not_approved(cluster: Server, token: str, tmp_path: Path) -> None:
-    """A request of one node in another's name is left to administrators: no controller approves it."""
+    """If a node requests a certificate in the name of another node, no controller approves the request."""
     kubelet = Kubelet(tmp_path, cluster.url, "worker-4")
     kubelet.discover(token)
     kubelet.certify("csr-fourth")
     kubelet.request("csr-stolen", "worker-1")
-    kubelet.certify("csr-later")  # by now the one before has been looked at
+    kubelet.certify("csr-later")  # by now the controller has processed the previous request
     assert cluster.request("GET", f"{CSRS}/csr-stolen")[1].get("status", {}) == {}
 
 
@@ -235,7 +236,7 @@ def test_the_join_command_pins_the_authority(cluster: Server) -> None:
     parts = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     assert words[-1] == f"sha256:{hashlib.sha256(authority.public_key().public_bytes(*parts)).hexdigest()}"
     assert f"jws-kubeconfig-{words[6].partition('.')[0]}" in cluster.request("GET", CLUSTER_INFO)[1]["data"]
-    node_config(cluster, "worker-7")  # the others learn the server's own address again
+    node_config(cluster, "worker-7")  # the other processes publish the server's own address again
 
 
 def test_existing_configuration_is_not_changed(cluster: Server, token: str) -> None:

@@ -1,4 +1,4 @@
-"""The log of a real server, looked at with its kubeconfig over TLS."""
+"""Tests of commands that read the log of a real server with its kubeconfig over TLS."""
 
 from __future__ import annotations
 

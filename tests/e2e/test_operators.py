@@ -16,7 +16,7 @@ from tests.e2e.serving import Server, until
 
 MANIFESTS = sorted((Path(__file__).parent / "operators").glob("*.yaml"))
 SPEED = ("--simulated-speed", "5")
-"""The same, five times as fast."""
+"""A server with nodes, five times as fast."""
 CUSTOM = {
     "addresses": """
 apiVersion: addresses.example.com/v1alpha1
@@ -55,7 +55,7 @@ metadata: {name: one}
 spec: {clusterQueue: all}
 """,
 }
-"""What each operator's webhooks are asked about, in a version that has to be converted if there is one."""
+"""The requests for each operator's webhooks, in a version that has to be converted if there is one."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The Python client's informers follow a recording that is played, and end where it ended."""
+"""Tests that the Python client's informers follow a played recording, and have its final state."""
 
 # The client's own functions are not annotated.
 # mypy: disable-error-code="no-untyped-call"
@@ -34,7 +34,7 @@ PATHS = {
 }
 
 STRIDE = 100
-"""Events that a client must be told of in the time that a test has for one thing."""
+"""The number of events that a client must receive within a test's timeout."""
 
 FOLLOWED = (PODS, SERVICES, ENDPOINT_SLICES, NAMESPACES)
 
@@ -50,7 +50,7 @@ def lists(api: client.ApiClient) -> dict[Resource, Callable[..., Any]]:
 
 
 class Informer:
-    """One informer, and what it was told."""
+    """One informer, and its received events."""
 
     def __init__(self, resource: Resource, list_: Callable[..., Any]) -> None:
         self.resource = resource
@@ -63,18 +63,18 @@ class Informer:
         self.told.append((type_, int(obj.metadata.resource_version)))
 
     def since(self, revision: int) -> list[tuple[str, int]]:
-        """Return what it has been told of after a revision."""
+        """Return the events that it has received after a revision."""
         return [each for each in self.told if each[1] > revision]
 
     def versions(self) -> dict[str, str]:
-        """Return what it believes there is."""
+        """Return the objects in its store."""
         found = [obj.metadata for obj in self.shared.cache.list()]
         return {"/".join(filter(None, (each.namespace, each.name))): each.resource_version for each in found}
 
 
 @contextmanager
 def following(server: MockCluster, *resources: Resource) -> Iterator[list[Informer]]:
-    """Run informers of some resources while the block runs, from when all of them watch."""
+    """Run informers of some resources within the block, which begins when all of them watch."""
     with make.connected(server) as api:
         informers = [Informer(resource, lists(api)[resource]) for resource in resources]
         for informer in informers:
@@ -84,7 +84,7 @@ def following(server: MockCluster, *resources: Resource) -> Iterator[list[Inform
             yield informers
         finally:
             for stopped in [background(informer.shared.stop) for informer in informers]:
-                # One that is connecting just now does not notice, and stops only once it is told something.
+                # An informer that is connecting does not notice the stop, and stops at its next event.
                 until(lambda stopped=stopped: has_stopped(server, stopped))
 
 

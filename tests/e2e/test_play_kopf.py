@@ -1,4 +1,4 @@
-"""A kopf operator on a recording that is played: it follows, and with pretended writes it acts."""
+"""Tests of a kopf operator with a played recording: it follows, and it acts with pretended writes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Operator:
 
 @contextmanager
 def operator(server: MockCluster, **variables: str) -> Iterator[Operator]:
-    """Run the operator while the block runs; it must stop in order."""
+    """Run the operator within the block; it must stop in order."""
     found, log = Operator(server.folder), server.folder / "operator.log"
     command = [sys.executable, "-m", "kopf", "run", "--standalone", "--all-namespaces", recording_operator.__file__]
     ours = {"KUBECONFIG": str(server.kubeconfig), STATE: str(found.file)}

@@ -1,4 +1,4 @@
-"""kubectl on a recording that is played, and `ctrlmgr play` beside it."""
+"""Tests of kubectl with a played recording, and of `ctrlmgr play`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIDDLE = 399
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockCluster]:
-    """A recording that stands still where the test puts it."""
+    """A paused recording, whose position the test sets."""
     with mock_cluster(tmp_path_factory.mktemp("mock"), SMALL, "--paused", "--writes", "pretend") as server:
         yield server
 
@@ -90,7 +90,7 @@ def test_writes_are_pretended_and_told_of(server: MockCluster, kubectl: Kubectl)
 
 def test_the_commands_move_it(server: MockCluster, kubectl: Kubectl) -> None:
     assert server.play("status").startswith("paused: ")
-    assert json.loads(server.play("step", "-o", "json"))["revision"] == 401  # there is no 400 in it
+    assert json.loads(server.play("step", "-o", "json"))["revision"] == 401  # the recording has no revision 400
     assert json.loads(server.play("step", "-1", "-o", "json"))["revision"] == MIDDLE
     before = json.loads(server.play("seek", "+10s", "-o", "json"))
     assert json.loads(server.play("seek", "-10s", "-o", "json"))["time"] < before["time"]

@@ -1,4 +1,4 @@
-"""`ctrlmgr record` follows a server that is loaded, stopped and killed; its file is compared with the log."""
+"""Tests of `ctrlmgr record` with a server that is loaded, stopped and killed; the file is compared with the log."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tests.e2e.serving import Server, until
 CONFIG_MAPS = Resource("", "configmaps")
 RESOURCES = "namespaces,nodes,services,pods,endpoints,endpointslices,configmaps,leases,secrets"
 EMPTY = 100
-"""More bytes than a compressed file has in which nothing has been written yet."""
+"""More bytes than a compressed file has before its first line."""
 WRITES = 8
-"""Writes that each writer must have had acknowledged before the server goes again."""
+"""The number of acknowledged writes of each writer before the server is stopped again."""
 
 
 def recording(*arguments: str) -> subprocess.Popen[str]:
@@ -51,7 +51,8 @@ def changes(path: Path) -> list[tuple[str, Resource, int]]:
     ]
 
 
-@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # ssl, when a handshake is cut off
+# ssl raises this when a handshake is cut off
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the machine may be busy with other tests
 def test_a_recording_holds_every_change_once_and_replays_whatever_happens_to_the_server(tmp_path: Path) -> None:
@@ -99,14 +100,14 @@ def test_a_recording_holds_every_change_once_and_replays_whatever_happens_to_the
 
 
 def assert_complete(path: Path, url: str) -> None:
-    """Assert that what was watched, and nobody writes when no one asks it to, is in the recording exactly once."""
+    """Check that the recording contains each event of the watched resources once, except those of periodic writers."""
     recorded = changes(path)
     with closing(open_log(url, clock=SystemClock(), random=random.Random(1))) as log:
         history = [(event.type.name, event.resource, event.revision) for event in log.scan()]
     wanted, end = {CONFIG_MAPS, SERVICES, LEASES, PODS, ENDPOINTS, ENDPOINT_SLICES}, recorded[-1][2]
     for resource in wanted:
         told = [each for each in recorded if each[1] == resource]
-        # What was there when it was listed comes first, as ADDED; from the first other change on it is the history.
+        # The listed objects come first, as ADDED; from the first other change on, the lines are the history.
         begin = next(revision for type_, _, revision in told if type_ != "ADDED")
         expected = [each for each in history if each[1] == resource and begin <= each[2] <= end]
         assert [each for each in told if each[2] >= begin] == expected
@@ -167,7 +168,7 @@ def test_a_file_that_is_there_is_gone_on_with_or_written_anew(
     code, said = done(*arguments)
     assert (code, path.read_bytes()) == (2, stored), said
     assert "exists: --append continues it, --force overwrites it" in said
-    for _ in range(2):  # the second time nothing has happened meanwhile
+    for _ in range(2):  # at the second call, nothing has changed
         code, said = done(*arguments, "--append")
         assert code == 0, said
         assert changes(path)[: len(before)] == before

@@ -21,7 +21,7 @@ CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one
 
 
 class Past(Server):
-    """`ctrlmgr serve --at`, in a directory of its own."""
+    """A `ctrlmgr serve --at` process, with its own directory."""
 
     def __init__(self, folder: Path, database: str, revision: int, before: str) -> None:
         folder.mkdir()
@@ -29,10 +29,10 @@ class Past(Server):
         self.kubeconfig = folder / f"kubeconfig-at-{revision}"
         self.revision = revision
         self.before = before
-        """A revision of which something is known."""
+        """A revision with a known state."""
 
     def complaint(self, method: str, path: str, body: object = None) -> str:
-        """Return what a write is refused with."""
+        """Return the message of a refused write."""
         code, status = self.request(method, path, body)
         assert (code, status["kind"], status["reason"]) == (403, "Status", "Forbidden")
         return str(status["message"])
@@ -40,7 +40,7 @@ class Past(Server):
 
 @pytest.fixture
 def past(kubectl: Kubectl, database: str, tmp_path: Path) -> Iterator[Past]:
-    """The past of the namespace: `one` was there, and not yet changed, and `two` was not there."""
+    """Return a revision of the namespace at which `one` exists unchanged, and `two` does not exist."""
     kubectl("create -f -", CONFIG_MAP)
     before = kubectl.get("configmap one")["metadata"]["resourceVersion"]
     kubectl("label configmap one x=y")
@@ -130,21 +130,21 @@ def test_an_imported_recording_goes_on(tmp_path: Path) -> None:
 
 
 def ctrlmgr(*arguments: str) -> str:
-    """Run a command and return what it prints."""
+    """Run a command and return its output."""
     done = subprocess.run([sys.executable, "-m", "ctrlmgr", *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def names(server: Server, path: str) -> tuple[str, list[str]]:
-    """Return a list's revision and items."""
+    """Return the revision and the items of a list."""
     code, listed = server.request("GET", path)
     assert code == 200, listed
     return listed["metadata"]["resourceVersion"], [item["metadata"]["name"] for item in listed["items"]]
 
 
 def exactly(server: Server, path: str, revision: str) -> dict[str, Any]:
-    """Return what a list at exactly some revision holds, by name."""
+    """Return the objects of a list at exactly this revision, by name."""
     code, listed = server.request("GET", f"{path}?resourceVersion={revision}&resourceVersionMatch=Exact")
     assert (code, listed["metadata"]["resourceVersion"]) == (200, revision)
     return {item["metadata"]["name"]: item for item in listed["items"]}

@@ -1,4 +1,6 @@
-"""Three servers on one PostgreSQL that share authority and token: one kubeconfig goes from one to the next."""
+"""Tests of three servers on one PostgreSQL that share an authority and a token: one kubeconfig
+works with all of them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ SHARED = ("ca.crt", "ca.key", "sa.key", "admin.token")
 
 
 class Balancer:
-    """A TCP balancer: each connection goes to the first of its servers that takes it; a context manager."""
+    """A TCP balancer: each connection goes to the first server that accepts it; a context manager."""
 
     def __init__(self) -> None:
         self.targets = free_ports(3)
@@ -99,7 +101,7 @@ def test_one_kubeconfig_goes_from_one_server_to_the_next(
     assert first.kubeconfig.read_text() == second.kubeconfig.read_text() == third.kubeconfig.read_text()
     assert first.url == balancer.url
     kubectl = Kubectl(find_kubectl(), first.kubeconfig, tmp_path)
-    for port in balancer.targets:  # each of them takes it; one may have a moment to go until it listens
+    for port in balancer.targets:  # each of them accepts it; one process may need a moment until it listens
         until(lambda: kubectl.run(f"get namespaces --server https://127.0.0.1:{port}").code == 0)  # noqa: B023  # used at once
     kubectl("create configmap kept --from-literal a=1")
     token = kubectl("create token default").strip()
@@ -110,7 +112,8 @@ def test_one_kubeconfig_goes_from_one_server_to_the_next(
     assert kubectl.get("configmap kept")["data"] == {"a": "2"}
     kubectl("create configmap written-to-the-last")
     whose = json.loads(kubectl(f"auth whoami -o json --token {token}"))["status"]["userInfo"]
-    assert whose["username"] == "system:serviceaccount:default:default"  # the first signed it, the third believes it
+    # the first process signed it, and the third accepts it
+    assert whose["username"] == "system:serviceaccount:default:default"
     first.start()
     third.kill()
     assert "configmap/written-to-the-last" in kubectl("get configmaps -o name")

@@ -1,4 +1,4 @@
-"""The page of a real server: served over TLS, through `kubectl proxy` without a token, and with real writes in it."""
+"""Tests of the page of a real server: over TLS, through `kubectl proxy` without a token, and with real writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.serving import DEADLINE, Server, until
 
 @pytest.fixture
 def proxy(anywhere: Kubectl, server: Server) -> Iterator[str]:
-    """The address of a `kubectl proxy` to the server."""
+    """The URL of a `kubectl proxy` to the server."""
     command = [anywhere.program, "--kubeconfig", str(server.kubeconfig), "proxy", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -34,7 +34,7 @@ def fetched(address: str) -> Any:
 
 
 def test_the_page_works_through_kubectl_proxy(proxy: str, server: Server, namespace: str) -> None:
-    assert 'src="main.js"' in fetched(f"{proxy}/ui")  # which leads to /ui/
+    assert 'src="main.js"' in fetched(f"{proxy}/ui")  # this redirects to /ui/
     assert "import" in fetched(f"{proxy}/ui/main.js")
     spec = {"ports": [{"port": 80}], "selector": {"app": "web"}}
     server.create(f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": "web"}, "spec": spec})

@@ -1,4 +1,4 @@
-"""Connects to a server as browsers do: with a WebSocket of websocket-client."""
+"""Connects to a server as browsers do, with a WebSocket of websocket-client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def connected(server: Server, path: str, *protocols: str, token: str = "") -> It
 
 
 def messages(client: websocket.WebSocket) -> Iterator[tuple[int, bytes]]:
-    """Yield the kinds and contents of all messages until the server closes."""
+    """Yield the types and contents of all messages until the server closes."""
     while True:
         kind, data = client.recv_data()
         if kind == websocket.ABNF.OPCODE_CLOSE:

@@ -1,4 +1,4 @@
-"""A custom kind for tests from end to end, in a group of each test's own, and a webhook that converts it."""
+"""A custom kind for end-to-end tests, in a separate group for each test, and a webhook that converts it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def version(name: str, size: str, *, storage: bool = True) -> dict[str, Any]:
-    """Return a version whose objects have a size, called `size`, a scale and a status."""
+    """Return a version whose objects have a field `size`, a scale and a status."""
     spec = {"type": "object", "properties": {size: {"type": "integer", "default": 1}, "color": {"type": "string"}}}
     status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
@@ -61,7 +61,7 @@ def definition(group: str, *versions: Mapping[str, Any], **spec: Any) -> dict[st
 
 @contextmanager
 def defined(server: Server, fields: Mapping[str, Any]) -> Iterator[None]:
-    """Have a definition while the block runs; it is established, and gone with its objects afterwards."""
+    """Create an established definition within the block; afterwards it and its objects are deleted."""
     name = fields["metadata"]["name"]
     server.create(DEFINITIONS, fields)
     until(lambda: _is_established(server.request("GET", f"{DEFINITIONS}/{name}")[1]))
@@ -78,7 +78,7 @@ def _is_established(fields: Mapping[str, Any]) -> bool:
 
 
 class Hook:
-    """A conversion webhook at `url`: `size` of v1 is `width` of v2. While `broken` it answers with failures."""
+    """A conversion webhook at `url`: `size` of v1 is `width` of v2. While `broken`, it answers with failures."""
 
     def __init__(self, folder: Path) -> None:
         hook = self
@@ -131,7 +131,7 @@ class Hook:
 
 
 def certificate(folder: Path) -> Path:
-    """Write a certificate of 127.0.0.1, signed by itself, and its key into one file."""
+    """Write a self-signed certificate for 127.0.0.1 and its key into one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "hook")])
     now = datetime.now(UTC)

@@ -1,4 +1,6 @@
-"""An operator on Widgets, as kopf's users write them; `kopf run` loads it. It says in the status what it has seen."""
+"""An operator for Widgets, as users of kopf write it; `kopf run` loads it. It writes its
+observations into the status.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is said of an extension server: that its Service lacks something, that it does not answer, or that it does."""
+"""Tests of the condition Available: a problem with the Service, an extension server that does not
+answer, or success.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,7 @@ def test_the_time_of_the_condition_is_that_of_its_last_transition() -> None:
 
 
 class Stage(EverythingStage):
-    """The controller, and an extension server that answers as the test wants."""
+    """The controller, and an extension server with programmed answers."""
 
     reply = Reply(code=200)
 
@@ -158,7 +160,7 @@ class Stage(EverythingStage):
 
     @property
     def condition(self) -> tuple[str, str]:
-        """The status and the reason of the condition Available."""
+        """Return the status and the reason of the condition Available."""
         found = self.send("GET", f"{SERVICES}/{NAME}").body["status"]["conditions"][0]
         return found["status"], found["reason"]
 

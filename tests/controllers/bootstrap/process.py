@@ -1,7 +1,7 @@
-"""A serving process without its server: the real engine, informers and bootstrap controller on a memory log.
+"""A serving process without its HTTP server: the real engine, informers and bootstrap controller on a log in memory.
 
-Several of them may share one log and one clock. Nothing runs by itself: `settle` does what is due, `tick` lets time
-pass for one process, with the jobs of its period.
+Several processes may share one log and one clock. Nothing runs by itself: `settle` runs due work, and `tick` advances
+the time of one process and runs its periodic jobs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ JOBS = {10.0: ("kubernetes service", "default ServiceCIDR"), 60.0: ("system name
 
 @dataclass
 class Ready:
-    """Whether the process says that it is ready."""
+    """Whether the process reports that it is ready."""
 
     now: bool = True
     asked: int = field(default=0)
@@ -53,7 +53,7 @@ class Ready:
 
 
 class Process(Stage):
-    """One process; `beside` is one whose log and clock it shares."""
+    """One process; it shares the log and the clock of `beside`."""
 
     def __init__(
         self,
@@ -86,11 +86,11 @@ class Process(Stage):
         self.bootstrap: Bootstrap = new_bootstrap(parts, service, ranges, address=ip, port=port, ready=self.ready)
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation of the engine; in a test that is done on whichever thread asks."""
+        """Run an operation of the engine on the calling thread."""
         return Driver(self.log, self.feed, self.cacher, patience=0, fence=fence, cause=cause).run(operation)
 
     def start(self) -> Process:
-        """Prepare, and do everything once, as `Bootstrap.run` does."""
+        """Prepare, and run everything once, as `Bootstrap.run` does."""
         self.informers.sync()
         self.bootstrap.prepare(threading.Event())
         self.step_informers()
@@ -99,7 +99,7 @@ class Process(Stage):
         return self
 
     def do(self, *jobs: str) -> None:
-        """Have jobs be due, and everything else that is."""
+        """Make periodic jobs due, and run all due work."""
         for job in jobs:
             self.bootstrap.periodic.jobs[job]()
         self.settle()
@@ -110,7 +110,7 @@ class Process(Stage):
             pass
 
     def settle(self) -> None:
-        """Do what is due until nothing is."""
+        """Run due work until there is none."""
         self.step_informers()
         while any(each.process_next(0) for each in self.controllers):
             self.step_informers()
@@ -121,7 +121,7 @@ class Process(Stage):
         return [each for each in self.bootstrap.runnables if isinstance(each, Controller)]
 
     def tick(self, seconds: float = 10.0) -> None:
-        """Let time pass, and the jobs of that period be due."""
+        """Advance the time by one period, and run its jobs."""
         self.clock.step(seconds)
         self.do(*JOBS.get(seconds, ()))
 
@@ -144,7 +144,7 @@ class Process(Stage):
         return obj.to_dict()
 
     def published(self) -> list[tuple[str, int]]:
-        """Return where the Endpoints lead, having seen that the slices say the same."""
+        """Return the addresses of the Endpoints, after a check that the slices have the same addresses."""
         subsets = self.fields(ENDPOINTS).get("subsets") or []
         pairs = [
             (address["ip"], port["port"]) for each in subsets for address in each["addresses"] for port in each["ports"]

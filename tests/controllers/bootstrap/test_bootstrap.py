@@ -1,4 +1,4 @@
-"""The whole of it: preparing, becoming ready, keeping things true, stopping."""
+"""Tests of the whole bootstrap: preparation, readiness, periodic repairs, stop."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_the_round_at_the_start_counts_as_one() -> None:
 
 
 def failing(process: Process, monkeypatch: pytest.MonkeyPatch, error: Exception, times: int = 1_000) -> None:
-    """Have the log fail when the repairs read it."""
+    """Make the log fail when the repairs read it."""
     snapshot, left = process.log.snapshot, [times]
 
     def fail(*arguments: Any, **named: Any) -> Any:
@@ -261,7 +261,7 @@ def test_it_runs_in_a_manager_until_it_is_stopped() -> None:
     assert process.leases() == ["192.0.2.2:6443"]
     stop.set()
     while not wait([running], timeout=0.05).done:
-        process.clock.step(0.05)  # the manager may be looking, in this rhythm, whether everything has started
+        process.clock.step(0.05)  # the interval in which the manager may check whether everything has started
     running.result()
     assert process.leases() == []
 

@@ -1,4 +1,4 @@
-"""Several processes on one log: each is published while it lives."""
+"""Tests of several processes on one log: each is published while it runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ A, B, C = ("192.0.2.2", 6443), ("192.0.2.3", 6443), ("192.0.2.4", 6443)
 
 
 def processes(number: int, **settings: Any) -> list[Process]:
-    """Start some beside each other, at 192.0.2.2, 192.0.2.3 and so on."""
+    """Return processes on one log, at 192.0.2.2, 192.0.2.3 and so on."""
     first = Process(A[0], **settings).start()
     numbers = range(3, 2 + number)
     return [first, *(Process(f"192.0.2.{each}", beside=first, seed=each, **settings).start() for each in numbers)]
 
 
 def tick(seconds: float, *running: Process) -> None:
-    """Let time pass once, for all of them."""
+    """Advance the time once, for all processes."""
     running[0].tick(seconds)
     for process in running[1:]:
         process.tick(0)
@@ -114,7 +114,7 @@ def test_a_lease_that_was_renewed_unseen_is_not_removed() -> None:
     first, second = processes(2)
     settle(first, second)
     first.clock.step(15.0)
-    # The second one renews, and the first one's cache does not know.
+    # The second process renews its lease, and the first one's cache does not contain the renewal.
     second.bootstrap.periodic.jobs["kubernetes service"]()
     second.step_informers()
     while any(each.process_next(0) for each in second.controllers):

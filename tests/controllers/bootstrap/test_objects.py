@@ -1,4 +1,4 @@
-"""The ServiceCIDR, the Service and the address, each by itself."""
+"""Tests of the default ServiceCIDR, the Service `kubernetes` and its address, each separately."""
 
 from __future__ import annotations
 

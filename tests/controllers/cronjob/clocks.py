@@ -1,4 +1,6 @@
-"""An oracle for schedules: it reads a clock on the wall minute by minute, and knows nothing of how runs are found."""
+"""A naive implementation of schedules: it checks the local time minute by minute, independently of
+the code under test.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def _numbers(text: str, low: int, high: int) -> set[int]:
 
 
 class Days:
-    """Some days of one zone, as the clock on the wall shows their minutes one after the other."""
+    """Some days of one time zone, as a sequence of the local times of all minutes."""
 
     def __init__(self, zone: str, start: int, days: int) -> None:
         """Begin at `start`, a whole minute (seconds since 1970)."""
@@ -53,12 +55,12 @@ class Days:
     def is_odd(self, after: int, until: int) -> bool:
         """Return whether a clock change between two moments skips a midnight, or the start of an hour.
 
-        There robfig/cron loses count, in ways that a clock on the wall does not show.
+        In these cases, results of robfig/cron differ from local time.
         """
         return any(after < at <= until for at in self._odd)
 
     def next(self, schedule: str, after: int) -> int | None:
-        """Return the first minute after a moment at which the schedule runs; None if these days have none."""
+        """Return the first minute after a moment at which the schedule runs; None if there is none in these days."""
         texts = schedule.split()
         minutes, hours, days, months, weekdays = (
             _numbers(text, *span) for text, span in zip(texts, _RANGES, strict=True)
@@ -74,7 +76,7 @@ class Days:
 
 
 def random_schedule(random: Random) -> str:
-    """Return a schedule that comes at least every few days, of every form that a field may have."""
+    """Return a schedule that runs at least every few days, with all forms of fields."""
     minute = random.choice(["*", "0", "30", "*/7", "0,15,45", "5-20/5", "59", "3/10"])
     hour = random.choice(["*", "0", "1", "2", "3", "23", "*/6", "1-3", "0,12", "22/1"])
     day, month, weekday = "*", "*", "*"

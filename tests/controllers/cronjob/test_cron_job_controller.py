@@ -79,7 +79,7 @@ def _name(stage: WorkedStage) -> str:
 def test_a_job_is_made_when_its_time_has_come(stage: Clockwork) -> None:
     stage.cron()
     stage.pass_by(5 * MINUTE)
-    assert stage.jobs() == []  # one looks a tenth of a second later
+    assert stage.jobs() == []  # the controller runs a tenth of a second later
     stage.pass_by(0.1)
     name = _name(stage)
     assert stage.jobs() == stage.active() == [name]
@@ -128,7 +128,7 @@ def test_a_run_that_is_past_its_deadline_is_left_out(stage: Clockwork) -> None:
     stage.patch(f"{COLLECTION}/cron", {"spec": {"suspend": False}})
     stage.work()
     assert stage.jobs() == []
-    assert stage.told.events == []  # what lies before the deadline is not even missed
+    assert stage.told.events == []  # runs before the deadline do not count as missed
     stage.pass_by(4 * MINUTE + 30.1)
     assert len(stage.jobs()) == 1
 
@@ -225,7 +225,7 @@ def test_a_new_schedule_waits_for_its_own_next_run(stage: Clockwork) -> None:
     stage.clock.step(30 * MINUTE)
     stage.patch(f"{COLLECTION}/cron", {"spec": {"schedule": "20,40 * * * *"}})
     stage.work()
-    assert stage.jobs() == []  # 00:20 went by under the old schedule
+    assert stage.jobs() == []  # under the old schedule, 00:20 has passed
     stage.pass_by(10 * MINUTE + 0.1)
     assert stage.jobs() == [_name(stage)]
 

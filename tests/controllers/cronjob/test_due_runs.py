@@ -1,4 +1,4 @@
-"""Which run is due: the latest missed one, found without walking through all the others."""
+"""Tests of the due run: the latest missed one, found without a loop over all others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _runs(schedule: str) -> Next:
 
 
 class Counting:
-    """Counts how often the next run is asked for."""
+    """A schedule that counts computations of the next run."""
 
     def __init__(self, schedule: str) -> None:
         self._next = _runs(schedule)
@@ -42,7 +42,7 @@ class Counting:
         ("0 * * * *", "2026-01-01T00:00:00Z", "2026-01-05T04:10:00Z", "2026-01-05T04:00:00Z", 100),
         ("0 * * * *", "2026-01-01T00:00:00Z", "2026-01-05T05:10:00Z", "2026-01-05T05:00:00Z", 101),
         ("@every 1h", "2026-01-01T00:30:00Z", "2026-01-01T05:10:00Z", "2026-01-01T04:30:00Z", 4),
-        # The first two are a minute apart, the next ones a week away: none is said to be due.
+        # The first two runs are a minute apart, and the next ones a week: no run is due.
         ("59,0 23,0 * * 6,0", "2026-01-03T23:00:00Z", "2026-01-09T12:00:00Z", None, 7922),
     ],
 )

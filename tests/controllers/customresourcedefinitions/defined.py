@@ -1,4 +1,4 @@
-"""A cluster with the controller of definitions, and the definitions that its tests make."""
+"""A cluster with the controller of definitions, and definitions for tests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCHEMA: Mapping[str, Any] = {
 
 
 def version(name: str = "v1", **fields: Any) -> dict[str, Any]:
-    """Return a version that is served; it is the stored one unless something else is said."""
+    """Return a served version, by default the stored one."""
     return {"name": name, "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA}, **fields}
 
 
@@ -64,7 +64,7 @@ def widget(name: str = "a", api_version: str = f"{GROUP}/v1", **fields: Any) -> 
 
 
 def established(fields: dict[str, Any]) -> Object:
-    """Return an established definition as in the log."""
+    """Return an established definition as it is stored."""
     canonicalize(fields["spec"])
     set_defaults(fields)
     prepare_new(fields)
@@ -89,7 +89,7 @@ class DefinedStage(WorkedStage):
         self.namespace("shop")
 
     def define(self, fields: Mapping[str, Any] | None = None) -> Response:
-        """Create a definition and see to it."""
+        """Create a definition, and reconcile it."""
         created = self.send("POST", DEFINITIONS, fields or definition())
         self.work()
         return created
@@ -100,13 +100,13 @@ class DefinedStage(WorkedStage):
         return changed
 
     def conditions(self, name: str = NAME) -> dict[str, tuple[str, str]]:
-        """Return what a definition's conditions say: their status and reason, by type."""
+        """Return the status and reason of each condition of a definition, by type."""
         conditions = self.send("GET", f"{DEFINITIONS}/{name}").body["status"]["conditions"]
         return {each["type"]: (each["status"], each["reason"]) for each in conditions}
 
 
 class EverythingStage(DefinedStage):
-    """A cluster with another controller beside that of definitions."""
+    """A cluster with another controller and the controller of definitions."""
 
     def start(self) -> None:
         super().start()
@@ -119,7 +119,7 @@ class EverythingStage(DefinedStage):
         raise NotImplementedError
 
     def define(self, fields: Mapping[str, Any] | None = None) -> None:  # type: ignore[override]  # as it returns nothing
-        """Create a definition, and have it established by a process of its own."""
+        """Create a definition, and let the controller of another process establish it."""
         other = DefinedStage.__new__(DefinedStage)
         other.__dict__.update(self.__dict__)
         WorkedStage.start(other)

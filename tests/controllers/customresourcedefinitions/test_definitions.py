@@ -1,4 +1,4 @@
-"""Definitions get their names, are established, and go after their instances."""
+"""Tests of definitions: names are accepted, they are established, and they are deleted after their instances."""
 
 from __future__ import annotations
 

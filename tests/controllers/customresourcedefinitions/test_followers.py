@@ -25,7 +25,7 @@ WIDGET = Resource(GROUP, "widgets")
 
 
 class InstanceChanges(Follower):
-    """Hears of every change of instances."""
+    """Receives every change of instances."""
 
     def __init__(self, informers: Informers) -> None:
         self.changes: list[Change] = []

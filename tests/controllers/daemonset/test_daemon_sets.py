@@ -51,7 +51,7 @@ def node_of(pod: dict[str, Any]) -> str:
 
 
 def start(stage: WorkloadStage) -> None:
-    """Play scheduler and kubelets once."""
+    """Run the scheduler and the kubelets once."""
     for pod in stage.pods():
         if pod["status"]["phase"] == "Pending":
             stage.report(pod, node=node_of(pod))
@@ -198,7 +198,7 @@ def test_a_succeeded_pod_is_replaced_at_once_and_a_failed_one_with_patience() ->
     stage.report(stage.pods()[0], "Succeeded")
     settle(stage)
     replaced = 0
-    for _ in range(120):  # two minutes of a kubelet that refuses every pod at once
+    for _ in range(120):  # two minutes with a kubelet that refuses every pod at once
         (pod,) = stage.pods()
         if pod["status"]["phase"] != "Failed":
             stage.report(pod, "Failed", node="a")

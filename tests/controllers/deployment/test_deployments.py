@@ -74,7 +74,8 @@ def test_a_rollout_stays_within_its_bounds_at_every_revision_of_the_log(
     stage.settle()
     assert {each["spec"]["containers"][0]["image"] for each in stage.pods()} == {"registry.example/app:2"}
     for there in stage.states(PODS, REPLICA_SETS):
-        # What a Deployment promises: its ReplicaSets want no more. One may be slower to delete than another to create.
+        # Check the limits of a Deployment: its ReplicaSets may not want more pods. A slow deletion may exceed them for
+        # a moment.
         assert sum(map(size, there[REPLICA_SETS].values())) <= most
         active = [pod for pod in pods_of(there) if is_active(pod)]
         if max((pod.revision for pod in pods_of(there)), default=0) > began:

@@ -1,4 +1,4 @@
-"""Compares a quiescent cluster with the oracle."""
+"""Compares an idle cluster with the expected state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEADLESS = "service.kubernetes.io/headless"
 
 
 class State:
-    """Everything that is there, as JSON."""
+    """All existing objects, as JSON."""
 
     def __init__(self, world: EndpointsStage) -> None:
         self.pods = [obj.to_dict() for obj in world.all(PODS)]
@@ -41,7 +41,7 @@ class State:
 
     @property
     def places(self) -> set[Place]:
-        """The namespace and name of everything that is to be looked at."""
+        """Return the namespace and name of all Services and Endpoints to check."""
         return {*self.services, *self.endpoints, *map(_place_of_service, self.slices)}
 
     def slices_of(self, place: Place, manager: str) -> list[Fields]:
@@ -100,7 +100,7 @@ class State:
 
 
 def check_end(world: EndpointsStage, slice_size: int) -> None:
-    """Check the state, and that neither the process nor a new one has work left."""
+    """Check the state, and that neither the process nor a new one has work."""
     state = State(world)
     state.check(slice_size)
     settled = world.log.head().revision
@@ -109,7 +109,7 @@ def check_end(world: EndpointsStage, slice_size: int) -> None:
     assert world.written_since(settled) == []
     world.start()
     world.settle()
-    # What a process finds without a service when it begins it takes for left over, as Kubernetes does.
+    # Return slices without a Service: as in Kubernetes, a new process treats them as left over.
     deleted = f"{endpoints.DESCRIPTOR.user} DELETED endpoints"
     left_over = {f"{deleted} {'/'.join(each)}" for each in state.endpoints.keys() - state.services}
     assert set(world.written_since(settled)) <= left_over

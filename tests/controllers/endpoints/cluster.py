@@ -1,4 +1,4 @@
-"""A log with real caches and the endpoints controller on it, stepped by hand."""
+"""A log with real caches and the endpoints controller, which tests step by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cluster(LogCluster):
         self.controller.start()
 
     def settle(self) -> list[Event]:
-        """Let the controller do all it has to do now; return what it wrote."""
+        """Run the controller until it is idle; return its writes."""
         before = self.log.head().revision
         while True:
             self.follow()

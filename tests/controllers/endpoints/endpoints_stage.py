@@ -1,6 +1,6 @@
-"""The three controllers that keep Endpoints and EndpointSlices, on a log, in a process that can be killed.
+"""The controllers of Endpoints and EndpointSlices, in a process that can be killed.
 
-Whoever drives it decides when the caches follow, who works, and what goes wrong; nothing happens by itself.
+The test decides when caches are updated, which controller runs, and which faults occur; nothing runs by itself.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tests.engine.stage import builtin_kinds
 CONTENT = (SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)
 CLIENT = Author("client")
 _TOO_MANY = 10_000
-"""Rounds after which controllers are taken to go round in circles."""
+"""The number of rounds after which controllers are assumed to loop."""
 
 
 class Killed(BaseException):
-    """The process has gone, right after an append."""
+    """The process was killed right after an append."""
 
 
 class FragileLog(MemoryEventLog):
@@ -63,7 +63,7 @@ class FragileLog(MemoryEventLog):
 
 
 class DisorderedQueue(WorkQueue[Key]):
-    """A queue that holds back what watches add until somebody says what comes next."""
+    """A queue that holds added keys until the test selects the next one."""
 
     def __init__(self, name: str, *, clock: Clock) -> None:
         super().__init__(name, clock=clock)
@@ -73,14 +73,14 @@ class DisorderedQueue(WorkQueue[Key]):
         self._held.setdefault(item, set()).update(triggers)
 
     def release(self, pick: int) -> None:
-        """Queue one of the held events."""
+        """Queue one of the held keys."""
         if self._held:
             item = sorted(self._held)[pick % len(self._held)]
             super().add(item, self._held.pop(item))
 
 
 class RepeatingCache(WatchCache):
-    """A feed that tells again what it has told already, as far back as `again` says."""
+    """A feed that sends events again, `again` events back."""
 
     again = 0
 
@@ -102,7 +102,7 @@ class EndpointsStage:
         self.start()
 
     def start(self) -> None:
-        """Begin a new process, which knows nothing but the log; the one before has ended."""
+        """Start a new process with only the data in the log; the previous one has ended."""
         self.feed = RepeatingCache(self.log, clock=self.clock)
         self.informers = Informers(self.log, self.feed, clock=self.clock)
         drawn = random.Random(self.log.head().revision)
@@ -151,7 +151,7 @@ class EndpointsStage:
         return [obj for obj in self.log.snapshot(resource).objects if namespace in (None, obj.namespace)]
 
     def put(self, *objects: Object) -> None:
-        """Create or replace objects, as a client; one that is replaced keeps its uid."""
+        """Create or replace objects as a client; a replaced object keeps its uid."""
         for obj in objects:
             stored = self.log.get(obj.resource, obj.key)
             if stored is None:
@@ -161,21 +161,21 @@ class EndpointsStage:
                 self.log.append([Proposal(EventType.MODIFIED, kept, stored.revision)], author=CLIENT)
 
     def delete(self, obj: Object) -> None:
-        """Delete an object, as a client."""
+        """Delete an object as a client."""
         self.log.append([Proposal(EventType.DELETED, obj, obj.revision)], author=CLIENT)
 
     def follow(self) -> None:
-        """Bring the caches up to date."""
+        """Update the caches to the head of the log."""
         while self.informers.step():
             pass
 
     def work(self, number: int, pick: int = 0) -> bool:
-        """Let a controller reconcile one of the keys that it has heard of, if it has any; False if it has nothing."""
+        """Let a controller reconcile one of its keys; return False if it has none."""
         self.queues[number].release(pick)
         return self.controllers[number].process_next(timeout=0)
 
     def nudge(self, places: Iterable[tuple[str, str]]) -> None:
-        """Have every controller look at these services once more, for no reason."""
+        """Enqueue these Services in every controller, without a change."""
         for queue, place in itertools.product(self.queues, places):
             queue.add(Key(*place))
 
@@ -192,6 +192,6 @@ class EndpointsStage:
         raise AssertionError("the controllers go round in circles")
 
     def written_since(self, revision: Revision) -> list[str]:
-        """Return what controllers have written."""
+        """Return the writes of controllers."""
         events = self.log.events_after(revision, limit=100_000)
         return [f"{e.actor} {e.type.name} {e.object.resource} {e.key}" for e in events if e.actor != CLIENT.actor]

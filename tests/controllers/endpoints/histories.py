@@ -1,11 +1,10 @@
-"""Random histories of services, pods, nodes, namespaces and Endpoints made by hand, and how each has to end.
+"""Random histories of Services, pods, nodes, namespaces and handwritten Endpoints, with checks of the final state.
 
-Whatever happened on the way, be it processes that died, watches that told things twice, late or not at all, and keys
-that came in any order: when nothing changes any more, Endpoints and EndpointSlices say what the oracle says, and nobody
-writes again, not even a process that has just begun.
+Processes may be killed, watches may repeat, delay or lose events, and keys may have any order. When nothing changes any
+more, Endpoints and EndpointSlices must equal the oracle, and no controller may write again, not even in a new process.
 
-Run `python -m tests.controllers.endpoints.histories --histories N --seed S` for as many as wanted; one that fails is
-made as short as can be and printed.
+`python -m tests.controllers.endpoints.histories --histories N --seed S` runs any number of histories; a failing one is
+shortened and printed.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ from tests.controllers.endpoints.oracle import selects
 Step = tuple[Any, ...]
 
 SLICE_SIZE = 3
-"""How many endpoints a slice holds here, so that a few pods need several."""
+"""The maximum number of endpoints in a slice, small enough that a few pods need several slices."""
 
 SHORTEST, LONGEST = 15, 60
-"""Steps of a history; left to themselves, lists stay short, and little happens in a short one."""
+"""The number of steps of a history; random lists would be short, and have few events."""
 
 NODE_NAMES = ("node-a", "node-b", "node-c")
 WEB = {"app": "web"}
@@ -135,7 +134,7 @@ STEPS: dict[str, tuple[int, tuple[st.SearchStrategy[Any], ...]]] = {
     "restart": (1, ()),
     "wait": (1, ()),
 }
-"""What happens, how often compared with the rest, and how."""
+"""The random events, with their relative frequency."""
 
 BEGINNING: list[Step] = [
     ("serve", "default", "web", 0),
@@ -145,7 +144,7 @@ BEGINNING: list[Step] = [
     ("pod", "default", "r", 3, DATABASE, "4", "Ready"),
     ("settle",),
 ]
-"""What half of the histories begin with, so that there is something to change."""
+"""The initial objects of half of the histories, so that there are objects to change."""
 
 _step = st.sampled_from([name for name, (weight, _) in STEPS.items() for _ in range(weight)]).flatmap(
     lambda name: st.tuples(st.just(name), *STEPS[name][1])
@@ -155,7 +154,7 @@ _rest = st.integers(SHORTEST, LONGEST).flatmap(lambda length: st.lists(_step, mi
 histories = st.builds(operator.add, _beginning, _rest)
 
 kills = st.one_of(st.just(0), st.integers(1, 12))
-"""After how many writes of controllers the process is killed; 0 is never."""
+"""The number of controllers' writes after which the process is killed; 0 means never."""
 
 
 class History:
@@ -173,7 +172,7 @@ class History:
         return found is not None and found.to_dict()["status"]["phase"] == "Active"
 
     def _put(self, obj: Object) -> None:
-        """Create an object under a new uid, or change it."""
+        """Create an object with a new uid, or change it."""
         if self.world.get(obj.resource, obj.namespace, obj.name) is not None:
             self.world.put(obj)
         elif not obj.namespace or self._may_create(obj.namespace):
@@ -191,7 +190,7 @@ class History:
         self._delete(SERVICES, namespace, name)
 
     def pod(self, namespace: str, name: str, spec: int, labels: dict[str, str], families: str, state: str) -> None:
-        """Create a pod, or change of one what can change; what has come to its end stays there."""
+        """Create a pod, or change its mutable fields; a terminated pod is not changed."""
         found = self.world.get(PODS, namespace, name)
         now = found.to_dict() if found is not None else {}
         spec = int(now.get("metadata", {}).get("annotations", {}).get("spec", spec))
@@ -215,20 +214,20 @@ class History:
         self._put(pod.with_metadata(annotations={"spec": str(spec)}))
 
     def touch(self, namespace: str, name: str, state: str) -> None:
-        """Change nothing but the state of a pod."""
+        """Change only the status of a pod."""
         if (found := self.world.get(PODS, namespace, name)) is not None:
             ips = found.to_dict()["status"].get("podIPs", ())
             families = "".join("6" if ":" in each["ip"] else "4" for each in ips)
             self.pod(namespace, name, 0, dict(found.labels), families, state)
 
     def renumber(self, namespace: str, name: str, families: str) -> None:
-        """Change nothing but the addresses of a pod that lives."""
+        """Change only the addresses of a running pod."""
         if (found := self.world.get(PODS, namespace, name)) is not None:
             ready = {"type": "Ready", "status": "True"} in found.to_dict()["status"]["conditions"]
             self.pod(namespace, name, 0, dict(found.labels), families, "Ready" if ready else "Running")
 
     def replace(self, namespace: str, name: str, unseen: bool) -> None:
-        """Delete a pod and create the same anew; `unseen`, the watch is lost and shows it as one change."""
+        """Delete a pod and create it again; if `unseen`, the watch is lost and shows both as one change."""
         if (found := self.world.get(PODS, namespace, name)) is not None:
             self.world.delete(found)
             self._put(found.with_metadata(deletion_timestamp=None, deletion_grace_period_seconds=None))
@@ -245,7 +244,7 @@ class History:
         self._delete(NODES, "", name)
 
     def endpoints(self, namespace: str, name: str, variant: int, mirrored: bool) -> None:
-        """Write Endpoints by hand, where no controller keeps them."""
+        """Write Endpoints as a client, for a Service without a selector."""
         service = self.world.get(SERVICES, namespace, name)
         if service is not None and selects(service.to_dict()):
             return
@@ -253,25 +252,25 @@ class History:
         self._put(endpoints(name, namespace=namespace, subsets=BY_HAND[variant], labels=labels))
 
     def lose(self, resource: Resource, pick: int) -> None:
-        """Delete what may be a controller's."""
+        """Delete an object that a controller may have written."""
         if found := self.world.all(resource):
             self.world.delete(found[pick % len(found)])
 
     def spoil(self, pick: int) -> None:
-        """Write over a slice."""
+        """Overwrite a slice."""
         if found := self.world.all(ENDPOINT_SLICES):
             obj = found[pick % len(found)]
             self.world.put(Object.from_dict({**obj.to_dict(), "endpoints": None}))
 
     def terminate(self) -> None:
-        """Begin the end of the namespace `other`, or make it anew."""
+        """Delete the namespace `other`, or create it again."""
         if self.world.get(NAMESPACES, "", "other") is None:
             self._put(a_namespace("other"))
         else:
             self.world.put(a_namespace("other", phase="Terminating"))
 
     def empty(self) -> None:
-        """Delete what is in a terminating namespace, and with it the namespace, as the namespace controller does."""
+        """Delete the content of a terminating namespace, and the namespace itself, as the namespace controller does."""
         found = self.world.get(NAMESPACES, "", "other")
         if found is None or self._may_create("other"):
             return
@@ -287,19 +286,19 @@ class History:
         self.world.informers.step(1)
 
     def miss(self) -> None:
-        """Lose the watch: whatever was not heard of yet is seen as one difference."""
+        """Lose the watch: all events since the last one are received as one difference."""
         self.world.informers.sync()
 
     def work(self, number: int, pick: int) -> None:
         self.world.work(number, pick)
 
     def race(self, number: int, pick: int) -> None:
-        """Let a controller work after each single event that it hears of, always a little behind."""
+        """Let a controller reconcile after each received event, so that its cache is always behind."""
         while self.world.informers.step(1):
             self.world.work(number, pick)
 
     def strike(self, number: int, pick: int) -> None:
-        """Delete what a controller has just created, and lose the watch before it has heard of either."""
+        """Delete an object that a controller has just created, and lose the watch before both events."""
         self.world.follow()
         self.world.work(number, pick)
         for event in self.world.log.events_after(self.world.informers.revision):
@@ -308,7 +307,7 @@ class History:
         self.miss()
 
     def settle(self) -> None:
-        """Let everything be done; what is there must be right then, but in a namespace that is terminating."""
+        """Run until all controllers are idle, and check the state, except in a terminating namespace."""
         self.world.settle()
         if self._may_create("other") or self.world.get(NAMESPACES, "", "other") is None:
             State(self.world).check(SLICE_SIZE)
@@ -320,7 +319,7 @@ class History:
         self.world.start()
 
     def end(self) -> None:
-        """Let nothing change any more: what was begun to be deleted goes."""
+        """End all changes: remove objects whose deletion has begun."""
         self.world.settle()
         while self.world.get(NAMESPACES, "", "other") is not None and not self._may_create("other"):
             self.empty()
@@ -329,7 +328,7 @@ class History:
 
 @contextmanager
 def small_slices() -> Iterator[None]:
-    """Have slices hold no more than `SLICE_SIZE` endpoints while the block runs."""
+    """Limit slices to `SLICE_SIZE` endpoints within the block."""
     before = endpoint_slice_packing.MAX_ENDPOINTS
     endpoint_slice_packing.MAX_ENDPOINTS = SLICE_SIZE
     try:
@@ -339,7 +338,7 @@ def small_slices() -> Iterator[None]:
 
 
 def check_history(steps: Sequence[Step], kill_after: int = 0) -> EndpointsStage:
-    """Take the steps, beginning a new process where one is killed, and check how it ends."""
+    """Run the steps, start a new process when one is killed, and check the final state."""
     history = History(EndpointsStage(kill_after))
     with small_slices():
         for step in steps:
@@ -359,7 +358,7 @@ def _survive(history: History, act: Callable[[], None]) -> None:
 
 
 def many(count: int, seed_: int) -> None:
-    """Run `count` random histories; raises the error of the shortest failing one."""
+    """Run `count` random histories; raise the error of the shortest failing one."""
 
     @seed(seed_)
     @settings(
@@ -377,7 +376,7 @@ def many(count: int, seed_: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run as many histories as asked for."""
+    """Run the requested number of histories."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,9 +1,9 @@
 """The expected Endpoints and EndpointSlices, computed naively from the Kubernetes documentation.
 
-Written against plain JSON, without a line of what it judges: loops over everything, no indexes, no packing, no caches.
-Sources: "Service", "EndpointSlices", "Topology Aware Routing" and "Traffic distribution" of the concepts section, and
-the API reference of Service, Endpoints and EndpointSlice. What a list of subsets or slices says is compared as a set of
-`Says`: one endpoint at one port; how it is cut into subsets and slices is another matter.
+The code works on plain JSON, and shares no code with the controllers: loops over all objects, without indexes, packing
+or caches. Sources: "Service", "EndpointSlices", "Topology Aware Routing" and "Traffic distribution" of the concepts
+section, and the API reference of Service, Endpoints and EndpointSlice. Subsets and slices are compared as a set of
+`Says`, one endpoint at one port each, because their division into subsets and slices is tested elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ENDED = ("Failed", "Succeeded")
 
 
 class Port(NamedTuple):
-    """A port that is offered."""
+    """A port of a Service or an endpoint."""
 
     name: str
     number: int
@@ -27,7 +27,7 @@ class Port(NamedTuple):
 
 
 class Says(NamedTuple):
-    """An endpoint at a port (None: there are no ports); of a slice also what only slices tell."""
+    """An endpoint at a port (None: without ports); for a slice with the fields that only slices have."""
 
     address: str
     port: Port | None
@@ -35,7 +35,7 @@ class Says(NamedTuple):
     hostname: str
     node: str
     target: tuple[str, str, str]
-    """Namespace, name and uid of the pod, empty without one."""
+    """The namespace, name and uid of the pod, empty without a pod."""
     serving: bool | None = None
     terminating: bool | None = None
     zone: str = ""
@@ -43,12 +43,12 @@ class Says(NamedTuple):
 
 
 def selects(service: Fields | None) -> bool:
-    """Return whether the endpoints of a service are a controller's work."""
+    """Return whether a controller writes the endpoints of a Service."""
     return service is not None and "selector" in service["spec"] and service["spec"]["type"] != "ExternalName"
 
 
 def expected_endpoints(service: Fields, pods: Iterable[Fields]) -> set[Says]:
-    """Return what the Endpoints of a service with a selector say."""
+    """Return the content of the Endpoints of a Service with a selector."""
     family = service["spec"]["ipFamilies"][0]
     publish = service["spec"].get("publishNotReadyAddresses", False)
     said = set()
@@ -65,9 +65,9 @@ def expected_endpoints(service: Fields, pods: Iterable[Fields]) -> set[Says]:
 
 
 def expected_slices(service: Fields, pods: Iterable[Fields], nodes: Sequence[Fields]) -> dict[str, set[Says]]:
-    """Return what the slices of a service with a selector say, by address type.
+    """Return the content of the slices of a Service with a selector, by address type.
 
-    A pod that has none of the service's ports is there without ports all the same.
+    A pod that has none of the Service's ports is included without ports.
     """
     zones = {node["metadata"]["name"]: node["metadata"].get("labels", {}).get(ZONE, "") for node in nodes}
     publish = service["spec"].get("publishNotReadyAddresses", False)
@@ -90,7 +90,9 @@ def expected_slices(service: Fields, pods: Iterable[Fields], nodes: Sequence[Fie
 
 
 def expected_mirrors(endpoints: Fields | None) -> dict[str, set[Says]]:
-    """Return what mirrors Endpoints, by address type: an address that is not ready anywhere at a port is not ready."""
+    """Return the content of mirrored slices, by address type; an address is not ready if it is not
+    ready at any port.
+    """
     found: dict[str, set[Says]] = {}
     ready: dict[tuple[str, Port | None], bool] = {}
     pairs = [*said_by_endpoints(endpoints)]
@@ -103,7 +105,7 @@ def expected_mirrors(endpoints: Fields | None) -> dict[str, set[Says]]:
 
 
 def said_by_endpoints(endpoints: Fields | None) -> Iterator[Says]:
-    """Yield what an Endpoints object says."""
+    """Yield the content of an Endpoints object."""
     for subset in (endpoints or {}).get("subsets") or ():
         for list_, ready in (("addresses", True), ("notReadyAddresses", False)):
             for address in subset.get(list_) or ():
@@ -113,7 +115,7 @@ def said_by_endpoints(endpoints: Fields | None) -> Iterator[Says]:
 
 
 def said_by_slice(slice_: Fields) -> Iterator[Says]:
-    """Yield what an EndpointSlice says."""
+    """Yield the content of an EndpointSlice."""
     for each in slice_.get("endpoints") or ():
         conditions, hints = each["conditions"], each.get("hints", {})
         named = [f"{kind}:{hint['name']}" for kind in ("forZones", "forNodes") for hint in hints.get(kind, ())]
@@ -133,7 +135,7 @@ def said_by_slice(slice_: Fields) -> Iterator[Says]:
 
 
 def _selected(service: Fields, pods: Iterable[Fields]) -> Iterator[Fields]:
-    """Yield the pods of the namespace with all labels of the selector that have not come to their end."""
+    """Yield the pods of the namespace that match the selector and have not terminated."""
     selector = service["spec"]["selector"].items()
     for pod in pods:
         same = pod["metadata"]["namespace"] == service["metadata"]["namespace"]
@@ -142,7 +144,7 @@ def _selected(service: Fields, pods: Iterable[Fields]) -> Iterator[Fields]:
 
 
 def _offered(service: Fields, pod: Fields) -> Iterator[Port | None]:
-    """Yield the service's ports as the pod has them; a name that none of its containers has is no port."""
+    """Yield the Service's ports for the pod; a name that none of its containers has is omitted."""
     if not service["spec"]["ports"]:
         yield None
     for port in service["spec"]["ports"]:
@@ -180,7 +182,7 @@ def _is_terminating(pod: Fields) -> bool:
 
 
 def _hostname(service: Fields, pod: Fields) -> str:
-    """Return the pod's hostname if the service is what its subdomain names."""
+    """Return the pod's hostname if its subdomain is the name of the Service."""
     named = pod["spec"].get("subdomain") == service["metadata"]["name"]
     return str(pod["spec"].get("hostname", "")) if named else ""
 

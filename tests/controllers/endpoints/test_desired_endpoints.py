@@ -35,7 +35,7 @@ def desired(
 def written(
     service: Object, pods: list[Object], current: Object | None = None, trigger_time: int | None = None
 ) -> dict[str, Any]:
-    """Return what is written as a dict, and see to it that it is."""
+    """Return the written object as a dict; the test fails if nothing is written."""
     found = desired(service, pods, current, trigger_time)
     assert found is not None
     assert found.metadata == Object.from_wire(found.wire()).metadata
@@ -195,7 +195,7 @@ def test_what_differs_is_written_at_the_revision_that_was_read(current: Object) 
 
 def test_a_write_keeps_annotations_finalizers_and_managed_fields() -> None:
     managed = [{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:subsets": {}}}]
-    fields = endpoints(annotations={"mine": "kept"}).to_dict()  # sorts behind the trigger time
+    fields = endpoints(annotations={"mine": "kept"}).to_dict()  # this name is sorted after the trigger time
     fields["metadata"] |= {"finalizers": ["example.com/hold"], "managedFields": managed}
     metadata = written(a_service(labels={"team": "a"}), [POD], Object.from_dict(fields), TRIGGERED)["metadata"]
     assert list(metadata["annotations"].items()) == [(TRIGGER_TIME, "2026-11-21T00:12:52Z"), ("mine", "kept")]
@@ -230,7 +230,7 @@ def test_truncated_endpoints_settle() -> None:
     service, pods = a_service(), many_pods(1001)
     first = desired(service, pods, None, TRIGGERED)
     assert first is not None
-    # Kubernetes compares with the subsets before truncation: it writes again, and so takes the trigger time away.
+    # Kubernetes compares with the subsets before truncation: it writes again, and so removes the trigger time.
     second = desired(service, pods, first.at(1))
     assert second is not None
     assert TRIGGER_TIME not in second.annotations

@@ -1,6 +1,7 @@
-"""Which addresses stand in which subsets: service and pods in, subsets out.
+"""Tests of the computation of subsets from a Service and pods.
 
-Subsets are written short here: `("p1 p2", "p3", "http:8080")` has the pods p1 and p2 ready, p3 not ready, and one port.
+Subsets have a short form here: `("p1 p2", "p3", "http:8080")` has the ready pods p1 and p2, p3 which is not ready, and
+one port.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def test_which_ports(service: Object, pods: list[Object], expected: list[Short])
 
 
 def _ports_sorted(subset: Short) -> Short:
-    """Return the subset with its ports by name: their real order is `go_hash`'s, tested there."""
+    """Return the subset with its ports sorted by name; tests of `go_hash` test their real order."""
     ready, not_ready, ports = subset
     return ready, not_ready, " ".join(sorted(ports.split()))
 

@@ -1,4 +1,4 @@
-"""The endpoints controller at work: a memory log, real caches, a real queue, stepped by hand."""
+"""Tests of the endpoints controller on a log in memory with real caches and a real queue, stepped by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints and EndpointSlices end as the oracle says, whatever happened, wherever a process was killed."""
+"""Property tests: Endpoints and EndpointSlices equal the oracle at the end, regardless of events and kills."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DAY: list[Step] = [
     ("pod", "default", "q", 1, WEB, "46", "Terminating"),
     ("kill_pod", "default", "s"),
     ("settle",),
-    ("serve", "default", "db", 4),  # no selector any more
+    ("serve", "default", "db", 4),  # the Service has no selector any more
     ("settle",),
     ("endpoints", "default", "db", 3, True),
     ("settle",),
@@ -47,10 +47,11 @@ DAY: list[Step] = [
     ("terminate",),
     ("settle",),
 ]
-"""Everything that controllers do in a life of services: create, follow, put right, leave, mirror, clean up."""
+"""A history with all kinds of writes: create, update, repair, leave, mirror, delete."""
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))  # which would measure the machine
+# this would measure the speed of the machine
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories, kills)
 def test_a_history_that_stops_changing_ends_as_the_oracle_says(steps: list[Step], kill_after: int) -> None:
     check_history(steps, kill_after)
@@ -65,7 +66,7 @@ def test_wherever_a_process_is_killed_the_end_is_the_same() -> None:
 
 
 def end_of(world: EndpointsStage) -> list[tuple[str, Place, str]]:
-    """Return what is said at the end; uids of pods depend on how many there were."""
+    """Return the final content; uids of pods depend on the number of created pods."""
     state = State(world)
     said: list[tuple[str, Place, Says]] = []
     for place in state.places:
@@ -77,7 +78,7 @@ def end_of(world: EndpointsStage) -> list[tuple[str, Place, str]]:
 
 
 def a_quiet_world() -> EndpointsStage:
-    """Return a world with a service that has pods, and one that somebody keeps by hand."""
+    """Return a cluster with a Service with pods, and a Service whose Endpoints a client writes."""
     return check_history(
         [
             ("serve", "default", "web", 0),

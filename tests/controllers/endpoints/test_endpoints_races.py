@@ -1,4 +1,4 @@
-"""The endpoints controller with a cache that is behind: its own writes, and those of others."""
+"""Tests of the endpoints controller with an outdated cache: its own writes, and writes of others."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def test_a_service_deleted_before_its_new_endpoints_were_seen_takes_them_along()
     cluster = Cluster(a_service(), a_pod())
     cluster.follow()
     cluster.delete(SERVICES, WEB)
-    assert cluster.controller.process_next(timeout=0)  # it does not know yet that the service has gone
+    assert cluster.controller.process_next(timeout=0)  # the cache does not contain the deletion of the Service yet
     assert cluster.endpoints() is not None
-    cluster.informers.step(limit=1)  # the deletion of the service, but not the creation of its Endpoints
+    # now the cache contains the deletion of the Service, but not the creation of its Endpoints
+    cluster.informers.step(limit=1)
     assert cluster.controller.process_next(timeout=0)
     assert cluster.endpoints() is None
 
@@ -39,8 +40,8 @@ def test_cache_behind_own_writes_causes_no_wrong_decision() -> None:
     cluster = Cluster(a_service(), a_pod("p"))
     cluster.follow()
     cluster.put(a_pod("q", ips=["10.0.0.2"]), a_pod("r", ips=["10.0.0.3"]))
-    assert cluster.controller.process_next(timeout=0)  # creates the Endpoints, knowing of p alone
-    for _ in range(2):  # brings q, then r, but never the Endpoints
+    assert cluster.controller.process_next(timeout=0)  # creates the Endpoints; the cache contains only p
+    for _ in range(2):  # the cache gets q, then r, but never the Endpoints
         cluster.informers.step(limit=1)
         assert cluster.controller.process_next(timeout=0)
     assert cluster.ready() == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
@@ -56,7 +57,7 @@ def test_a_service_that_comes_back_before_the_deletion_of_its_endpoints_was_seen
     cluster.put(a_service())
     cluster.informers.step(limit=1)
     assert cluster.controller.process_next(timeout=0)  # deletes the Endpoints
-    cluster.informers.step(limit=1)  # the service is back, and the cache still has them
+    cluster.informers.step(limit=1)  # the Service exists again, and the cache still contains the Endpoints
     assert cluster.controller.process_next(timeout=0)
     after = cluster.endpoints()
     assert before is not None
@@ -102,7 +103,7 @@ def test_what_others_did_unseen_is_a_race_lost_quietly_and_tried_again(
         cluster.settle()
         cluster.put(a_pod(ready=False))
     cluster.follow()
-    theirs(cluster)  # the cache does not know of it
+    theirs(cluster)  # the cache does not contain it
     with capture_logs() as logs:
         assert cluster.controller.process_next(timeout=0)
     assert cluster.controller.queue.num_requeues(WEB) == 1
@@ -120,7 +121,7 @@ def test_a_namespace_that_has_gone_is_no_alarm() -> None:
     cluster.follow()
     cluster.delete(NAMESPACES, Key("", "default"))
     cluster.delete(SERVICES, WEB)
-    cluster.informers.step(limit=1)  # the namespace's deletion, but not the service's
+    cluster.informers.step(limit=1)  # the cache contains the namespace's deletion, but not the Service's
     with capture_logs() as logs:
         assert cluster.controller.process_next(timeout=0)
     assert [(entry["log_level"], "exc_info" in entry) for entry in logs] == [("debug", False)]
@@ -134,7 +135,7 @@ def test_endpoints_that_came_and_went_unseen_come_back() -> None:
     cluster.follow()
     assert cluster.controller.process_next(timeout=0)
     cluster.delete(ENDPOINTS, WEB)
-    cluster.informers.sync()  # the cache fell behind: it saw neither the creation nor the deletion
+    cluster.informers.sync()  # the cache fell behind: it has received neither the creation nor the deletion
     assert types(cluster.settle()) == ["ADDED"]
 
 

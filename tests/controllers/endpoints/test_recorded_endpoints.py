@@ -1,8 +1,8 @@
-"""Tests that our Endpoints equal those of Kubernetes 1.36.2 for recorded services and pods, including the order of
+"""Tests that our Endpoints equal those of Kubernetes 1.36.2 for recorded Services and pods, including the order of
 lists.
 
-The recordings stand beside the repository; their folder can be named in CTRLMGR_RECORDINGS. Where there is none, the
-small one that is kept with the tests is used.
+CTRLMGR_RECORDINGS names the folder with the recordings; by default it is beside the repository. If it does not exist,
+the tests use the small recording in `tests/recordings`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEPT = Path(__file__).parents[2] / "recordings"
 
 
 def recordings() -> Iterator[Any]:
-    """Yield the path of each recording, and how many objects there are to compare in it at least."""
+    """Yield the path of each recording, with its minimum number of compared objects."""
     folder = BESIDE if BESIDE.is_dir() else KEPT
     for name, least in (("small", 60), ("medium", 2900)):
         if (path := folder / f"{name}.jsonl.gz").exists():
@@ -69,7 +69,7 @@ def checkpoints(path: Path) -> Iterator[Recorded]:
 
 
 def is_a_clients(recorded: dict[str, Any]) -> bool:
-    """Return whether a client wrote it last; one that removes the manager's label leaves no other trace."""
+    """Return whether a client made the last write; a client that removes the manager's label leaves no other trace."""
     metadata = recorded["metadata"]
     return metadata["managedFields"][-1]["manager"] != "kube-controller-manager" or MANAGED_BY not in metadata["labels"]
 

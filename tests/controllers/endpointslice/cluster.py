@@ -1,4 +1,4 @@
-"""A log with real caches and the controllers that keep slices on it, stepped by hand."""
+"""A log with real caches and the controllers of slices, which tests step by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SliceCluster(LogCluster):
     """Namespace `default`, nodes `node-a` and `node-b` in two zones, and both controllers."""
 
     def __init__(self, *there: Object, log: MemoryEventLog | None = None, batch_period: float = 0.0) -> None:
-        """Start with these objects, or on the log of another cluster whose process has ended."""
+        """Start with these objects, or with the log of another cluster whose process has ended."""
         super().__init__(log)
         if log is None:
             self.put(a_namespace(), a_node("node-a", "zone-1"), a_node("node-b", "zone-2"))
@@ -37,7 +37,7 @@ class SliceCluster(LogCluster):
             controller.start()
 
     def settle(self) -> list[str]:
-        """Let the controllers do all they have to do now; return what they wrote, by type."""
+        """Run the controllers until they are idle; return their writes, by type."""
         before = self.log.head().revision
         while True:
             self.follow()
@@ -57,5 +57,5 @@ class SliceCluster(LogCluster):
 
 
 def types(events: Iterable[Event]) -> list[str]:
-    """Return which types of events controllers caused."""
+    """Return the types of events that controllers caused."""
     return [event.type.name for event in events if event.actor == ACTOR]

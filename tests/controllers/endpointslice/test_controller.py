@@ -1,4 +1,4 @@
-"""The EndpointSlice controller at work: a memory log, real caches, a real queue, stepped by hand."""
+"""Tests of the EndpointSlice controller on a log in memory with real caches and a real queue, stepped by hand."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ def test_cache_behind_own_writes_causes_no_wrong_decision() -> None:
     cluster.follow()
     cluster.put(a_pod("q", ips=["10.0.0.2"]))
     assert cluster.slices.process_next(timeout=0)  # creates the slice, without q
-    cluster.informers.step(limit=1)  # brings q, but not the slice
+    cluster.informers.step(limit=1)  # the cache gets q, but not the slice
     assert cluster.slices.process_next(timeout=0)
     assert len(cluster.found()) == 1
     assert cluster.addresses() == ["10.0.0.1", "10.0.0.2"]
@@ -296,8 +296,9 @@ def test_a_service_deleted_before_its_new_slice_was_seen_takes_it_along() -> Non
     cluster = SliceCluster(a_service(), a_pod())
     cluster.follow()
     cluster.delete(SERVICES, WEB)
-    assert cluster.slices.process_next(timeout=0)  # it does not know yet that the service has gone
-    cluster.informers.step(limit=1)  # the deletion of the service, but not the creation of its slice
+    assert cluster.slices.process_next(timeout=0)  # the cache does not contain the deletion of the Service yet
+    # now the cache contains the deletion of the Service, but not the creation of its slice
+    cluster.informers.step(limit=1)
     assert cluster.slices.process_next(timeout=0)
     assert cluster.found() == []
 
@@ -308,7 +309,7 @@ def test_a_write_from_a_stale_cache_is_refused_and_tried_again() -> None:
     cluster.put(a_pod(ready=False))
     cluster.follow()
     [found] = cluster.found()
-    cluster.put(found.with_metadata(annotations={"mine": "kept"}))  # the cache does not know of it
+    cluster.put(found.with_metadata(annotations={"mine": "kept"}))  # the cache does not contain it
     assert cluster.slices.process_next(timeout=0)
     assert cluster.slices.queue.num_requeues(WEB) == 1
     cluster.clock.step(1)

@@ -1,4 +1,4 @@
-"""One's own slices: what was written shows at once, wherever the cache is, and is forgotten when the cache shows it."""
+"""Tests of the controller's own slices: a write is visible at once, and is forgotten when the cache contains it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def a_slice(name: str = "web-1", labels: dict[str, str] = LABELS) -> Object:
 
 
 class Stage:
-    """A log and a cache of it that follows only when asked, or with each write of a `Prompt` client."""
+    """A log and its cache, which is updated on request, or with each write of a `Prompt` client."""
 
     def __init__(self, client: type[LogClient] = LogClient) -> None:
         clock = FakeClock()
@@ -48,7 +48,7 @@ class Stage:
         self.asked += self.own.keys(change)
 
     def follow(self) -> list[Key]:
-        """Update the cache; return the keys that it had changed."""
+        """Update the cache; return the changed keys."""
         self.asked.clear()
         while self.informers.step():
             pass
@@ -65,7 +65,7 @@ class Stage:
 
 
 class Prompt(LogClient):
-    """A client of which the cache has each creation before the caller has the answer."""
+    """A client whose creations are in the cache before the caller gets the answer."""
 
     follow: Callable[[], object]
 

@@ -1,7 +1,7 @@
-"""Tests that our slices contain the same as those of Kubernetes 1.36.2 for recorded services, pods and Endpoints.
+"""Tests that our slices equal those of Kubernetes 1.36.2 for recorded Services, pods and Endpoints.
 
-The recordings stand beside the repository; their folder can be named in CTRLMGR_RECORDINGS. Where there is none, the
-small one that is kept with the tests is used.
+CTRLMGR_RECORDINGS names the folder with the recordings; by default it is beside the repository. If it does not exist,
+the tests use the small recording in `tests/recordings`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.recording.format import Checkpoint, RecordingReader
 from tests.controllers.endpoints.test_recorded_endpoints import recordings
 
 ZONES = {"node-a": "zone-1", "node-b": "zone-1", "node-c": "zone-2", "node-d": "zone-3"}
-"""The nodes that are there in every recording; they are not in the streams themselves."""
+"""The nodes of every recording, which the streams do not contain."""
 
 FOLLOWED = (NAMESPACES, SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)
 
@@ -41,7 +41,7 @@ class At(NamedTuple):
     stores: dict[Resource, Store]
 
     def slices(self, owner: Key, manager: str) -> list[Object]:
-        """Return the recorded slices of an object, if they were left as that manager made them."""
+        """Return the recorded slices of an object, if no client changed them."""
         labels = {SERVICE_NAME: owner.name, MANAGED_BY: manager}
         return self.stores[ENDPOINT_SLICES].list(owner.namespace, labels)
 
@@ -68,7 +68,7 @@ def content(slices: list[Object]) -> Content:
 
 
 def made(changes: Changes, appearance: Appearance) -> list[Object]:
-    """Return the slices that there are when nothing was there before."""
+    """Return the slices that are written when there were none before."""
     assert not changes.update
     assert not changes.delete
     return [new_slice(draft, appearance, f"slice-{number}") for number, draft in enumerate(changes.create)]

@@ -44,7 +44,7 @@ def changes_of(service: Object, pods: Iterable[Object], existing: Iterable[Objec
 def carried_out(
     service: Object, changes: Changes, existing: Sequence[Object] = (), *, trigger_time: int | None = None
 ) -> list[Object]:
-    """Return the slices that there are then, as the log has them."""
+    """Return the slices after the changes, as they are stored."""
     appearance = appearance_of(service, trigger_time)
     slices = {obj.name: obj for obj in existing}
     free = (name for number in itertools.count(1) if (name := f"web-{number}") not in slices)
@@ -61,7 +61,7 @@ def carried_out(
 
 
 def slices_of(service: Object, *pods: Object) -> list[Object]:
-    """Return the slices of a service that has had none."""
+    """Return the slices of a Service that had none."""
     return carried_out(service, changes_of(service, pods))
 
 
@@ -72,7 +72,7 @@ def content(obj: Object) -> tuple[str, list[str], list[int | None]]:
 
 
 def summary(changes: Changes) -> dict[str, list[str]]:
-    """Return the names of the slices that are written, `new` for those that have none yet."""
+    """Return the names of the written slices, `new` for created ones."""
     found = {"create": changes.create, "update": changes.update, "delete": changes.delete}
     return {
         action: [draft.current.name if draft.current else "new" for draft in drafts]
@@ -317,7 +317,9 @@ def test_whatever_came_before_slices_say_the_same_and_settle_at_once(
 
 
 def endpoints(slices: Iterable[Object]) -> list[tuple[Any, ...]]:
-    """Return what slices say, however it is packed; of hints by CPU only whether there are any."""
+    """Return the content of slices, regardless of its division into slices; for hints by CPU only whether there are
+    hints.
+    """
     return sorted(
         (view.address_type, str(view.ports), str(each).partition("hints=")[0], each.hints is None)
         for view in (obj.view(EndpointSlice) for obj in slices)

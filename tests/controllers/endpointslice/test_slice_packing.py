@@ -1,4 +1,6 @@
-"""How endpoints are spread over slices: never too many in one, each exactly once, and with few writes."""
+"""Tests of the division of endpoints into slices: none is too large, each endpoint is in one slice, and few writes are
+needed.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def a_slice(name: str, numbers: Iterable[int]) -> Object:
 def packed(
     existing: Sequence[Iterable[int]], endpoints: Iterable[Endpoint], *, labelled: bool | set[str] = True
 ) -> Changes:
-    """Pack into slices named a, b, c, … which are labelled right, all or those named."""
+    """Divide endpoints among slices named a, b, c, …; all slices or the named ones have correct labels."""
     slices = [a_slice(chr(ord("a") + at), numbers) for at, numbers in enumerate(existing)]
 
     def is_labelled(draft: Draft) -> bool:
@@ -55,7 +57,7 @@ def packed(
 
 
 def outline(changes: Changes) -> dict[str, list[tuple[str, int]]]:
-    """Return which slices are written, and how many endpoints they have then; those that go, had."""
+    """Return the written slices with their new number of endpoints; for deleted slices, the old number."""
     actions = {"create": changes.create, "update": changes.update, "delete": changes.delete}
     return {action: [outlined(draft) for draft in drafts] for action, drafts in actions.items() if drafts}
 
@@ -212,7 +214,7 @@ numbers_wanted = ranges(3, at_most=250)
 
 
 def after(changes: Changes) -> list[list[Endpoint]]:
-    """Return the content of the slices that there are then."""
+    """Return the content of the slices after the changes."""
     return [draft.endpoints for draft in changes]
 
 

@@ -28,13 +28,13 @@ THIRDS = {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}
 
 
 def endpoint(zone: str | None = "a", node: str | None = "n", *, ready: bool = True, hints: str = "") -> Endpoint:
-    """Return an endpoint; `hints` are the zones that it has hints for, a letter each."""
+    """Return an endpoint; `hints` are the zones in its hints, one letter each."""
     found = EndpointHints([ForZone(each) for each in hints]) if hints else None
     return Endpoint(["10.0.0.1"], EndpointConditions(ready=ready), node_name=node, zone=zone, hints=found)
 
 
 def zones(text: str, hints: str = "") -> list[Endpoint]:
-    """Return ready endpoints in the zones named by the letters, with hints for those named by the others."""
+    """Return ready endpoints in the zones of the letters, with hints for the zones of the other letters."""
     return [endpoint(zone, hints=hints[at : at + 1]) for at, zone in enumerate(text)]
 
 
@@ -49,7 +49,7 @@ def a_draft(endpoints: Sequence[Endpoint]) -> Draft:
 
 
 def hinted(endpoints: Sequence[Endpoint]) -> str:
-    """Return the zones that endpoints have hints for, a letter each, `-` for none."""
+    """Return the zones in the hints of endpoints, one letter each, `-` for none."""
     return "".join(each.hints.for_zones[0].name if each.hints and each.hints.for_zones else "-" for each in endpoints)
 
 
@@ -231,16 +231,17 @@ some_shares = st.lists(st.integers(1, 9), min_size=2, max_size=3).map(
 
 
 def said_again(slices: Sequence[Draft], shares: Shares) -> list[Draft]:
-    """Return the slices as they are once hints have been given to them again, with nothing else to change."""
+    """Return the slices after hints have been computed again, without other changes."""
     again = [a_draft(draft.endpoints) for draft in slices]
     hint_by_cpu(Changes(unchanged=list(again)), shares)
     return again
 
 
 def test_what_an_unchanged_slice_has_too_much_of_is_put_right_once() -> None:
-    """As in Kubernetes: a zone that is less than half an endpoint over gives none, even where that is above its most.
+    """As in Kubernetes, a zone with less than half an endpoint too many gives none away, even if it exceeds its
+    maximum.
 
-    `b` is to have 4.5 of 10 and 4 at the most, and has 5 after the second round.
+    The share of `b` is 4.5 of 10, its maximum is 4, and it has 5 after the second round.
     """
     shares = {"a": 4 / 11, "b": 5 / 11, "c": 2 / 11}
     old, new = a_draft(zones("aaaaaa")), a_draft(zones("aabb"))

@@ -14,7 +14,7 @@ from ctrlmgr.controllers.endpointslice_mirroring.mirrored_subsets import MAX_ADD
 
 
 def subset(ready: str = "", not_ready: str = "", ports: str = "") -> EndpointSubset:
-    """Return a subset of addresses and ports that are told apart by a letter each."""
+    """Return a subset of addresses and ports, each named by a letter."""
     return EndpointSubset(
         [EndpointAddress(f"10.0.0.{ord(each)}") for each in ready] or None,
         [EndpointAddress(f"10.0.0.{ord(each)}") for each in not_ready] or None,

@@ -1,4 +1,4 @@
-"""The mirroring controller: Endpoints that somebody keeps by hand, and the slices that say the same."""
+"""Tests of the mirroring controller: Endpoints that a client writes, and the slices with the same content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SKIP = {"endpointslice.kubernetes.io/skip-mirror": "true"}
 
 
 def by_hand(*addresses: str, labels: dict[str, str] | None = None, **options: Any) -> Object:
-    """Return Endpoints with these addresses, by default one, as a client makes them."""
+    """Return Endpoints with these addresses, by default one, as a client writes them."""
     ips = addresses or ("203.0.113.1",)
     subset = {"addresses": [{"ip": ip} for ip in ips], "ports": [PORT]}
     return endpoints(labels=labels or {}, **{"subsets": [subset], **options})

@@ -29,7 +29,7 @@ MANY = MAX_ADDRESSES + 7
 
 
 class RecorderStub(Silent):
-    """A recorder that remembers."""
+    """A recorder that stores its Events."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str, str]] = []
@@ -40,7 +40,7 @@ class RecorderStub(Silent):
 
 
 class Refusing(LogClient):
-    """A client that has none of it."""
+    """A client that refuses all writes."""
 
     error: Exception = InternalError("out of luck")
 
@@ -81,7 +81,7 @@ def built(
 
 
 def told(teller: str, *there: Object, error: Exception | None = None) -> list[tuple[str, str, str, str]]:
-    """Return the Events of a controller with these objects, whose client fails if there is an `error`."""
+    """Return the Events of a controller for these objects, whose client fails if there is an `error`."""
     clock = FakeClock()
     log = MemoryEventLog(clock=clock, random=random.Random(1))
     for obj in (a_namespace(), *there):

@@ -13,7 +13,7 @@ from ctrlmgr.controllers.events.event_correlation import (
 )
 
 MANY = 1e9
-"""Seconds after which everybody may tell everything again."""
+"""Seconds after which the rate limits of all sources are full again."""
 
 
 def an_occurrence(message: str = "it failed", at: int = 0, **changes: str) -> Occurrence:

@@ -30,7 +30,7 @@ def tell(stage: WorkedStage, name: str, **metadata: object) -> None:
 
 
 def wait(stage: WorkedStage, seconds: float) -> None:
-    """Let time pass in the steps in which the controller looks."""
+    """Advance the time in the intervals of the controller."""
     until = stage.clock.monotonic() + seconds
     while stage.clock.monotonic() < until:
         stage.pass_by(min(INTERVAL, until - stage.clock.monotonic()))

@@ -1,4 +1,4 @@
-"""The recorder of kube-scheduler: Events of the newer form, in which what is repeated is a series."""
+"""Tests of kube-scheduler's recorder: Events of the newer form, in which repeated Events are a series."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_event_is_what_client_go_writes() -> None:
 def test_it_is_stored_as_the_api_would_store_it() -> None:
     room = Newsroom()
     [kind] = [each for each in room.kinds if each.name == "Event" and each.gvk.api_version == "v1"]
-    for _ in range(2):  # the second is a series from the beginning, as the first is gone
+    for _ in range(2):  # the second Event begins a series at once, because the first was deleted
         room.fail(WEB)
         room.told()
         [stored] = room.log.snapshot(EVENTS).objects

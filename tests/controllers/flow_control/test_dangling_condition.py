@@ -1,4 +1,4 @@
-"""A FlowSchema says whether the priority level that it refers to is missing."""
+"""Tests of the condition of FlowSchemas that reports a missing priority level."""
 
 from __future__ import annotations
 

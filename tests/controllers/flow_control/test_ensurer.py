@@ -1,4 +1,4 @@
-"""The flow schemas and priority levels of every cluster are kept as Kubernetes' `ensurer` keeps them."""
+"""Tests that the default FlowSchemas and priority levels are maintained as by Kubernetes' `ensurer`."""
 
 from __future__ import annotations
 

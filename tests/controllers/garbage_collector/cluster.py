@@ -1,4 +1,4 @@
-"""A stage with the garbage collector on it, worked by hand; everything is a config map unless it says otherwise."""
+"""A cluster with the garbage collector, which tests step by hand; objects are ConfigMaps by default."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLLECTOR = DESCRIPTOR.as_user
 
 
 class Cluster:
-    """Two namespaces, `a` and `b`."""
+    """A cluster with two namespaces, `a` and `b`."""
 
     def __init__(self, *, seed: int = 1) -> None:
         self.stage = Stage(seed=seed)
@@ -42,7 +42,7 @@ class Cluster:
     def start(self) -> None:
         """Start the controller, or restart it with only the state in the log."""
         self.lives = 1_000_000
-        """How many more writes until the process dies before one."""
+        """The number of writes before the process crashes."""
         self.informers = Informers(self.stage.log, self.stage.feed, clock=self.stage.clock)
         self.controller = self._controller()
         self.on_change: Callable[[], None] = lambda: None
@@ -70,7 +70,7 @@ class Cluster:
         return self.stage.driver.run(operation)
 
     def create(self, path: str, *owners: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        """Create what `path` names, owned by `owners`, and return the reference by which it owns others."""
+        """Create the object at `path`, owned by `owners`, and return the owner reference to it."""
         collection, _, name = path_of(path).rpartition("/")
         metadata = {"name": name, "ownerReferences": list(owners), **fields.pop("metadata", {})}
         answer = self.stage.send("POST", collection, {"metadata": metadata, **fields})
@@ -86,7 +86,7 @@ class Cluster:
         return answer.body if answer.code == 200 else None
 
     def owners(self, path: str) -> list[str]:
-        """Return the names of its owners."""
+        """Return the names of the owners of an object."""
         return [owner["name"] for owner in self.get(path)["metadata"].get("ownerReferences", [])]
 
     def patch(self, path: str, **metadata: Any) -> None:
@@ -107,11 +107,11 @@ class Cluster:
             pass
 
     def process_one(self) -> None:
-        """Let the controller work on one object."""
+        """Let the controller process one object."""
         assert self.controller.process_next(timeout=0)
 
     def settle(self) -> None:
-        """Let the controller work until it has nothing to do at this moment."""
+        """Run the controller until it has no work now."""
         for _ in range(20_000):
             self.hear()
             if not self.controller.process_next(timeout=0):
@@ -141,5 +141,5 @@ def blocking(owner: dict[str, Any]) -> dict[str, Any]:
 
 
 def absent(name: str = "gone", **changes: str) -> dict[str, Any]:
-    """Return a reference to a config map that never was."""
+    """Return a reference to a ConfigMap that never existed."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": f"uid-of-{name}", **changes}

@@ -32,7 +32,7 @@ def test_dependents_go_after_their_owner_generation_by_generation(cluster: Clust
     cluster.create("stranger")
     before = cluster.head()
     cluster.settle()
-    assert cluster.head() == before  # nothing to do is nothing written
+    assert cluster.head() == before  # without work, nothing is written
     cluster.delete("owner")
     cluster.settle()
     assert gone(cluster, before) == ["owner", "child", "grandchild"]
@@ -108,7 +108,7 @@ def test_what_changed_after_it_was_judged_is_judged_again(cluster: Cluster) -> N
     cluster.settle()
     cluster.delete("owner")
     cluster.hear()
-    cluster.patch("child", ownerReferences=None)  # which the collector has not heard of when it deletes
+    cluster.patch("child", ownerReferences=None)  # the collector has not received this change when it deletes
     cluster.process_one()
     cluster.pass_by(1)
     assert cluster.names() == ["child"]
@@ -120,7 +120,7 @@ def test_what_is_judged_during_a_sync_is_judged_again(cluster: Cluster) -> None:
     cluster.delete("owner", "Orphan")
     head = cluster.head()
     cluster.on_change = cluster.process_one
-    cluster.informers.sync()  # tells of the owner, and only then of the secret
+    cluster.informers.sync()  # delivers the event of the owner, and only then that of the secret
     assert cluster.head() == head
     cluster.on_change = lambda: None
     cluster.pass_by(1)
@@ -133,7 +133,7 @@ def test_owner_recreated_unseen_is_not_the_owner(cluster: Cluster) -> None:
     cluster.settle()
     cluster.delete("owner")
     cluster.create("owner")
-    cluster.informers.sync()  # to which it is one change
+    cluster.informers.sync()  # which receives both as one change
     cluster.settle()
     assert cluster.names() == ["owner"]
 
@@ -156,12 +156,13 @@ def test_a_foreground_deletion_ends_when_no_blocking_dependent_is_left(cluster: 
     assert cluster.get("owner")["metadata"]["finalizers"] == ["foregroundDeletion"]
     cluster.settle()
     assert gone(cluster, before) == ["grandchild", "child", "owner"]
-    assert cluster.get("held")["metadata"]["deletionTimestamp"]  # asked to go, and not waited for
+    # the deletion was requested, and the test does not wait for its end
+    assert cluster.get("held")["metadata"]["deletionTimestamp"]
 
 
 @pytest.mark.parametrize("unblocks", [True, False])
 def test_what_comes_while_its_owner_waits_is_looked_at_when_another_goes(cluster: Cluster, unblocks: bool) -> None:
-    """As a StatefulSet's controller makes anew the revision that was deleted while pods still end."""
+    """As a StatefulSet's controller creates a deleted revision again while pods still terminate."""
     owner = cluster.create("owner")
     cluster.create("held", blocking(owner), metadata={"finalizers": ["example.com/hold"]})
     cluster.create("revision", blocking(owner))
@@ -227,7 +228,7 @@ def test_an_object_that_owns_itself_goes(cluster: Cluster, propagation: str) -> 
     cluster.delete("x", propagation)
     cluster.settle()
     cluster.pass_by(60)
-    # In the foreground it blocks itself for ever, as in Kubernetes: it is what waits, so nobody looks at its owners.
+    # With a foreground deletion, an object that owns itself blocks itself for ever, as in Kubernetes.
     assert cluster.names() == (["x"] if propagation == "Foreground" else [])
 
 
@@ -283,7 +284,7 @@ def test_a_namespace_is_an_owner_like_any_other(cluster: Cluster) -> None:
     cluster.settle()
     left = cluster.get(path)
     assert left["metadata"].get("finalizers") is None
-    assert left["spec"]["finalizers"] == ["kubernetes"]  # the namespace controller's to remove
+    assert left["spec"]["finalizers"] == ["kubernetes"]  # the namespace controller removes it
 
 
 def test_a_pod_on_a_node_keeps_its_grace(cluster: Cluster) -> None:
@@ -295,7 +296,7 @@ def test_a_pod_on_a_node_keeps_its_grace(cluster: Cluster) -> None:
     assert cluster.get(path)["metadata"]["deletionGracePeriodSeconds"] == 30
     head = cluster.head()
     cluster.pass_by(60)
-    assert cluster.head() == head  # what is going is not deleted again
+    assert cluster.head() == head  # a terminating object is not deleted again
 
 
 def test_a_start_finishes_what_was_left(cluster: Cluster) -> None:
@@ -314,7 +315,7 @@ def test_a_start_finishes_what_was_left(cluster: Cluster) -> None:
 
 
 def all_at_once(cluster: Cluster) -> None:
-    """Delete in every way, owners of two each."""
+    """Delete objects with two owners each, with every propagation policy."""
     for propagation in ("Background", "Foreground", "Orphan"):
         owner = cluster.create(f"owner-{propagation.lower()}")
         for number in (1, 2):
@@ -326,7 +327,7 @@ def all_at_once(cluster: Cluster) -> None:
 
 
 def test_every_crash_ends_the_same() -> None:
-    """A process that dies before any of its writes leaves nothing that the next one does not finish."""
+    """If a process crashes before any of its writes, the next process finishes the work."""
     for writes in range(100):
         cluster = Cluster()
         all_at_once(cluster)
@@ -352,4 +353,4 @@ def test_a_thousand_dependents_are_one_step_each(cluster: Cluster) -> None:
     cluster.delete("owner", "Foreground")
     cluster.settle()
     assert cluster.names() == []
-    assert cluster.head() - before <= 1003  # the mark, each one, the finalizer, the owner
+    assert cluster.head() - before <= 1003  # the mark, each dependent, the finalizer, the owner

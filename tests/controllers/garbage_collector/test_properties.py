@@ -1,4 +1,6 @@
-"""Random histories of owners, deletions, restarts and syncs: what holds at the end, and of every write on the way."""
+"""Property tests of random histories of owners, deletions, restarts and syncs: checks of all writes and the final
+state.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,7 @@ def check_the_end(left: list[Object]) -> None:
 
 
 def check_the_way(cluster: Cluster) -> None:
-    """Each object the collector deleted had, when it did, owners, of which each was gone or waiting."""
+    """Check that each object which the collector deleted had owners, all of which were deleted or waiting."""
     state: dict[str, Object] = {}
     for event in cluster.stage.log.events_after(0):
         if event.object.resource != CONFIG_MAPS:

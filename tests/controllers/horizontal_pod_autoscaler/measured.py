@@ -10,7 +10,7 @@ from ctrlmgr.controllers.horizontal_pod_autoscaler.autoscaled_pods import Measur
 from ctrlmgr.controllers.horizontal_pod_autoscaler.metrics_client import PodMetric
 
 NOW = 1_767_225_600_000_000
-"""2026-01-01, in microseconds."""
+"""The time 2026-01-01, in microseconds."""
 MINUTE = 60_000_000
 
 
@@ -49,5 +49,5 @@ def pod(name: str, **fields: Any) -> MeasuredPod:
 
 
 def used(*values: int | None, at: int = NOW) -> dict[str, PodMetric]:
-    """Return what pods p0, p1, … use, None for those of which nothing is known; measured at `at`, over a minute."""
+    """Return the usage of pods p0, p1, …, None for pods without metrics; measured at `at`, over a minute."""
     return {f"p{place}": PodMetric(value, at, MINUTE) for place, value in enumerate(values) if value is not None}

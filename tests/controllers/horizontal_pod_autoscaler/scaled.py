@@ -1,4 +1,4 @@
-"""A cluster with a workload, its pods, and the autoscaler's controller, which measures what a test says."""
+"""A cluster with a workload, its pods, and the autoscaler's controller, with metrics that a test sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CPU = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Util
 
 
 class Measures(NoMetricsClient):
-    """Metrics as a test sets them; what it does not set is absent."""
+    """Metrics that a test sets; other metrics are missing."""
 
     def __init__(self) -> None:
         self.cpu: list[int] | None = None

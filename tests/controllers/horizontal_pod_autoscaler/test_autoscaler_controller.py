@@ -1,4 +1,4 @@
-"""The autoscaler at work: once a period, through the scale of anything that has one, and in Kubernetes' words."""
+"""Tests of the autoscaler: once a period, with the scale subresource of any kind, and with Kubernetes' messages."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_an_own_tolerance_of_a_direction(stage: Scaled) -> None:
     stage.measures.cpu = [520, 520]
     stage.autoscaler(behavior={"scaleUp": {"tolerance": "0.01"}})
     stage.next_period()
-    assert stage.replicas() == 3  # 4 % above the target, within the common tolerance of 10 %
+    assert stage.replicas() == 3  # 4 % above the target, within the default tolerance of 10 %
 
 
 def _pod_metrics(name: str, *usage: dict[str, str], **labels: str) -> dict[str, Any]:

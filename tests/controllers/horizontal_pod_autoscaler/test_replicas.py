@@ -1,6 +1,6 @@
-"""The arithmetic of autoscaling, by the algorithm as Kubernetes documents it.
+"""Tests of the computation of replicas, by the documented algorithm of Kubernetes.
 
-desired = ceil(current · usage / target), with pods that are missing, unready or gone counted as they are to be.
+desired = ceil(current · usage / target), with the documented rules for missing, unready and deleted pods.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def test_utilization_of_pods_that_all_count(usage: list[int], target: int, expec
 @pytest.mark.parametrize(
     ("usage", "target", "replicas"),
     [
-        # Nothing is known of one: going up it uses nothing, and the direction stays.
+        # One pod has no metrics: for scaling up it counts with no usage, and the direction stays.
         ([None, 1000, 1000], 50, 4),  # (0 + 1000 + 1000) / 3 = 66 %; ceil(3 · 66/50)
-        # Going down it uses all that it asked for.
+        # For scaling down, a pod without metrics counts with all of its request.
         ([None, 100, 100], 60, 2),  # (1000 + 100 + 100) / 3 = 40 %; ceil(3 · 40/60)
-        # That would turn the direction: nothing changes.
-        ([None, 300, 400], 50, 3),  # 35 % without, 56 % with it
-        ([None, None, 700], 50, 3),  # 140 % without, 23 % with them
-        # A target above 100 % is what a missing pod is taken to use.
+        # This would reverse the direction, so nothing changes.
+        ([None, 300, 400], 50, 3),  # 35 % without this pod, 56 % with it
+        ([None, None, 700], 50, 3),  # 140 % without these pods, 23 % with them
+        # If the target exceeds 100 %, a missing pod counts with the target's usage.
         ([None, 100, 100], 300, 2),  # (3000 + 100 + 100) / 3 = 106 %; ceil(3 · 106/300)
     ],
 )
@@ -93,11 +93,11 @@ def test_pods_that_are_gone_are_left_out_with_what_they_used(gone: dict[str, obj
 @pytest.mark.parametrize(
     ("fields", "at", "counts"),
     [
-        # In its first five minutes a pod counts when it is ready, and was so for as long as the metric looks back.
+        # In its first five minutes, a pod counts if it is ready, and was ready during the whole window of the metric.
         ({"age": 4, "ready": False, "ready_age": 4}, NOW, False),
         ({"age": 4, "ready": True, "ready_age": 2}, NOW, True),
         ({"age": 4, "ready": True, "ready_age": 2}, NOW - MINUTE - 1, False),
-        # Afterwards it counts unless it has never been ready.
+        # Afterwards a pod counts unless it has never been ready.
         ({"age": 10, "ready": False, "ready_age": 10}, NOW, False),
         ({"age": 10, "ready": False, "ready_age": 3}, NOW, True),
         ({"age": 10, "ready": True, "ready_age": 0}, NOW, True),
@@ -115,7 +115,7 @@ def test_whether_the_cpu_of_a_young_pod_counts(fields: dict[str, object], at: in
 
 
 def test_a_second_look_never_turns_the_direction_by_the_number_of_pods() -> None:
-    """Twelve replicas are wanted by the target, and only a few pods are there: going up must not go down."""
+    """The target requires twelve replicas, but only a few pods exist: scaling up must not reduce the number."""
     pods = [pod("p0", ready=False, age=2, ready_age=2), pod("p1")]
     assert by_utilization(situation(pods, current=12), 10, used(1, 500), "cpu").replicas == 12
 
@@ -138,7 +138,7 @@ def test_amounts_per_pod(usage: list[int | None], target: int, expected: Proposa
     [
         (3, 20000, 15000, 4),
         (3, 12000, 11000, 3),
-        (0, 2000, 1000, 2),  # from nothing, pods do not count
+        (0, 2000, 1000, 2),  # at zero replicas, pods are not counted
         (0, 0, 1000, 0),
         (3, 2**63 - 1, 1, 2**31 - 1),
     ],

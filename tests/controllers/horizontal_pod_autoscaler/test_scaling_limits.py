@@ -1,4 +1,4 @@
-"""How far an autoscaler goes at once."""
+"""Tests of the maximum change of replicas at once."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_is_remembered_does_not_grow() -> None:
 @pytest.mark.parametrize(
     ("rules", "current", "wanted", "replicas", "reason"),
     [
-        ({}, 3, 50, 7, "ScaleUpLimit"),  # four pods or double, whichever is more
+        ({}, 3, 50, 7, "ScaleUpLimit"),  # four pods or twice as many, whichever is more
         ({}, 10, 50, 20, "ScaleUpLimit"),
         ({"selectPolicy": "Min"}, 10, 50, 14, "ScaleUpLimit"),
         ({"selectPolicy": "Disabled"}, 10, 50, 10, "ScaleUpLimit"),
@@ -115,7 +115,7 @@ def test_a_policy_counts_from_the_start_of_its_period() -> None:
     rules = behavior(up={"policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}]})
     memory = Memory()
     memory.note_change(rules, 2, 5, NOW)
-    assert go(memory, 5, 50, rules, at=NOW + MINUTE - 1).replicas == 6  # three of the four have come
+    assert go(memory, 5, 50, rules, at=NOW + MINUTE - 1).replicas == 6  # three of the four pods were added
     assert go(memory, 5, 50, rules, at=NOW + MINUTE).replicas == 9
 
 

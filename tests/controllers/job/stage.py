@@ -1,4 +1,4 @@
-"""A cluster with the Job controller, in which a test is scheduler and kubelet."""
+"""A cluster with the Job controller, in which the test acts as scheduler and kubelet."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class JobStage(WorkedStage):
         return build(StageContext(stage, told=self.told), Options())
 
     def job(self, name: str = "job", *, restarts: str = "Never", **spec: Any) -> None:
-        """Create a Job, and let the controller look at it."""
+        """Create a Job, and reconcile it."""
         template = {"spec": {"restartPolicy": restarts, "containers": [{"name": "c", "image": "i"}]}}
         body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}}
         self.create(COLLECTION, {**body, "spec": {"template": template, **spec}})
         self.settle()
 
     def settle(self) -> None:
-        """Advance the clock until collected changes are reconciled, with their effects."""
+        """Advance the clock until batched changes and their effects are reconciled."""
         for _ in range(3):
             self.pass_by(1)
 
@@ -49,7 +49,7 @@ class JobStage(WorkedStage):
         return dict(found.to_dict().get("status") or {})
 
     def counts(self, name: str = "job") -> tuple[int, int, int]:
-        """Return how many pods of a Job are active, have succeeded, have failed."""
+        """Return the numbers of active, succeeded and failed pods of a Job."""
         status = self.status(name)
         return status.get("active", 0), status.get("succeeded", 0), status.get("failed", 0)
 
@@ -61,7 +61,7 @@ class JobStage(WorkedStage):
         return [pod for pod in found if phase in (None, self.phase(pod))]
 
     def running(self) -> list[Object]:
-        """Return the pods that have not ended and are not going, by index if they have one."""
+        """Return the pods that are neither terminated nor terminating, by index if they have one."""
         found = [pod for pod in self.pods() if self.phase(pod) in ("Pending", "Running") and not pod.is_terminating]
         return sorted(found, key=lambda pod: (int(pod.annotations.get(INDEX, "0")), pod.name))
 
@@ -77,18 +77,18 @@ class JobStage(WorkedStage):
         return next(pod for pod in self.running() if pod.annotations[INDEX] == str(number))
 
     def run(self, pod: Object | None = None) -> None:
-        """Let a pod, or all that wait, run and be ready."""
+        """Make one pod, or all pending pods, run and be ready."""
         for each in [pod] if pod is not None else self.pods("Pending"):
             self._report(each, "Running", {"running": {}}, "True")
 
     def end(self, pod: Object, code: int = 0, *, ago: int = 3600, **status: Any) -> None:
-        """Let a pod end with an exit code, `ago` seconds ago."""
+        """Terminate a pod with an exit code, `ago` seconds ago."""
         at = format_time_seconds(self.clock.now() - ago * 1_000_000)
         phase = "Failed" if code else "Succeeded"
         self._report(pod, phase, {"terminated": {"exitCode": code, "finishedAt": at}}, "False", **status)
 
     def restart(self, pod: Object, count: int) -> None:
-        """Let the container of a pod have restarted so often."""
+        """Set the number of restarts of a pod's container."""
         self._report(pod, "Running", {"running": {}}, "True", restarts=count)
 
     def _report(
@@ -105,7 +105,7 @@ class JobStage(WorkedStage):
         self.patch(f"{POD_COLLECTION}/{pod.name}/status", {"status": fields})
 
     def bind(self, pod: Object) -> None:
-        """Put a pod on a node, so that its deletion waits for a kubelet."""
+        """Bind a pod to a node, so that its deletion waits for a kubelet."""
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -118,7 +118,7 @@ class JobStage(WorkedStage):
         self.delete(f"{POD_COLLECTION}/{pod.name}", **options)
 
     def take_away(self) -> None:
-        """Be the kubelet that has ended what is being deleted."""
+        """Remove terminating pods, as the kubelet does."""
         for pod in self.pods():
             if pod.is_terminating:
                 self.remove(pod, gracePeriodSeconds=0)

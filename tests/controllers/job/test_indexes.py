@@ -1,4 +1,4 @@
-"""Completion indexes: written compressed, read back, and given out from the lowest on."""
+"""Tests of completion indexes: their compressed form, parsing, and allocation from the lowest on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Job controller at work: pods made, counted and let go, and how Jobs end."""
+"""Tests of the Job controller: pods are created, counted and released, and Jobs end."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_too_many_failures_end_it(stage: JobStage) -> None:
     stage.end(second, 1)
     stage.settle()
     assert stage.conditions() == [("FailureTarget", "True", "BackoffLimitExceeded")]
-    assert stage.counts() == (0, 0, 3)  # what still ran counts as failed
+    assert stage.counts() == (0, 0, 3)  # pods that were still running count as failed
     assert stage.status()["terminating"] == 1
     stage.take_away()
     assert stage.conditions() == _failed("BackoffLimitExceeded")
@@ -210,7 +210,7 @@ def test_a_failed_pod_is_held_until_its_successor_knows_how_often_it_failed(stag
     stage.job(completionMode="Indexed", completions=1, parallelism=1, backoffLimitPerIndex=3)
     stage.end(stage.index(0), 1, ago=0)
     stage.settle()
-    assert len(stage.tracked()) == 1  # the failed one: its index waits
+    assert len(stage.tracked()) == 1  # the failed pod, whose index waits for its back-off
     stage.pass_by(10)
     stage.settle()
     assert stage.tracked() == [stage.index(0).name]
@@ -268,7 +268,7 @@ def test_enough_succeeded_ends_it(stage: JobStage) -> None:
     stage.end(stage.index(2))
     stage.settle()
     assert stage.conditions() == [("SuccessCriteriaMet", "True", "SuccessPolicy")]
-    assert stage.counts() == (0, 2, 0)  # what is stopped now has not failed
+    assert stage.counts() == (0, 2, 0)  # a pod that is stopped now has not failed
     stage.take_away()
     assert stage.conditions()[1:] == [("Complete", "True", "SuccessPolicy")]
 
@@ -330,7 +330,7 @@ def test_fewer_at_a_time_deletes_the_least_loss(stage: JobStage) -> None:
     stage.patch(f"{COLLECTION}/job", {"spec": {"parallelism": 1}})
     stage.settle()
     assert [pod.name for pod in stage.running()] == [ready.name]
-    assert stage.counts() == (1, 0, 0)  # taken away is not failed
+    assert stage.counts() == (1, 0, 0)  # a deleted pod has not failed
 
 
 def test_another_controllers_job_is_left_alone(stage: JobStage) -> None:
@@ -382,9 +382,9 @@ def _owner(api_version: str, kind: str) -> dict[str, Any]:
 
 
 def test_a_status_that_is_refused_is_tried_again_more_and_more_rarely(stage: JobStage) -> None:
-    """While a failed pod's successor waits, no pod counts as active, and one that is ready makes the status invalid.
+    """While a failed pod's successor waits, no pod counts as active, and a ready pod makes the status invalid.
 
-    It is so in Kubernetes: `manageJob` returns no active pods then, and the API refuses more ready than active ones.
+    This equals Kubernetes: `manageJob` returns no active pods then, and the API refuses more ready than active pods.
     """
     stage.job(completions=2, parallelism=2)
     stage.run()

@@ -50,7 +50,7 @@ DISRUPTED = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"
         ([codes("Ignore", 7, operator="NotIn")], failed(7), Verdict()),
         ([codes("Ignore", 8, operator="NotIn")], failed(7), Verdict(False, "Ignore")),
         ([codes("Ignore", 7, containerName="other")], failed(7), Verdict()),
-        ([codes("Ignore", 0, operator="NotIn")], failed(0), Verdict()),  # a container that succeeded fits no rule
+        ([codes("Ignore", 0, operator="NotIn")], failed(0), Verdict()),  # no rule matches a container that succeeded
         (
             [DISRUPTED, codes("FailJob", 42)],
             failed(42, conditions=[{"type": "DisruptionTarget", "status": "True"}]),
@@ -96,7 +96,7 @@ def test_without_a_policy_every_failure_counts() -> None:
         ([{"succeededIndexes": "1-3", "succeededCount": 2}], [0, 3, 4], None),
         ([{"succeededCount": 5}, {"succeededIndexes": "0"}], [0], 1),
         ([{"succeededIndexes": "0,2,4-6"}], [0, 2, 3, 4, 5, 6], 0),
-        ([{"succeededIndexes": "20"}], [0], None),  # beyond the completions
+        ([{"succeededIndexes": "20"}], [0], None),  # more than the completions
         ([{"succeededCount": 0}], [], None),
     ],
 )
@@ -137,7 +137,7 @@ def test_the_wait_doubles_up_to_ten_minutes(failures: int, wait: int) -> None:
 def test_each_index_waits_for_itself() -> None:
     twice = failed(1, annotations={FAILURES: "1", IGNORED_FAILURES: "1"})
     assert remaining_for_index(None, START) == 0
-    assert remaining_for_index(twice, START) == 4 * FIRST  # the third in a row
+    assert remaining_for_index(twice, START) == 4 * FIRST  # the third failure in a row
     once = failed(1, annotations={FAILURES: "0"})
     assert ready_indexes([0, 1, 2], {0: twice, 2: once}, START) == ([1], 0)
     assert ready_indexes([0, 2], {0: twice, 2: once}, START) == ([], FIRST)

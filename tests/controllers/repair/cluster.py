@@ -1,4 +1,4 @@
-"""A cluster with corruptible claims: the real engine on a memory log, and a repair of each kind."""
+"""A cluster whose claims a test can corrupt: the real engine on a log in memory, and both repairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.engine.stage import Stage
 
 VANDAL = Author("vandal")
 DEFAULT = Ranges.parse("10.96.0.0/16,fd00:10:96::/112", "30000-32767")
-"""The primary range is the one that the built-in Services strategy gives out of."""
+"""The primary range is that of the built-in Services strategy."""
 
 T = TypeVar("T")
 Change = Callable[[dict[str, Any]], None]
@@ -49,7 +49,7 @@ class RepairCluster(Stage):
         self.ports = node_port_repair(self.log, ranges, broadcaster, self.client)
 
     def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
-        """Run an operation of the engine; in a test that is done on whichever thread asks."""
+        """Run an operation of the engine on the calling thread."""
         return Driver(self.log, self.feed, self.cacher, patience=0, fence=fence, cause=cause).run(operation)
 
     def service(self, name: str = "web", namespace: str = "a", **spec: Any) -> Object:
@@ -72,7 +72,7 @@ class RepairCluster(Stage):
         return self.log.get(resource, Key(namespace, name))
 
     def tamper(self, obj: Object, change: Change) -> Object:
-        """Write a changed object straight into the log."""
+        """Append a changed object directly to the log."""
         fields = obj.to_dict()
         change(fields)
         events = self.log.append([Proposal(EventType.MODIFIED, Object.from_dict(fields), obj.revision)], author=VANDAL)
@@ -85,18 +85,18 @@ class RepairCluster(Stage):
         return self.log.append([Proposal(EventType.ADDED, obj, 0)], author=VANDAL)[0].object
 
     def claim(self, resource: Resource, name: str) -> str:
-        """Return the owner of a claim, "" if there is none."""
+        """Return the owner of a claim, "" if the claim does not exist."""
         claim = self.find(resource, name)
         parent = claim.view(Claim).parent if claim is not None else None
         return f"{parent.namespace}/{parent.name}" if parent is not None else ""
 
     def claims(self) -> dict[str, str]:
-        """Return every claim and its owner."""
+        """Return all claims and their owners."""
         found = [*self.log.snapshot(IP_ADDRESSES).objects, *self.log.snapshot(NODE_PORTS).objects]
         return {claim.name: self.claim(claim.resource, claim.name) for claim in found}
 
     def another(self) -> Repair[EngineClient]:
-        """Return the repair of addresses of another process."""
+        """Return the repair of addresses in another process."""
         self.broadcasters.append(EventBroadcaster(clock=self.clock, random=Random(2)))
         return cluster_ip_repair(self.log, DEFAULT, self.broadcasters[-1], self.client)
 
@@ -119,7 +119,7 @@ class RepairCluster(Stage):
 
 
 def summary(handled: list[HandledFinding]) -> list[tuple[str, str, str]]:
-    """Return reason, value and outcome of each finding."""
+    """Return the reason, value and outcome of each finding."""
     return [(each.finding.reason, each.finding.value, each.outcome.value) for each in handled]
 
 

@@ -17,11 +17,11 @@ from ctrlmgr.testing.builders import a_service
 from tests.controllers.repair.cluster import RepairCluster, rounds, summary
 
 RANGES = Ranges.parse("10.96.0.0/28,fd00:10:96::/112", "30000-32767")
-"""Fourteen addresses of IPv4."""
+"""A range of fourteen IPv4 addresses."""
 
 
 def claim(address: str, holder: str = "default/web", **labels: str) -> Object:
-    """Return an IPAddress as the allocator makes it; `labels` replace its own."""
+    """Return an IPAddress as the allocator creates it; `labels` replace the default ones."""
     namespace, _, name = holder.partition("/")
     fields = address_claim(ServiceValue(address, a_service(name, namespace=namespace))).to_dict()
     fields["metadata"] |= {"uid": f"uid-of-{address}"} | ({"labels": labels} if labels else {})
@@ -223,7 +223,7 @@ def test_addresses_that_are_not_the_allocators_are_left_alone() -> None:
 
 
 class Refusing:
-    """Admission that lets nothing be created."""
+    """An admission chain that refuses all creates."""
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
         return True
@@ -241,7 +241,7 @@ class Refusing:
 
 
 def blame(fields: dict[str, Any]) -> None:
-    """Name a wrong holder."""
+    """Set a wrong owner in a claim."""
     fields["spec"]["parentRef"]["name"] = "gone"
     fields["metadata"]["labels"] = {"mine": "yes"}
 

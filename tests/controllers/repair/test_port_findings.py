@@ -142,7 +142,7 @@ def test_a_missing_claim_is_made_and_a_wrong_one_corrected() -> None:
     assert cluster.claim(NODE_PORTS, "30002") == "a/web"
     assert [event["involvedObject"]["name"] for event in cluster.events()] == [
         "web"
-    ]  # a series: the recorder does not compare messages
+    ]  # one series, because the recorder does not compare messages
 
 
 def test_a_leak_goes_in_the_third_round_without_an_event() -> None:

@@ -1,4 +1,6 @@
-"""Whatever somebody does to the claims: three rounds put right what can be, and never take what is used."""
+"""Property tests of corrupted claims: three rounds repair all that is possible, and never remove a claim that is in
+use.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def name_of(resource: Any, index: int) -> str:
 
 
 def commit(cluster: RepairCluster, what: str, where: Any, index: int) -> None:
-    """Do one bad thing, if it can be done."""
+    """Corrupt one object, if possible."""
     if what in ("move", "delete"):
         service = cluster.find(SERVICES, where, "a")
         if service is None:

@@ -26,7 +26,7 @@ from tests.controllers.repair.cluster import RepairCluster, rounds, summary
 
 
 class Interfering(EngineClient):
-    """A client that lets somebody else act before each of its first writes."""
+    """A client that lets another client act before each of its first writes."""
 
     def __init__(self, cluster: RepairCluster, *interventions: Callable[[], Any]) -> None:
         super().__init__(cluster.engine, cluster.run, Requester("repair"))
@@ -50,7 +50,7 @@ def leak(address: str = "10.96.0.77", uid: str = "leaked") -> Object:
 
 
 def unclaimed(cluster: RepairCluster) -> Object:
-    """Create a Service and take its claim away."""
+    """Create a Service and remove its claim."""
     service = cluster.service(clusterIP="10.96.0.5")
     cluster.remove(cluster.get(IP_ADDRESSES, "10.96.0.5"))
     return service
@@ -103,7 +103,7 @@ def test_each_process_counts_for_itself_and_one_releases() -> None:
     assert [[outcome for _, _, outcome in each] for each in found] == [["released"], []]
 
 
-# Losing to others.
+# Lost races with other clients.
 
 
 def test_repair_reads_again_after_a_conflict() -> None:
@@ -131,7 +131,7 @@ def test_what_was_repaired_before_losing_is_in_the_result() -> None:
     cluster.service("db", clusterIP="10.96.0.6")
     cluster.remove(cluster.get(IP_ADDRESSES, "10.96.0.6"))
     theirs = address_claim(ServiceValue("10.96.0.5", cluster.get(SERVICES, "web", "a"))).with_metadata(uid="theirs")
-    # Services are listed by name, so that `web` comes second.
+    # Services are listed by name, so `web` is the second.
     handled = cluster.addresses.run(Interfering(cluster, lambda: None, lambda: cluster.add(theirs)))
     assert summary(handled) == [("ClusterIPNotAllocated", "10.96.0.6", "repaired")]
     assert cluster.claims() == {"10.96.0.5": "a/web", "10.96.0.6": "a/db"}
@@ -285,7 +285,7 @@ def test_a_log_that_is_away_is_raised_without_an_event() -> None:
     assert cluster.events() == []
 
 
-# As a controller.
+# The repairs as a controller.
 
 
 def test_the_controller_goes_a_round() -> None:

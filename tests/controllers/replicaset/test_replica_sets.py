@@ -103,7 +103,7 @@ def test_a_pod_is_available_once_it_has_been_ready_for_long_enough(stage: Worklo
 
 
 def test_what_is_refused_is_said_and_tried_again_ever_more_rarely(stage: WorkloadStage) -> None:
-    # The pod template of a ReplicaSet is checked less strictly than a pod: this one is refused.
+    # The pod template of a ReplicaSet is validated less strictly than a pod: a pod of this template is refused.
     stage.create(SETS, replica_set(2, template=template({"app": "web"}, priorityClassName="none-such")))
     stage.work()
     (condition,) = stage.get(SETS, "web")["status"]["conditions"]
@@ -113,7 +113,7 @@ def test_what_is_refused_is_said_and_tried_again_ever_more_rarely(stage: Workloa
     before = len(stage.told.all)
     stage.pass_by(60)
     assert len(stage.told.all) - before < 15
-    assert len(stage.written()) == 1  # the status, once
+    assert len(stage.written()) == 1  # the status is written once
 
 
 def test_what_is_being_deleted_makes_no_pods(stage: WorkloadStage) -> None:

@@ -1,4 +1,4 @@
-"""Quotas over the real engine: what is charged with the object, what is refused, what is given back."""
+"""Tests of quotas with the real engine: charges together with the object, refusals, and released usage."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_changed_quota_limits_what_it_says_now(stage: WorkedStage) -> None:
 
 def test_a_new_quota_is_counted_again_for_what_was_under_way(stage: WorkedStage) -> None:
     limit(stage, hard={"configmaps": "5"})
-    stage.log_client.create(stage_map("sneaked"))  # as a write that was decided before the quota was there
+    stage.log_client.create(stage_map("sneaked"))  # as a write that was decided before the quota existed
     assert used(stage) == {"configmaps": "0"}
     stage.pass_by(1.0)
     assert used(stage) == {"configmaps": "1"}

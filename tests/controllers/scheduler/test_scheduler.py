@@ -13,7 +13,7 @@ NAMESPACED = "/api/v1/namespaces/a/pods"
 
 
 class Scene:
-    """A namespace, and a scheduler that is worked by hand."""
+    """A cluster with a namespace, and a scheduler that tests step by hand."""
 
     def __init__(self) -> None:
         self.stage = WorkedStage(self._build)
@@ -27,7 +27,7 @@ class Scene:
         held = {"cpu": cpu, "memory": "4Gi", "pods": "10"}
         metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, **more.get("labels", {})}}
         self.stage.create(NODES, {"metadata": metadata, "status": {"capacity": held, "allocatable": held}})
-        # Not the taint of a node that has said nothing yet.
+        # The taint of a new node that has not reported is not included.
         self.stage.patch(f"{NODES}/{name}", {"spec": {"taints": more.get("taints")}})
         self.stage.work()
 

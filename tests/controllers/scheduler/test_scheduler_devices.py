@@ -1,4 +1,6 @@
-"""Pods with resource claims: none is bound before its claims exist, are allocated, and are reserved for it."""
+"""Tests of pods with resource claims: a pod is bound only after its claims exist, are allocated, and are reserved for
+it.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def slice_of(*, ready: bool) -> Object:
 
 
 class Scene:
-    """A pod whose node took it at the beginning."""
+    """Return a pod that runs on its node from the beginning."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()

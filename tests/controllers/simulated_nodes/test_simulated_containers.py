@@ -13,7 +13,7 @@ from ctrlmgr.simulation.simulated_files import Entry
 from tests.controllers.simulated_nodes.scene import PLACE, Scene
 
 TOOL = {"image": "example.com/tool:1"}
-"""What is known neither by its image nor by a command."""
+"""A container with an unknown image and an unknown command."""
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ OPTIONS: dict[str, Any] = {
 
 
 class Cluster(WorkedStage):
-    """All that a simulated cluster takes, worked by hand in a fixed order."""
+    """All parts of a simulated cluster, which run in a fixed order."""
 
     def __init__(self) -> None:
         super().__init__(lambda stage: self._nothing)
@@ -66,7 +66,7 @@ class Cluster(WorkedStage):
 
 
 def script(cluster: Cluster) -> None:
-    """A deployment that is rolled out, on nodes one of which is lost; a pod that crashes."""
+    """Run a rollout of a Deployment on nodes, one of which is lost; and a pod that crashes."""
 
     def pass_by(seconds: int) -> None:
         for _ in range(seconds * 2):

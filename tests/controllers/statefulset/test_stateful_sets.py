@@ -182,7 +182,7 @@ def test_claims_belong_to_whom_the_retention_policy_says(
     stage.create(SETS, stateful_set(2, **claims(whenDeleted=deleted, whenScaled=scaled)))
     stage.settle()
     stage.patch(SETS, "db", {"spec": {"replicas": 1}})
-    stage.work()  # the pod is on its way out, and not gone
+    stage.work()  # the pod is terminating, and still exists
 
     def owners(name: str) -> list[str]:
         return [each["kind"] for each in stage.get(CLAIMS, name)["metadata"].get("ownerReferences") or ()]
@@ -194,7 +194,7 @@ def test_a_claim_of_an_earlier_pod_is_waited_for(stage: WorkloadStage) -> None:
     stage.create(SETS, stateful_set(2, **claims(whenDeleted="Retain", whenScaled="Delete")))
     stage.settle()
     stage.patch(SETS, "db", {"spec": {"replicas": 1}})
-    stage.settle()  # no garbage collector runs here: the claim of db-1 outlives it
+    stage.settle()  # no garbage collector runs here, so the claim of db-1 remains
     stage.patch(SETS, "db", {"spec": {"replicas": 2}})
     stage.settle()
     assert names(stage.pods()) == ["db-0"]

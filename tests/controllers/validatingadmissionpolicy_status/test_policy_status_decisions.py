@@ -61,7 +61,7 @@ def checked(path: str) -> Checked:
 
 
 def warnings(spec: Mapping[str, Any], *paths: str, params: str = "") -> list[tuple[str, str]]:
-    """Return the path of each error, and the first line of its text."""
+    """Return the path of each error, and the first line of its message."""
     found = expression_warnings(spec, [checked(path) for path in paths], checked(params) if params else None)
     return [(each["fieldRef"], each["warning"].splitlines()[0]) for each in found]
 

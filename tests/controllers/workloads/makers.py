@@ -1,4 +1,6 @@
-"""How a stage's controllers are made; those that make many pods do so one by one, in an order that can be repeated."""
+"""Functions that create controllers for a cluster; those that create many pods do so one by one, in a reproducible
+order.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Hashes of recorded pod templates, of which Kubernetes 1.36.2 computed the hash right after decoding and defaulting.
+"""Hashes of recorded pod templates, which Kubernetes 1.36.2 computed directly after decoding and defaulting.
 
-They went neither through the API server's conversion, which copies `serviceAccountName` to `serviceAccount`, nor
-through storage, which writes amounts in their canonical form. `recorded_hash` rebuilds what Go had in memory.
+These templates were not converted by the API server, which copies `serviceAccountName` to `serviceAccount`, and not
+stored, which writes quantities in canonical form. `recorded_hash` reconstructs the value in Go's memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def recorded_hash(template: dict[str, Any]) -> str:
 
 
 def _defaulted(template: dict[str, Any]) -> dict[str, Any]:
-    """Return a template as Go has it after defaulting, with its amounts as Go has them."""
+    """Return a template as Go has it after defaulting, with its quantities as in Go."""
     codec = Definitions.builtin().codec("PodTemplate", "v1", "io.k8s.api.core.v1.PodTemplate")
     made: dict[str, Any] = codec.read({"template": template}).fields["template"]
     default_template(made)
@@ -56,7 +56,7 @@ def _restore_amounts(made: Any, written: Any) -> None:
 
 
 def _in_thousandths(amount: GoQuantity) -> GoQuantity:
-    """Return what `RoundUp` leaves of an amount in a ResourceList."""
+    """Return the result of `RoundUp` for a quantity in a ResourceList."""
     if amount.decimal is not None:
         return amount._replace(decimal=rounded_up(amount.decimal, _MILLI))
     if amount.scale >= -_MILLI:

@@ -1,7 +1,7 @@
 """A cluster with several controllers that tests step by hand; its scheduler and kubelets are methods.
 
-Time passes only when it is told to. `killed_at_every_write` replaces the process of all controllers after each of their
-writes, so that none remembers anything beyond one.
+Time advances only on request. `killed_at_every_write` replaces the process of all controllers after each write, so that
+no controller keeps state in memory beyond one write.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Maker = Callable[["WorkloadStage"], Controller]
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """The process was killed."""
 
 
 class EventList:
-    """A recorder that keeps its Events."""
+    """A recorder that stores its Events."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -51,7 +51,7 @@ class EventList:
 
 
 class WorkloadStage(Stage):
-    """`makers` make the controllers; see the module's docstring."""
+    """`makers` create the controllers; see the module's docstring."""
 
     def __init__(self, *makers: Maker, killed_at_every_write: bool = False) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class WorkloadStage(Stage):
 
     @property
     def context(self) -> HandContext:
-        """A controller's context: each controller writes with its own user and rights."""
+        """A context of controllers: each controller writes with its own user and rights."""
         return HandContext(
             informers=self.informers,
             event_log=self.log,
@@ -100,14 +100,14 @@ class WorkloadStage(Stage):
             pass
 
     def work(self, at_most: int = 5_000) -> None:
-        """Let the controllers work, now one, now another, until none has anything to do at this moment."""
+        """Run the controllers in random order until none has work now."""
         for _ in range(at_most):
             if not self.one_step():
                 return
         pytest.fail("they do not come to rest")
 
     def one_step(self) -> bool:
-        """Let one controller do one thing; False when none has anything to do at this moment."""
+        """Let one controller reconcile one key; return False if none has work now."""
         try:
             return self._step()
         except Killed:
@@ -123,7 +123,7 @@ class WorkloadStage(Stage):
         self.clock.step(seconds)
         self.work()
 
-    # What users do.
+    # Requests of users.
 
     def path(self, resource: str, name: str = "", part: str = "") -> str:
         group = "/api/v1" if "/" not in resource else f"/apis/{resource.rpartition('/')[0]}"
@@ -155,10 +155,10 @@ class WorkloadStage(Stage):
         answer = self.send("DELETE", self.path(resource, name), options or None)
         assert answer.code in (200, 202), answer.body
 
-    # What schedulers and kubelets do.
+    # Actions of schedulers and kubelets.
 
     def pods(self, *, going: bool | None = False, **labels: str) -> list[dict[str, Any]]:
-        """Return the pods with these labels: those that go or not, or (None) all."""
+        """Return the pods with these labels: those that terminate or not, or (None) all."""
         found = self.all("pods")
         return [
             pod
@@ -179,7 +179,7 @@ class WorkloadStage(Stage):
     def report(
         self, pod: Mapping[str, Any], phase: str = "Running", *, ready: bool | None = None, node: str = ""
     ) -> None:
-        """Have a kubelet report a pod, which is bound first; running it is ready, unless something else is said."""
+        """Report a pod as its kubelet, after binding it; a running pod is ready by default."""
         name = pod["metadata"]["name"]
         if not pod["spec"].get("nodeName"):
             self._nodes += 1
@@ -191,7 +191,7 @@ class WorkloadStage(Stage):
         self.patch("pods", name, {"status": status}, "status")
 
     def run_all(self) -> None:
-        """Let all kubelets start what is there, and end what is to end."""
+        """Start pending pods and remove terminating ones, as all kubelets do."""
         for pod in self.pods():
             if pod["status"]["phase"] == "Pending":
                 self.report(pod)
@@ -202,7 +202,7 @@ class WorkloadStage(Stage):
             self.delete("pods", pod["metadata"]["name"], gracePeriodSeconds=0)
 
     def settle(self, rounds: int = 200) -> None:
-        """Let controllers and kubelets take turns until nothing changes any more."""
+        """Run controllers and kubelets in turn until nothing changes any more."""
         for _ in range(rounds):
             before = self.log.head().revision
             self.work()
@@ -214,10 +214,10 @@ class WorkloadStage(Stage):
     def now(self) -> str:
         return format_time_seconds(self.clock.now())
 
-    # What the log says afterwards.
+    # Checks of the log afterwards.
 
     def written(self) -> list[str]:
-        """Return what controllers have written, as `CREATED pods/web-1`."""
+        """Return the writes of controllers, as `CREATED pods/web-1`."""
         events = self.log.events_after(0, limit=100_000)
         return [
             f"{EventType(each.type).name} {each.object.resource}/{each.key.name}"
@@ -226,7 +226,7 @@ class WorkloadStage(Stage):
         ]
 
     def states(self, *resources: Resource) -> Iterator[Mapping[Resource, Mapping[Key, Object]]]:
-        """Yield what there was of some resources after every event of the log."""
+        """Yield the objects of some resources after every event of the log."""
         there: dict[Resource, dict[Key, Object]] = defaultdict(dict)
         for event in self.log.events_after(0, limit=100_000):
             if event.object.resource in resources:

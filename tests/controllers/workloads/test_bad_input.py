@@ -30,9 +30,9 @@ from tests.controllers.workloads.stage import MERGE, SYSTEM, WorkloadStage, temp
 
 MINUTES = 3
 WRITES_A_MINUTE = 12
-"""What one object may cost that is never going to be right: its status, and an attempt now and then."""
+"""The maximum writes for an object that is always invalid: its status, and rare retries."""
 ATTEMPTS_A_MINUTE = 60
-"""What may be told of all of them, at the beginning, when waits are short."""
+"""The maximum number of Events of all objects, at the beginning, when delays are short."""
 
 LABELS = {"app": "web"}
 FOREIGN = "registry.example/app:1"
@@ -52,7 +52,7 @@ def autoscalers(stage: WorkloadStage) -> Controller:
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Have no one write of each attempt that fails: there are hundreds."""
+    """Do not log each failed attempt, because there are hundreds."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
@@ -77,7 +77,7 @@ def workload(kind: str, name: str = "web", **spec: Any) -> dict[str, Any]:
 
 
 def refused(**spec: Any) -> dict[str, Any]:
-    """Return a template that the API takes within a workload, and of which no pod can be made."""
+    """Return a template that the API accepts in a workload, and from which no pod can be created."""
     return template(LABELS, priorityClassName="there-is-none", **spec)
 
 
@@ -128,7 +128,7 @@ def a_schedule_that_never_comes(stage: WorkloadStage) -> None:
 
 
 def autoscalers_that_cannot_measure(stage: WorkloadStage) -> None:
-    """Events of a missing target, of one without metrics, and of two autoscalers of one target."""
+    """Events for a missing target, for missing metrics, and for two autoscalers of one target."""
     stage.create("apps/v1/deployments", workload("Deployment", replicas=2))
     targets = {"absent": ("nothing", 3), "unmeasured": ("web", 3), "smaller": ("web", 1)}
     for name, (target, most) in targets.items():

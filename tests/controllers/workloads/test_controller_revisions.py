@@ -1,4 +1,4 @@
-"""The bytes of a ControllerRevision's data: those that kube-controller-manager sends, kept as Kubernetes keeps them."""
+"""Tests of the bytes in a ControllerRevision's data: those of kube-controller-manager, stored as in Kubernetes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def pod(
     restarts: int = 0,
     sidecar_restarts: int | None = None,
 ) -> Object:
-    """Return a pod that became ready `ready` microseconds ago (None: is not ready)."""
+    """Return a pod that became ready `ready` microseconds ago (None: it is not ready)."""
     condition = {"type": "Ready", "status": "False" if ready is None else "True", "lastTransitionTime": ago(ready or 0)}
     spec: dict[str, Any] = {"nodeName": node, "containers": [{"name": "c"}]}
     status: dict[str, Any] = {"phase": phase, "conditions": [condition]}
@@ -47,7 +47,7 @@ def pod(
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        # 1. without a node, whatever else speaks for it
+        # 1. pods without a node, regardless of the other criteria
         (pod("z", node="", cost="100"), pod("a", phase="Pending", ready=None)),
         # 2. the phase
         (pod("z", phase="Pending", ready=None), pod("a", phase="Unknown", ready=None)),
@@ -57,9 +57,9 @@ def pod(
         # 4. the cost
         (pod("z", cost="-1"), pod("a")),
         (pod("z", cost="1"), pod("a", cost="2")),
-        # 6. since when ready, by the logarithm
+        # 6. the time since when it is ready, on a logarithmic scale
         (pod("z", ready=MINUTE), pod("a", ready=60 * MINUTE)),
-        # 7. restarts, then of sidecars
+        # 7. restarts, and then restarts of sidecars
         (pod("z", restarts=3), pod("a", restarts=2)),
         (pod("z", restarts=3, sidecar_restarts=0), pod("a", restarts=2, sidecar_restarts=5)),
         (pod("z", restarts=2, sidecar_restarts=1), pod("a", restarts=2, sidecar_restarts=0)),

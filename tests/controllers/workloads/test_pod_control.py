@@ -24,7 +24,7 @@ def test_after_a_batch_that_failed_there_is_no_other() -> None:
             raise Forbidden("enough")
 
     succeeded, failure = in_batches(20, act)
-    assert done == [0, 1, 2, 3, 4, 5, 6]  # 1, 2, 4: the last to its end
+    assert done == [0, 1, 2, 3, 4, 5, 6]  # batches of 1, 2, 4; the last batch is completed
     assert succeeded == 6
     assert str(failure) == "enough"
 

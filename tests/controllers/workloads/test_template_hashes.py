@@ -14,7 +14,7 @@ from tests.controllers.workloads.recorded_hashes import printed_hash, recorded_h
 
 RECORDED = Path(__file__).parents[2] / "recordings" / "template-hashes.json.gz"
 _SHARED = Path(__file__).parents[4] / "shared" / "conformance" / "template-hashes.json.gz"
-"""400 of them, on machines that have them beside the repository."""
+"""400 templates, on machines with recordings beside the repository."""
 
 
 @pytest.mark.parametrize("path", [path for path in (RECORDED, _SHARED) if path.exists()], ids=lambda path: path.name)
@@ -73,7 +73,7 @@ def coredns() -> dict[str, Any]:
 
 
 def test_a_template_that_was_stored_has_the_hash_that_clusters_give_it() -> None:
-    """`coredns-66bc5c9577` is in every cluster that kubeadm 1.34 makes; PodSpec has gained one field since."""
+    """`coredns-66bc5c9577` exists in every cluster that kubeadm 1.34 creates; PodSpec has gained one field since."""
     template = coredns()
     default_template(template)
     printed = print_value("v1.PodTemplateSpec", template)

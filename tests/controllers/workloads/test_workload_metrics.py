@@ -23,7 +23,7 @@ def sample(name: str, labels: dict[str, str]) -> float:
 
 @pytest.fixture
 def since() -> Since:
-    """Return what tells by how much a series has risen since it was asked for the first time."""
+    """Return a function that returns the increase of a series since its first call."""
     first: dict[str, float] = {}
 
     def rise(name: str, **labels: str) -> float:

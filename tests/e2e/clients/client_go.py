@@ -1,6 +1,6 @@
-"""Requests in the form of client-go's typed clients: protobuf bodies, and an Accept header that prefers protobuf.
+"""Sends requests in the form of client-go's typed clients: protobuf bodies, and an Accept header that prefers protobuf.
 
-Every thread needs one of its own: like an HTTP/1.1 client it has one connection, and keeps it.
+Every thread needs its own client, because a client has one connection, as an HTTP/1.1 client does.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from tests.schema.protobuf_encoder import body as protobuf
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 JSON = "application/json"
 TYPED = f"{PROTOBUF},{JSON}"
-"""What a typed client accepts."""
+"""The Accept header of a typed client."""
 
 TABLE = f"{JSON};as=Table;v=v1;g=meta.k8s.io,{JSON};as=Table;v=v1beta1;g=meta.k8s.io,{JSON}"
-"""What kubectl accepts when it prints."""
+"""The Accept header of kubectl when it prints objects."""
 
 GOING_AWAY = (429, 503)
-"""What a server answers that asks to come back later."""
+"""The status codes of answers after which a client retries later."""
 
 Unstructured = dict[str, Any]
 
 
 def metadata(suffix: str) -> str:
-    """Return what a metadata client accepts; the suffix is `List` where it lists."""
+    """Return the Accept header of a metadata client; the suffix is `List` for lists."""
     media_types = (f"{encoding};as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1" for encoding in (PROTOBUF, JSON))
     return ",".join(media_types)
 
 
 class Cut(Exception):
-    """The connection was refused or broke, or the server said that it is going away."""
+    """The connection was refused or broke, or the server announced that it stops."""
 
 
 class Answer(NamedTuple):
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 
 
 class ClientGo:
-    """One connection to a server that may be restarted under it; every request raises `Cut` when it is lost."""
+    """One connection to a server that may be restarted; every request raises `Cut` if the connection is lost."""
 
     def __init__(self, server: Server, user_agent: str = "kube-controller-manager/v1.36.2 (linux/amd64)") -> None:
         """Take address, trust and token from the server's kubeconfig."""
@@ -91,7 +91,7 @@ class ClientGo:
 
     @contextmanager
     def watch(self, path: str, query: Mapping[str, str], accept: str = TYPED) -> Iterator[Iterator[Unstructured]]:
-        """Open a watch and give its events; they end where the stream does, also in the middle of a line."""
+        """Open a watch and yield its events; they end with the stream, also in the middle of a line."""
         response = self._send("GET", path, {"watch": "true", **query}, accept, None, "")
         try:
             if response.status != 200:

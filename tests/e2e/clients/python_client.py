@@ -1,4 +1,4 @@
-"""The official Python client, connected to a server; and the objects that its tests make."""
+"""The official Python client, connected to a server, and objects for its tests."""
 
 # The client's own functions are not annotated.
 # mypy: disable-error-code="no-untyped-call"
@@ -15,14 +15,14 @@ from kubernetes.client.exceptions import NotFoundException
 from tests.e2e.serving import Server
 
 Api = Any
-"""An API of the client. Its generated types take no manifests and let everything be None, so they are not used."""
+"""An API of the client. Its generated types accept no manifests and allow None everywhere, so they are not used."""
 
 LABELS = {"app": "web"}
 
 
 @contextmanager
 def connected(server: Server) -> Iterator[client.ApiClient]:
-    """Give a client that reads the server's kubeconfig, and close its connections after the block."""
+    """Yield a client that reads the server's kubeconfig, and close its connections after the block."""
     api = config.new_client_from_config(str(server.kubeconfig))
     try:
         yield api
@@ -31,7 +31,7 @@ def connected(server: Server) -> Iterator[client.ApiClient]:
 
 
 def is_absent(read: Callable[..., Any], *arguments: str) -> bool:
-    """Return whether an object does not exist; raises other errors."""
+    """Return whether an object does not exist; raise other errors."""
     try:
         read(*arguments)
     except NotFoundException:
@@ -45,12 +45,12 @@ def manifest(api_version: str, kind: str, name: str, **rest: Any) -> dict[str, A
 
 
 def pod_spec() -> dict[str, Any]:
-    """Return a pod's spec that has what is required."""
+    """Return a pod's spec with the required fields."""
     return {"containers": [{"name": "main", "image": "registry.example.com/web:1", "ports": [{"containerPort": 80}]}]}
 
 
 def service(name: str) -> dict[str, Any]:
-    """Return a Service that selects what carries the label."""
+    """Return a Service that selects pods with the label."""
     return manifest("v1", "Service", name, spec={"selector": LABELS, "ports": [{"name": "http", "port": 80}]})
 
 

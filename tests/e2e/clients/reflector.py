@@ -1,7 +1,7 @@
-"""A reflector like client-go's that keeps all received events.
+"""A reflector like client-go's that stores all received events.
 
-It starts with a list, or since client-go 0.35 with a watch that sends the state first, and from then on only ever
-watches from the newest revision it knows, however often its connection is cut: what it is told must be the history.
+It begins with a list, or since client-go 0.35 with a watch that sends the state first. Then it only watches from the
+newest received revision, regardless of broken connections. Therefore the received events must be the complete history.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.e2e.clients.client_go import TABLE, TYPED, ClientGo, Cut, Unstructure
 from tests.e2e.serving import Server
 
 BACKOFF = 0.1
-"""Seconds between two tries to connect."""
+"""Seconds between two attempts to connect."""
 
 END_OF_STATE = "k8s.io/initial-events-end"
 WATCH = {"allowWatchBookmarks": "true", "timeoutSeconds": "599"}
@@ -30,14 +30,14 @@ class ReflectedEvent(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How a kind of informer has its objects shown."""
+    """The representation of objects that an informer requests."""
 
     list_accept: str
     watch_accept: str
     listed: Callable[[Unstructured], list[Unstructured]]
     watched: Callable[[Unstructured], Unstructured]
     shown: Callable[[Unstructured], Unstructured]
-    """Returns the stored form of an object."""
+    """A function that returns the stored form of an object."""
 
 
 def _partial(obj: Unstructured) -> Unstructured:
@@ -49,7 +49,7 @@ def _whole(obj: Unstructured) -> Unstructured:
 
 
 def _items(answer: Unstructured) -> list[Unstructured]:
-    """Return a list's items; in a typed list they are of its kind without saying so."""
+    """Return the items of a list, with their kind, which items of a typed list lack."""
     kind, version = answer["kind"].removesuffix("List"), answer["apiVersion"]
     return [{"kind": kind, "apiVersion": version, **item} for item in answer["items"]]
 
@@ -70,12 +70,12 @@ class Reflector:
     def __init__(
         self, server: Server, path: str, *, form: Form = TYPED_FORM, streams: bool = True, selector: str = ""
     ) -> None:
-        """Select by one label, `key=value`; `streams` says whether the state comes through the watch."""
+        """Select by one label, `key=value`; with `streams`, the watch sends the initial state."""
         self.path, self.form, self.selector = path, form, selector
         self.state: dict[tuple[str, str], Unstructured] = {}
         """The initial state."""
         self.started_at = 0
-        """The revision at which that was the state."""
+        """The revision of the initial state."""
         self.history: list[ReflectedEvent] = []
         self.connections = 0
         self._server = server
@@ -86,7 +86,7 @@ class Reflector:
         self._pause = threading.Event()
 
     def run(self, last: str) -> None:
-        """Follow the resource; raises AssertionError for a response with which client-go could not continue."""
+        """Follow the resource; raise AssertionError for a response after which client-go could not continue."""
         self._last = last
         with ClientGo(self._server) as client:
             while not self._is_done:
@@ -115,7 +115,7 @@ class Reflector:
         self.started_at = self._newest = int(answer["metadata"]["resourceVersion"])
 
     def _stream_state(self, client: ClientGo) -> None:
-        """Take the state from a watch, and continue with the same watch."""
+        """Read the initial state from a watch, and continue with this watch."""
         state: dict[tuple[str, str], Unstructured] = {}
         with client.watch(self.path, {**STATE_FIRST, **self._selects}, self.form.watch_accept) as events:
             for type_, obj in self._shown(events):

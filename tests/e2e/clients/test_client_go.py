@@ -1,6 +1,6 @@
 """Tests of requests that client-go controllers send, including kube-controller-manager: leases, Events, informers.
 
-Everything it writes is protobuf, everything it accepts would rather be; what comes back is JSON, which it takes.
+The client writes protobuf, and prefers protobuf answers, but also accepts JSON, which the server sends.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def test_a_deletion_says_which_object_it_means(client: ClientGo, namespace: str)
 
 
 STOPS_WITHIN = 10.0
-"""Seconds; a client that had to be waited for would take twenty."""
+"""Maximum seconds; a stop that waits for the client would take twenty."""
 
 
 @pytest.mark.slow

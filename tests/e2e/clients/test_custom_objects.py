@@ -1,4 +1,6 @@
-"""Custom objects, by clients: the official Python client, lightkube, and a conversion webhook under a watch."""
+"""Tests of custom objects with clients: the official Python client, lightkube, and a conversion
+webhook during a watch.
+"""
 
 # The clients' own functions are not annotated, or let everything be None.
 # mypy: disable-error-code="no-untyped-call,arg-type,index,union-attr"
@@ -28,7 +30,7 @@ from tests.e2e.widgets import Hook, defined, definition, version
 
 @pytest.fixture
 def group(server: Server, namespace: str) -> Iterator[str]:
-    """A group of the test's own, in which there are Widgets."""
+    """The name of a new group with a kind Widget."""
     group = f"{namespace}.example.com"
     with defined(server, definition(group)):
         yield group
@@ -83,7 +85,7 @@ def test_lightkube(server: Server, group: str, namespace: str) -> None:
 
 
 class Watched:
-    """The Widgets of v2 that a client sees, which watches until it is stopped and resumes after interruptions."""
+    """A client's view of the Widgets in v2; it watches until it is stopped, and resumes after interruptions."""
 
     def __init__(self, api: client.ApiClient, group: str, namespace: str) -> None:
         self.seen: list[tuple[str, str, Any]] = []
@@ -131,7 +133,7 @@ def test_a_watch_in_another_version(server: Server, api: client.ApiClient, names
             hook.broken = True
             begun = watched.begun
             custom.patch_namespaced_custom_object(*where, "a", {"spec": {"size": 4}})
-            until(lambda: watched.begun > begun)  # what cannot be shown ends a watch
+            until(lambda: watched.begun > begun)  # an object that cannot be converted ends a watch
             hook.broken = False
             until(lambda: ("MODIFIED", "a", 4) in watched.seen)
             custom.delete_namespaced_custom_object(*where, "a")

@@ -1,7 +1,7 @@
-"""Informers of every kind follow while writers write and the server is stopped and killed under them.
+"""Tests that informers of every kind follow while the server is stopped and killed during writes.
 
-What each was told is compared with the log, which was not asked while the server ran: nothing may be missing, nothing
-may come twice, and everything must have come in order, looking as it was stored.
+The events of each informer are compared with the log: no event may be missing or repeated, the order must be that of
+the log, and objects must equal the stored ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.e2e.load import LABELS, LAST, Writer
 from tests.e2e.serving import Server, until
 
 WRITES = 25
-"""Writes that each writer must have had acknowledged before the server goes again."""
+"""The number of acknowledged writes of each writer before the server is stopped again."""
 
 ENDINGS = ("stop", "kill", "kill")
 NAMESPACE = "load"
@@ -74,7 +74,7 @@ WRITERS = (
 
 
 def run(server: Server) -> tuple[list[Writer], list[Reflector]]:
-    """Let writers write and informers follow, while the server goes and comes again."""
+    """Run writers and informers while the server is restarted repeatedly."""
     writers = [Writer(server, path, make, seed) for seed, (path, make) in enumerate(WRITERS)]
     reflectors = [
         Reflector(server, informer.path, form=informer.form, streams=informer.streams, selector=informer.selector)
@@ -101,7 +101,7 @@ def run(server: Server) -> tuple[list[Writer], list[Reflector]]:
 
 
 def history(events: list[Event], informer: Informer) -> Iterator[ReflectedEvent]:
-    """Give what a watch from the beginning must tell an informer."""
+    """Yield the events that a watch from the beginning must send to an informer."""
     selected: dict[object, Unstructured] = {}
     for event in events:
         is_elsewhere = "/namespaces/" in informer.path and event.key.namespace != NAMESPACE
@@ -118,7 +118,7 @@ def history(events: list[Event], informer: Informer) -> Iterator[ReflectedEvent]
 
 
 def state(told: list[ReflectedEvent]) -> dict[tuple[str, str], Unstructured]:
-    """Return what there is after these events."""
+    """Return the objects that exist after these events."""
     objects: dict[tuple[str, str], Unstructured] = {}
     for type_, _, obj in told:
         key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
@@ -136,11 +136,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return postgres
 
 
-@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")  # ssl, when a handshake is cut off
+# ssl raises this when a handshake is cut off
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # the machine may be busy with other tests
 def test_informers_are_told_the_whole_history_across_restarts(url: str, tmp_path: Path) -> None:
-    # Nobody else can lead, so that nothing is written to the lease of the leader after the informers have ended.
+    # No other process can lead, so that no write to the leader's Lease follows after the informers have ended.
     with closing(Server(tmp_path, "--database", url, "--leader-elect=false")) as server:
         server.start()
         code, answer = server.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})

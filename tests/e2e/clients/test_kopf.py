@@ -1,4 +1,6 @@
-"""A kopf operator on Services: it creates, updates, ticks, holds a deletion by its finalizer, and posts Events."""
+"""Tests of a kopf operator for Services: it creates, updates, runs timers, holds a deletion by its finalizer, and posts
+Events.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A kopf operator on a custom kind: what it returns goes into the status, and its finalizer holds a deletion."""
+"""Tests of a kopf operator for a custom kind: its results are written to the status, and its finalizer holds a
+deletion.
+"""
 
 from __future__ import annotations
 

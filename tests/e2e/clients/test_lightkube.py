@@ -1,4 +1,6 @@
-"""lightkube, synchronous and asynchronous: create, read, list, patch in all four ways, apply, watch, wait, delete."""
+"""Tests of lightkube, synchronous and asynchronous: create, read, list, all four patches, apply,
+watch, wait, delete.
+"""
 
 # The client's types let everything be None and take fewer kinds than its functions do.
 # mypy: disable-error-code="arg-type,call-overload,index,type-var,union-attr"
@@ -111,7 +113,7 @@ def test_lists_are_paged_and_selected(client: Client) -> None:
     assert names(client.list(ConfigMap, fields={"metadata.name": "web-1"})) == ["web-1"]
     assert {"web-0", "other"} <= set(names(client.list(ConfigMap, namespace="*")))
     client.deletecollection(ConfigMap)
-    # A controller publishes `kube-root-ca.crt` anew; when, is its own business.
+    # A controller creates `kube-root-ca.crt` again at an unknown time.
     assert set(names(client.list(ConfigMap))) <= {"kube-root-ca.crt"}
 
 

@@ -1,4 +1,4 @@
-"""The official Python client's typed API: what is answered must also fit its models, which are strict."""
+"""Tests of the official Python client's typed API, whose strict models must accept the answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def apps(api: client.ApiClient) -> make.Api:
 
 
 class Typed(NamedTuple):
-    """A kind as the client names it."""
+    """The name of a kind in the client."""
 
     api: type
     name: str
@@ -224,7 +224,7 @@ def test_a_deployment_scales_and_reports(apps: make.Api, namespace: str) -> None
 def test_a_pod_is_bound_to_a_node_and_evicted(core: make.Api, namespace: str) -> None:
     core.create_namespaced_pod(namespace, make.pod("web"))
     binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "node-1"}}
-    # Not decoded: the client takes the Status that answers for a Binding.
+    # Without decoding: the server answers a Binding with a Status.
     core.create_namespaced_pod_binding("web", namespace, binding, _preload_content=False).read()
     bound = core.list_namespaced_pod(namespace, field_selector="spec.nodeName=node-1").items
     assert [each.metadata.name for each in bound] == ["web"]

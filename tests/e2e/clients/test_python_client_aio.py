@@ -1,4 +1,4 @@
-"""The official Python client's asynchronous half: typed, dynamic, and watching while somebody writes."""
+"""Tests of the official Python client's asynchronous API: typed, dynamic, and watches during writes."""
 
 # The client's own functions are not annotated.
 # mypy: disable-error-code="no-untyped-call"

@@ -1,4 +1,4 @@
-"""The official Python client's dynamic API: everything it knows it has discovered; and its loading of YAML files."""
+"""Tests of the official Python client's dynamic API, which uses discovery, and of its YAML loader."""
 
 # The client's own functions are not annotated.
 # mypy: disable-error-code="no-untyped-call"
@@ -109,7 +109,7 @@ def test_yaml_is_created_whole_or_says_what_failed(api: client.ApiClient, namesp
     items = {"apiVersion": "v1", "kind": "List", "items": [make.config_map("one"), make.config_map("two")]}
     documents = [make.service("web"), make.deployment("web"), role, items]
     file = tmp_path / "all.yaml"
-    file.write_text("\n---\n".join(json.dumps(each) for each in documents))  # which is YAML
+    file.write_text("\n---\n".join(json.dumps(each) for each in documents))  # JSON is also YAML
     created = utils.create_from_yaml(api, str(file), namespace=namespace)
     assert [each.metadata.name for group in created for each in group] == ["web", "web", "web", "one", "two"]
     file.write_text("\n---\n".join(json.dumps(each) for each in (make.service("web"), make.service("new"))))

@@ -1,4 +1,6 @@
-"""The official Python client's Watch and SharedInformer: from a revision, by selector, until a timeout, after a 410."""
+"""Tests of the official Python client's Watch and SharedInformer: from a revision, by selector, with a timeout, after a
+410.
+"""
 
 # The client's own functions are not annotated.
 # mypy: disable-error-code="no-untyped-call"
@@ -38,7 +40,7 @@ def labelled(value: str) -> dict[str, Any]:
 
 
 def told(core: make.Api, namespace: str, *, last: str, **options: Any) -> list[tuple[str, str]]:
-    """Watch ConfigMaps until one of the name `last` comes; return what was seen."""
+    """Watch ConfigMaps until one with the name `last` is received; return the received events."""
     watcher, seen = watch.Watch(), []
     for event in watcher.stream(core.list_namespaced_config_map, namespace, _request_timeout=DEADLINE, **options):
         seen.append((event["type"], event["object"].metadata.name))
@@ -101,7 +103,7 @@ def test_the_state_may_come_first_and_is_marked_as_such(core: make.Api, namespac
 
 
 class Seen:
-    """The events of an informer's handlers, to wait for."""
+    """The events of an informer's handlers, which a test can wait for."""
 
     def __init__(self, informer: SharedInformer) -> None:
         self._events: queue.Queue[tuple[str, str]] = queue.Queue()
@@ -133,7 +135,7 @@ def test_an_informer_keeps_up(core: make.Api, namespace: str) -> None:
 
 @pytest.fixture
 def forgetful(tmp_path: Path) -> Iterator[tuple[Server, str]]:
-    """A server of one's own and its database, to be compacted."""
+    """A new server and its database, which the test compacts."""
     url = f"sqlite:///{tmp_path / 'ctrlmgr.db'}"
     with closing(Server(tmp_path, "--database", url)) as server:
         server.start()

@@ -1,4 +1,4 @@
-"""kubectl apply and diff: desired state from files, merged by the client or by the server."""
+"""Tests of kubectl apply and diff: the client or the server merges the desired state of files."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def managers(kubectl: Kubectl) -> list[tuple[str, str]]:
 
 
 def test_fields_move_from_the_client_to_the_server(kubectl: Kubectl) -> None:
-    kubectl.since(26)  # older ones leave fields with both
+    kubectl.since(26)  # older versions of kubectl leave the fields with both managers
     kubectl("apply -f -", MAP)
     assert managers(kubectl) == [("kubectl-client-side-apply", "Update")]
     kubectl("apply --server-side -f -", {**MAP, "data": {"b": "2"}})
@@ -198,7 +198,7 @@ def test_what_was_changed_meanwhile_is_not_overwritten(kubectl: Kubectl) -> None
     stale = kubectl.get("configmap app")["metadata"]["resourceVersion"]
     kubectl("label configmap app x=y")
     changed = {**MAP, "metadata": {"name": "app", "resourceVersion": stale}}
-    assert kubectl.fails("apply --server-side -f -", changed).startswith(  # the other way kubectl would try five times
+    assert kubectl.fails("apply --server-side -f -", changed).startswith(  # otherwise kubectl would try five times
         'error: Operation cannot be fulfilled on configmaps "app": the object has been modified; '
         "please apply your changes to the latest version and try again\n"
     )

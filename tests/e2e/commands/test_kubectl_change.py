@@ -21,7 +21,7 @@ SERVICE = {
 
 @pytest.fixture
 def app(kubectl: Kubectl, server: Server) -> Kubectl:
-    """A config map `app`."""
+    """The name of a ConfigMap `app`."""
     path = f"/api/v1/namespaces/{kubectl.namespace}/configmaps"
     server.create(path, {"metadata": {"name": "app"}, "data": {"a": "1"}})
     return kubectl

@@ -24,7 +24,7 @@ p8csq8gssuW3O6B5h4d7qTW1XFn40eECIQCDhcgHNicC08+hOQcQJL8tdHt0ML/0
 
 
 def part(fields: Any, path: str) -> Any:
-    """Return what is at a dotted path."""
+    """Return the value at a dotted path."""
     for step in path.split("."):
         fields = fields[int(step)] if isinstance(fields, list) else fields.get(step)
     return fields
@@ -174,7 +174,7 @@ def test_creating_in_no_namespace(
 
 
 def test_creating_a_cron_job(kubectl: Kubectl) -> None:
-    kubectl.since(21)  # older ones know batch/v1beta1 alone
+    kubectl.since(21)  # older versions of kubectl only know batch/v1beta1
     made = kubectl("create cronjob one --image=busybox --schedule='*/5 * * * *' -- date")
     assert made == "cronjob.batch/one created\n"
     spec = kubectl.get("cronjob one")["spec"]
@@ -186,7 +186,7 @@ def test_creating_a_cron_job(kubectl: Kubectl) -> None:
 
 
 def test_creating_a_disruption_budget(kubectl: Kubectl) -> None:
-    kubectl.since(21)  # older ones know policy/v1beta1 alone
+    kubectl.since(21)  # older versions of kubectl only know policy/v1beta1
     made = kubectl("create poddisruptionbudget one --selector=app=web --min-available=1")
     assert made == "poddisruptionbudget.policy/one created\n"
     assert kubectl.get("pdb one")["spec"] == {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
@@ -295,7 +295,7 @@ def test_autoscaling(kubectl: Kubectl) -> None:
 
 
 def test_a_signing_request_is_approved_or_denied(anywhere: Kubectl) -> None:
-    anywhere.since(22)  # older ones know certificates.k8s.io/v1 only in part
+    anywhere.since(22)  # older versions of kubectl know certificates.k8s.io/v1 only in part
     for name, word in (("kubectl-yes", "Approved"), ("kubectl-no", "Denied")):
         anywhere("create -f -", signing_request(name))
         assert anywhere(f"get csr {name} --no-headers").split()[-1] == "Pending"

@@ -1,4 +1,6 @@
-"""kubectl and kinds as large as well-known operators': it installs, explains, gets, applies, edits and deletes them."""
+"""Tests of kubectl with kinds as large as those of well-known operators: install, explain, get,
+apply, edit and delete.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ GROUP = "operators.example.com"
 
 @pytest.fixture(scope="module")
 def installed(anywhere: Kubectl) -> Iterator[Kubectl]:
-    """All five, one of them of more than half a megabyte, until the tests are over."""
+    """Install all five kinds, one of more than half a megabyte, until the tests are over."""
     definitions = {
         "apiVersion": "v1",
         "kind": "List",
@@ -31,9 +33,9 @@ def installed(anywhere: Kubectl) -> Iterator[Kubectl]:
 
 
 def wait_for(kubectl: Kubectl, definitions: list[str]) -> None:
-    """Have kubectl wait until all are established.
+    """Wait with kubectl until all definitions are established.
 
-    It fails, rather than wait, while conditions are null, as they are until somebody has accepted the names.
+    kubectl fails instead of waiting while conditions are null, which lasts until the names are accepted.
     """
     for name in definitions:
         plural = name.partition(".")[0]
@@ -46,24 +48,24 @@ def names() -> list[str]:
 
 
 class Use(NamedTuple):
-    """What people do with a kind."""
+    """The requests of users for a kind."""
 
     explained: str
-    """A field that they have explained."""
+    """The field that is explained."""
     says: str
-    """What the explanation says."""
+    """The expected explanation."""
     spec: dict[str, Any]
-    """What they apply."""
+    """The manifest that is applied."""
     defaulted: str
-    """The path of a field that has a default."""
+    """The path of a field with a default."""
     default: Any
-    """What it is."""
+    """The default of the field."""
     edited: str
-    """The path of a field that says "one"; the editor has it say "two"."""
+    """The path of a field with the value "one", which the editor changes to "two"."""
     wrong: dict[str, Any]
-    """What they apply by mistake."""
+    """An invalid manifest that is applied."""
     complaint: str
-    """What they are told of it."""
+    """The expected error."""
 
 
 USES = {
@@ -130,7 +132,7 @@ USES = {
 
 
 def at(value: Any, path: str) -> Any:
-    """Return what is at a path of names and positions."""
+    """Return the value at a path of names and positions."""
     for step in path.split("."):
         value = value[int(step) if step.isdigit() else step]
     return value
@@ -173,7 +175,7 @@ def test_deleting_a_definition_deletes_its_objects(installed: Kubectl, namespace
     obj = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": "r"}, "spec": USES[kind].spec}
     kubectl("create -f -", obj)
     assert "deleted" in kubectl(f"delete crd {name}")
-    assert "NotFound" in kubectl.fails(f"get {kind.lower()}s")  # which it still has in its cache
+    assert "NotFound" in kubectl.fails(f"get {kind.lower()}s")  # kubectl still has the kind in its discovery cache
     kubectl("create -f -", a_definition(kind, DEFINITIONS[kind]()))
     wait_for(kubectl, [name])
     assert json.loads(kubectl(f"get {kind.lower()}s -o json"))["items"] == []

@@ -1,4 +1,4 @@
-"""The same commands on every database, and across the server's end, in order or not."""
+"""Tests of commands on every database, before and after the server is stopped or killed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_service_from_first_to_last(kubectl: Kubectl, server: Server) -> None:
 
 @pytest.fixture(params=DATABASES)
 def own(request: pytest.FixtureRequest, tmp_path: Path) -> Server:
-    """A server with a database that nobody else uses; not started."""
+    """A server with a database that only this test uses; not started."""
     url = f"sqlite:///{tmp_path / 'own.db'}"
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_url")

@@ -9,7 +9,7 @@ from tests.e2e.serving import DEADLINE, Server, until
 
 
 def named(kubectl: Kubectl, what: str, name: str) -> str:
-    """Return how kubectl says that something was deleted; since 1.34 it says from where."""
+    """Return kubectl's message about a deletion; since 1.34, the message contains the namespace."""
     return f'{what} "{name}" deleted' + (f" from {kubectl.namespace} namespace" if kubectl.minor >= 34 else "")
 
 
@@ -80,7 +80,7 @@ def test_not_waiting(kubectl: Kubectl) -> None:
 
 
 def bound(kubectl: Kubectl, server: Server, name: str) -> None:
-    """A pod that some node runs, as far as the server knows."""
+    """A pod on a node, which the server believes to be running."""
     kubectl(f"run {name} --image=nginx")
     path = f"/api/v1/namespaces/{kubectl.namespace}/pods/{name}/binding"
     code, answer = server.request("POST", path, {"target": {"kind": "Node", "name": "elsewhere"}})
@@ -108,7 +108,7 @@ def test_pods_that_run_nowhere_go_at_once(kubectl: Kubectl) -> None:
 
 @pytest.fixture
 def owner(kubectl: Kubectl, server: Server) -> Kubectl:
-    """A deployment `app` that owns a replica set `app-1`."""
+    """The name of a Deployment `app` that owns a ReplicaSet `app-1`."""
     kubectl("create deployment app --image=nginx")
     deployment = kubectl.get("deployment app")
     metadata = {"name": "app-1", "ownerReferences": [{

@@ -1,4 +1,4 @@
-"""kubectl describe: what it puts together from several requests, for every kind it knows more of than its fields."""
+"""Tests of kubectl describe, which combines several requests for many kinds."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_describing_several_objects(kubectl: Kubectl) -> None:
     kubectl("label configmap two picked=1")
     assert kubectl("describe configmaps").count("Name: ") == 3
     assert squeezed(kubectl("describe configmaps -l picked")).startswith("Name: two")
-    assert squeezed(kubectl("describe configmap tw")).startswith("Name: two")  # by how their names begin
+    assert squeezed(kubectl("describe configmap tw")).startswith("Name: two")  # selected by the prefix of their names
 
 
 def test_describing_an_autoscaler(kubectl: Kubectl) -> None:

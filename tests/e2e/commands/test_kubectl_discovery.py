@@ -54,7 +54,7 @@ def test_names_a_kind_goes_by(kubectl: Kubectl, short: str) -> None:
 )
 def test_explaining_fields(anywhere: Kubectl, what: str, fields: list[str]) -> None:
     told = squeezed(anywhere(f"explain {what}"))
-    if anywhere.minor < 27:  # these know no names of types
+    if anywhere.minor < 27:  # these subcommands know no names of types
         told, fields = told, [re.sub(r"<(\[\])?(Container|IntOrString)>", "", field) for field in fields]
     assert [field for field in fields if field not in told] == [], told
 

@@ -6,7 +6,7 @@ from tests.e2e.kubectl import Kubectl, squeezed
 from tests.e2e.serving import Server, until
 
 TOO_MANY = "A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. 1 addresses were skipped"
-"""What the mirroring controller tells of Endpoints with one address too many."""
+"""The mirroring controller's message about Endpoints with one address too many."""
 
 
 def overfill(kubectl: Kubectl) -> None:

@@ -1,4 +1,4 @@
-"""kubectl get: every form of output, and every way to say what to get."""
+"""Tests of kubectl get: all output formats, and all ways to select objects."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ WEB = {
 
 @pytest.fixture(scope="module")
 def stocked(anywhere: Kubectl, server: Server) -> Kubectl:
-    """Two config maps, beside the one every namespace has, and a Service, in a namespace of this module's own."""
+    """A namespace of this module with a Service and two ConfigMaps, beside the default one."""
     kubectl = anywhere.within(server.new_namespace())
     kubectl("create -f -", {"apiVersion": "v1", "kind": "List", "items": [ONE, TWO, WEB]})
     return kubectl
 
 
 PUBLISHED = "kube-root-ca.crt"
-"""The config map that every namespace has."""
+"""The name of the ConfigMap that every namespace has."""
 
 
 def names(listed: str) -> list[str]:

@@ -22,7 +22,7 @@ def service(**spec: Any) -> dict[str, Any]:
 
 
 def test_unknown_fields_are_errors(kubectl: Kubectl) -> None:
-    kubectl.since(27)  # older ones look for themselves, in other words
+    kubectl.since(27)  # older versions of kubectl check this themselves, with another message
     for verb in ("create", "apply"):
         assert kubectl.fails(f"{verb} -f - --validate=strict", service() | UNKNOWN).endswith(
             'Service in version "v1" cannot be handled as a Service: strict decoding error: unknown field '

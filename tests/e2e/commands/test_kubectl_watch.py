@@ -60,7 +60,7 @@ def test_the_whole_cluster_can_be_watched(kubectl: Kubectl, namespace: str) -> N
 
 
 def pod(kubectl: Kubectl, server: Server, **status: Any) -> None:
-    """Be the kubelet: write a pod's status."""
+    """Write a pod's status, as a kubelet does."""
     path = f"/api/v1/namespaces/{kubectl.namespace}/pods/app/status"
     code, answer = server.request("PATCH", path, {"status": status})
     assert code == 200, answer
@@ -96,7 +96,7 @@ def test_waiting_for_an_end(kubectl: Kubectl) -> None:
 
 def test_waiting_for_a_beginning(kubectl: Kubectl) -> None:
     kubectl.since(31)
-    with kubectl.started("wait --for=create configmap/one --timeout=30s") as process:  # which asks again and again
+    with kubectl.started("wait --for=create configmap/one --timeout=30s") as process:  # kubectl polls here
         kubectl("create configmap one")
         assert lines(process, 1) == ["configmap/one condition met"]
         assert process.wait(DEADLINE) == 0

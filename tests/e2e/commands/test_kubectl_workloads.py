@@ -14,7 +14,7 @@ from tests.e2e.serving import DEADLINE, Server
 
 @pytest.fixture
 def deployed(kubectl: Kubectl) -> Kubectl:
-    """A deployment `app` with a container `nginx`."""
+    """The name of a Deployment `app` with a container `nginx`."""
     kubectl("create deployment app --image=nginx --replicas=2")
     return kubectl
 
@@ -123,7 +123,7 @@ def test_revisions_of_a_daemon_set(kubectl: Kubectl) -> None:
 
 @pytest.fixture
 def node(anywhere: Kubectl, namespace: str) -> Iterator[str]:
-    """The name of a node that is ready."""
+    """The name of a ready node."""
     fields: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -164,7 +164,7 @@ def test_draining_evicts_pods(kubectl: Kubectl, node: str) -> None:
     containers = [{"name": "c", "image": "nginx"}]
     spec = {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": containers}
     kubectl("create -f -", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": spec})
-    assert "cannot delete" in kubectl.fails(f"drain {node}")  # nobody would make the pod anew
+    assert "cannot delete" in kubectl.fails(f"drain {node}")  # no controller would create the pod again
     told = kubectl(f"drain {node} --force")
     assert f"evicting pod {kubectl.namespace}/one\npod/one evicted\n" in told
     assert kubectl("get pods -o name") == ""
@@ -172,7 +172,7 @@ def test_draining_evicts_pods(kubectl: Kubectl, node: str) -> None:
 
 def test_a_pod_that_runs_nowhere_cannot_be_reached(kubectl: Kubectl) -> None:
     kubectl("run one --image=nginx")
-    assert kubectl("logs one") == ""  # it has logged nothing
+    assert kubectl("logs one") == ""  # the pod has no log
     assert "pod one does not have a host assigned" in kubectl.fails("exec one -- true")
 
 

@@ -1,4 +1,4 @@
-"""Definitions as Kubernetes' conformance tests make them: an odd name each, in a group of its own."""
+"""Definitions as in Kubernetes' conformance tests: each has an unusual name and its own group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.widgets import DEFINITIONS, defined
 Schema = Mapping[str, Any]
 
 ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-"""The schema of what is not validated at all."""
+"""A schema that validates nothing."""
 
 JSON_PATCH = "application/json-patch+json"
 
@@ -21,7 +21,7 @@ _numbers = itertools.count(1)
 
 
 class Crd(NamedTuple):
-    """A definition that is served."""
+    """A served definition."""
 
     group: str
     plural: str
@@ -36,17 +36,17 @@ class Crd(NamedTuple):
         return f"{DEFINITIONS}/{self.name}"
 
     def objects(self, version: str = "v1", namespace: str = "") -> str:
-        """Return the path of its objects."""
+        """Return the path of the definition's objects."""
         where = f"/namespaces/{namespace}" if namespace else ""
         return f"/apis/{self.group}/{version}{where}/{self.plural}"
 
     def object(self, name: str, version: str = "v1", **fields: Any) -> dict[str, Any]:
-        """Return one of its objects, as a client writes it."""
+        """Return an object of the kind, as a client writes it."""
         return {"apiVersion": f"{self.group}/{version}", "kind": self.kind, "metadata": {"name": name}, **fields}
 
 
 def version(name: str = "v1", schema: Schema = ANYTHING, *, storage: bool = True) -> dict[str, Any]:
-    """Return a version that is served."""
+    """Return a served version."""
     return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}}
 
 
@@ -58,7 +58,7 @@ def served(
     group: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> Iterator[Crd]:
-    """Have a definition while the block runs, of one version that takes anything unless some are given."""
+    """Create a definition within the block, by default with one version that accepts any object."""
     number = next(_numbers)
     crd = Crd(group or f"group{number}.example.com", f"oddities{number}", f"Oddity{number}")
     with defined(server, fields(crd, versions or [version()], scope, labels)):

@@ -1,4 +1,4 @@
-"""A definition's life, its objects under watch, and discovery."""
+"""Tests of the life cycle of a definition, watches of its objects, and discovery."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_custom_kinds_are_in_aggregated_discovery(server: Server, crd: Crd) -> N
 
 
 def test_a_client_that_uses_aggregated_discovery_finds_custom_kinds(anywhere: Kubectl, crd: Crd) -> None:
-    """The client is kubectl; of the documents of single groups and versions it needs none."""
+    """The client is kubectl, which does not need the documents of single groups and versions."""
     anywhere.since(27)
     done = anywhere.run(f"api-resources --cached=false --api-group={crd.group} -v=6")
     assert done.out.split()[-4:] == [crd.plural, f"{crd.group}/v1", "false", crd.kind]

@@ -1,4 +1,4 @@
-"""Unknown and duplicate fields of custom objects, in server-side apply with `fieldValidation=Strict`."""
+"""Tests of unknown and duplicate fields of custom objects in server-side apply with `fieldValidation=Strict`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PORTS: Schema = {
     "x-kubernetes-list-type": "map",
 }
 CRON = r"^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$"
-"""A pattern for times as cron has them."""
+"""A pattern for cron schedules."""
 
 REST = """
   cronSpec: "* * * * */5"
@@ -45,7 +45,7 @@ def schema(properties: Schema | None = None, /, **marks: Any) -> Schema:
 
 
 def apply(server: Server, crd: Crd, spec: str, *, metadata: str = "", root: str = "") -> tuple[int, Any]:
-    """Apply an object of which some lines are given, and take it away again."""
+    """Apply an object with these additional lines, and delete it again."""
     text = f"""
 apiVersion: {crd.group}/v1beta1
 kind: {crd.kind}
@@ -62,7 +62,7 @@ spec:{spec}{REST}"""
 
 
 def both(**schema: Any) -> list[dict[str, Any]]:
-    """Return two versions of one schema, of which the older is the one that is stored."""
+    """Return two versions with one schema; the older one is stored."""
     return [version("v1beta1", **schema), version("v1beta2", storage=False, **schema)]
 
 

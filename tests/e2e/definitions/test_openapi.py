@@ -11,7 +11,7 @@ from tests.e2e.kubectl import Kubectl
 from tests.e2e.serving import Server, until
 
 ADDED = ("apiVersion", "kind", "metadata")
-"""What every kind has, and no definition says."""
+"""Fields of every kind, which no definition contains."""
 
 
 def an_object(description: str, /, **properties: Schema) -> dict[str, Any]:
@@ -58,7 +58,7 @@ KEEPS = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def published(server: Server, crd: Crd, version: str) -> Any:
-    """Return the schema of a version in the document, without what every kind has; None if it is not there."""
+    """Return the schema of a version in the document, without the fields of every kind; None if it is missing."""
     definitions = server.request("GET", "/openapi/v2")[1]["definitions"]
     name = ".".join([*reversed(crd.group.split(".")), version, crd.kind])
     if name not in definitions:
@@ -76,7 +76,7 @@ def check(server: Server, crd: Crd, versions: Iterable[str], schema: Any) -> Non
 
 
 def accepted(kubectl: Kubectl, crd: Crd, obj: Any) -> None:
-    """Create, delete, apply and delete an object, all validated by kubectl and the server."""
+    """Create, delete, apply and delete an object; kubectl and the server validate each manifest."""
     for verb, done in (("create", "created"), ("apply", "created")):
         assert done in kubectl(f"{verb} --validate=strict -f -", obj)
         assert "deleted" in kubectl(f"delete {crd.plural} {obj['metadata']['name']}")

@@ -1,4 +1,4 @@
-"""The table of Kubernetes' conformance tests names a test here for each, and each once."""
+"""Tests that the table of Kubernetes' conformance tests names each test in this folder once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 PAGE = Path(__file__).parents[3] / "docs" / "custom-resources.md"
 ROW = re.compile(r"^\| (.+) \| `(test_\w+)\.py::(test_\w+)` \|$", re.MULTILINE)
 TITLES = 22
-"""Those about definitions among the conformance tests of Kubernetes 1.36 that need no node."""
+"""The conformance tests of Kubernetes 1.36 about definitions that need no node."""
 
 
 def test_every_conformance_test_has_one_here() -> None:

@@ -16,7 +16,7 @@ from ctrlmgr.server.kubelets.channels import SpdyChannels
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CLOSE = 255
-"""The channel of v5 on which a client says that another channel has ended."""
+"""The channel of v5 on which a client reports that another channel has ended."""
 
 
 class WebSocketChannels:
@@ -71,7 +71,7 @@ class WebSocketChannels:
         self._side.finish()
 
     def receive(self, data: bytes) -> None:
-        """Take in what the client has sent."""
+        """Process the frames that the client has sent."""
         self._frames.receive_bytes(data)
         for frame in self._frames.received_frames():
             payload = frame.payload.encode() if isinstance(frame.payload, str) else frame.payload
@@ -96,11 +96,11 @@ class WebSocketChannels:
                 self._side.pause_reading()
 
     def resume(self) -> None:
-        """Note that the client reads again."""
+        """Record that the client reads again."""
         self._room.set()
 
     def end(self) -> None:
-        """Note that the client is gone."""
+        """Record that the client has disconnected."""
         self._room.set()
         self._input.put_nowait(b"")
 
@@ -178,7 +178,7 @@ class WebSocketPorts:
 
 
 class SpdyCommand:
-    """The same for a client that speaks SPDY."""
+    """The channels of one command for a client that uses SPDY."""
 
     def __init__(self, side: Side, wanted: list[int]) -> None:
         self.sizes: list[bytes] = []
@@ -219,7 +219,7 @@ class SpdyCommand:
         self._channels.finish()
 
     def receive(self, channel: int, data: bytes) -> None:
-        """Take in what the client has sent."""
+        """Process the frames that the client has sent."""
         if channel == 4:
             self.sizes.append(data)
             return
@@ -228,16 +228,16 @@ class SpdyCommand:
             self._channels.pause_reading()
 
     def end_of(self, channel: int) -> None:
-        """Note the end of the input."""
+        """Record the end of the input."""
         if channel == 0:
             self._input.put_nowait(b"")
 
     def resume(self) -> None:
-        """Note that the client reads again."""
+        """Record that the client reads again."""
         self._room.set()
 
     def end(self) -> None:
-        """Note that the client is gone."""
+        """Record that the client has disconnected."""
         self._room.set()
         self._input.put_nowait(b"")
 

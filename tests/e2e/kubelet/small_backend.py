@@ -24,7 +24,7 @@ PAGE = b'<html><a href="/other?a=1">absolute</a><a href="near">relative</a></htm
 
 
 def own_address() -> str:
-    """Return an address of this machine that is no loopback address; skip the test if there is none."""
+    """Return an address of this machine that is not a loopback address; skip the test if there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("198.51.100.1", 9))
@@ -42,7 +42,7 @@ class SmallBackend:
         self._stop = threading.Event()
         self.port = self._server.port
         self.hanging = 0
-        """The number of requests that are not answered."""
+        """The number of unanswered requests."""
 
     @contextmanager
     def serving(self) -> Iterator[None]:
@@ -56,7 +56,7 @@ class SmallBackend:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run nothing beside the requests."""
+        """Do nothing between requests."""
         yield
 
     def drain(self) -> None:

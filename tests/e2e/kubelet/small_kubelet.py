@@ -1,7 +1,8 @@
 """A small kubelet: the kubelet's HTTPS endpoints for containers, which are processes of this machine.
 
-It asks for a client certificate of the control plane's authority, as a kubelet with x509 authentication does. WebSocket
-frames are those of wsproto. Containers have one log, `log`, `exec` runs a program of this machine, `attach` a shell.
+It requires a client certificate of the control plane's authority, as a kubelet with x509 authentication does. WebSocket
+frames are those of wsproto. All containers have the log `log`, `exec` runs a program of this machine, and `attach` runs
+a shell.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Query = dict[str, list[str]]
 
 
 class SmallKubelet:
-    """The endpoints of a kubelet, and what they were asked."""
+    """The endpoints of a kubelet, and the received requests."""
 
     def __init__(self, pki: Path, folder: Path) -> None:
         """Serve with a certificate of the authority in `pki`, a folder of the control plane."""
@@ -49,7 +50,7 @@ class SmallKubelet:
         self.refuses: tuple[int, bytes] | None = None
         """The code and text with which all requests are refused."""
         self.commands = 0
-        """The number of commands that run."""
+        """The number of running commands."""
         self._server = HttpServer(self, ("0.0.0.0", 0), clock=SystemClock(), tls=_context(pki, folder))
         self._stop = threading.Event()
         self.port = self._server.port
@@ -66,7 +67,7 @@ class SmallKubelet:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run nothing beside the requests."""
+        """Do nothing between requests."""
         yield
 
     def drain(self) -> None:

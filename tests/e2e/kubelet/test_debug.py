@@ -1,4 +1,6 @@
-"""kubectl debug, attach and run -i --rm on a node with a kubelet. The tests report the statuses of pods for it."""
+"""Tests of kubectl debug, attach and run -i --rm on a node with a kubelet. The tests write the
+statuses of pods for it.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from tests.e2e.serving import DEADLINE, Server, until
 
 
 def report(server: Server, namespace: str, pod: str, **status: Any) -> None:
-    """Report the status of a pod."""
+    """Write the status of a pod."""
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/status"
     code, answer = server.request("PATCH", path, {"status": status})
     assert code == 200, answer
 
 
 def running(name: str) -> list[dict[str, Any]]:
-    """Return the statuses of a container that runs."""
+    """Return the statuses of a running container."""
     return [{"name": name, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]
 
 

@@ -1,4 +1,6 @@
-"""The subresource `proxy` of nodes, pods and Services, with kubectl and with plain HTTP, to a real HTTP server."""
+"""Tests of the subresource `proxy` of nodes, pods and Services, with kubectl and with plain HTTP, to a real HTTP
+server.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def backend() -> Iterator[SmallBackend]:
 
 @pytest.fixture(scope="module")
 def base(server: Server, kubelet: SmallKubelet, namespace: str, backend: SmallBackend, address: str) -> str:
-    """The namespace's path, in which the pod and the Service `web` lead to the backend."""
+    """The path of a namespace whose pod and Service `web` have the backend as their endpoint."""
     base = f"/api/v1/namespaces/{namespace}"
     create_node(server, "near", kubelet.port, [], address)
     create_pod(server, namespace, "web", "near")
@@ -195,7 +197,7 @@ def test_a_client_that_leaves_ends_the_request(server: Server, backend: SmallBac
 
 
 def test_https_of_a_pod_is_not_verified(server: Server, kubelet: SmallKubelet, base: str) -> None:
-    """The kubelet's port is a server that requires a client certificate. The proxy presents none to pods."""
+    """The server on the kubelet's port requires a client certificate. The proxy sends none to pods."""
     code, answer = server.request("GET", f"{base}/pods/https:web:{kubelet.port}/proxy/healthz")
     assert (code, answer["reason"]) == (503, "ServiceUnavailable")
     assert answer["message"].startswith("error trying to reach service: ")

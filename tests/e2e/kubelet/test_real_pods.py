@@ -1,4 +1,6 @@
-"""kubectl against pods on a node with a kubelet: logs, exec, cp; and what a kubelet that refuses or is gone does."""
+"""Tests of kubectl with pods on a node with a kubelet: logs, exec, cp; and of a kubelet that
+refuses or is unreachable.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +179,7 @@ def test_a_port_is_forwarded(kubectl: Kubectl, websockets: str) -> None:
 
 @contextmanager
 def echoing(ends_after: int = -1) -> Iterator[int]:
-    """Serve a port that sends back what it receives, up to the end or to a number of bytes."""
+    """Serve a port whose connections send back the received bytes, until their end or up to a number of bytes."""
 
     class Echo(socketserver.StreamRequestHandler):
         def handle(self) -> None:

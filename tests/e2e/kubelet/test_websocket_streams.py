@@ -1,4 +1,4 @@
-"""Logs and watches as WebSocket messages, as browsers read them; the client is websocket-client's."""
+"""Tests of logs and watches as WebSocket messages, as browsers receive them; the client is websocket-client."""
 
 from __future__ import annotations
 

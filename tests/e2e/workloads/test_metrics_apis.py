@@ -1,4 +1,4 @@
-"""Autoscalers with metrics of every kind, from a small server of the metrics APIs that APIServices name."""
+"""Tests of autoscalers with metrics of every type, from a small server of the metrics APIs that APIServices name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW = "2026-01-01T00:00:00Z"
 
 
 class Metrics:
-    """Serves the three APIs: each pod that is asked about uses thrice what is wanted of it, and so do the others."""
+    """Serves the three APIs: each requested pod, and each other metric, uses three times its target."""
 
     def __init__(self, folder: Path, server: Server) -> None:
         self.asked: list[str] = []

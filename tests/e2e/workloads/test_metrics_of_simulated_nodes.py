@@ -1,4 +1,4 @@
-"""Usage of simulated nodes and pods with real kubectl, and an autoscaler that goes by it."""
+"""Tests of the usage of simulated nodes and pods with real kubectl, and of an autoscaler that uses it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ APP = "registry.example/app"
 
 
 def labelled(kind: str, name: str, **spec: Any) -> dict[str, Any]:
-    """Return a workload of apps/v1 that runs one container."""
+    """Return a workload of apps/v1 with one container."""
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": f"{APP}:1"}]}}
     wanted = {"selector": {"matchLabels": labels}, "template": template, **spec}

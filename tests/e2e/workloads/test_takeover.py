@@ -30,7 +30,7 @@ def test_what_a_process_began_a_fresh_one_finishes(server: Server, kubectl: Kube
     kubectl(f"set image statefulset/db app={APP}:2")
     kubectl(f"create job many --image={APP}:1")
     for _ in range(2):
-        until_further(server, random.randint(3, 25))  # the process dies at some moment of its own
+        until_further(server, random.randint(3, 25))  # the process is killed at an unknown moment
         server.kill()
         server.start()
     kubectl("rollout status deployment web --timeout=25s")

@@ -1,4 +1,4 @@
-"""In a browser: from a pod to the edit that it answers, and the rollout on its Deployment's page."""
+"""Tests in a browser: from a pod to the edit that caused it, and the rollout on its Deployment's page."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_page_draws_the_way_to_the_edit_and_tells_the_rollout(server: Server
         expect(tab.locator(".graph .run", has_text=controller).first).to_be_visible()
     edit = tab.locator(f'.graph a.event[data-node="e{rollout["revision"]}"]')
     expect(edit).to_have_attribute("aria-label", re.compile("deployments.apps .*/web"))
-    edit.focus()  # it may be beside what is in view
+    edit.focus()  # it may be outside the visible area
     tab.keyboard.press("Enter")
     at(tab, rollout["revision"])
     expect(tab.locator("main")).to_contain_text(f"{APP}:2")
