@@ -1,6 +1,6 @@
 """Runs the engine's operations on the event loop: performs their commands without blocking the loop.
 
-Guarantees (the driver's side of `engine.operations`):
+Guarantees (in addition to those that `engine.operations` requires of a driver):
 - An append is durable, or its refusal is final, before the operation continues. If the outcome is unknown after
   `WRITE_PATIENCE` seconds, the operation fails with 504. The append may still reach the log, so the client must check.
 - After a refused append, the operation sees all events that caused the refusal.
@@ -38,17 +38,17 @@ class BatchListener(Protocol):
     """Receives a call before and after several operations that continue in one turn of the event loop."""
 
     def begin_round(self) -> None:
-        """Note that the first of these operations continues next."""
+        """Handle the beginning of a round: the first of these operations continues next."""
 
     def end_round(self) -> None:
-        """Note that the last of these operations has ended or waits again."""
+        """Handle the end of a round: the last of these operations has ended or waits again."""
 
 
 WRITE_PATIENCE = 4.5
 """Maximum duration of an append, in seconds."""
 
 READ_PATIENCE = 1.0
-"""Seconds after which a slow read checks that the log still answers. The check repeats at this interval."""
+"""Seconds after which a slow read checks that the log still answers; the check is repeated at this interval."""
 
 
 class Driver:
@@ -65,16 +65,11 @@ class Driver:
         rewinds: bool = False,
         caller: Caller | None = None,
     ) -> None:
-        """Append to `event_log`, which `follower` follows, and read from it on `workers`.
+        """Create a driver that appends to `event_log`, which `follower` follows, and reads from it on `workers`.
 
-        `caller` calls other processes.
-
-        Long computations, such as compiling a definition, run on `computing`.
-
-        Deferred proposals are decided on `view`, which `follower` keeps current.
-
-        `rewinds` says that the log can be taken back to an earlier revision. A read of a revision that does not exist
-        then raises `Expired` instead of waiting for it.
+        `caller` calls other processes. Long computations, such as compiling a definition, run on `computing`. Deferred
+        proposals are decided on `view`, which `follower` keeps up to date. `rewinds` is whether the log can be reset to
+        an earlier revision. A read of a revision that does not exist then raises `Expired` instead of waiting for it.
         """
         self._log = event_log
         self._follower = follower
@@ -84,11 +79,12 @@ class Driver:
         self._caller = caller or Caller(SystemClock())
         self._admission_causes = AdmissionCauseDedup(event_log)
         self._serializer = AppendSerializer(view, self._submitted, self._current)
-        # Ended appends with the futures of their callers. The committing thread appends to it.
+        # Appends that have ended, with the futures of their callers. The committing thread adds appends.
         self._ended: deque[tuple[asyncio.Future[Sequence[Event]], Appending]] = deque()
-        self._resolving = False  # whether `_resolve_ended` is on its way; set by that thread, cleared by the loop
+        # whether `_resolve_ended` is scheduled; the committing thread sets this, and the event loop clears it
+        self._resolving = False
         self.round: BatchListener | None = None
-        """Receives a call before and after operations whose appends ended together."""
+        """Is called before and after operations whose appends ended together."""
 
     async def run(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Return the result of an operation, or raise its error. Its appends carry `cause` and `fence`."""
@@ -113,7 +109,7 @@ class Driver:
         return await self._computing.run(call)
 
     async def obey(self, command: Command) -> Any:
-        """Perform a command of another process and return its answer; raises the command's error."""
+        """Perform a command that a worker process sent, and return the answer; raises the command's error."""
         return await self._perform(command, None, None)
 
     async def _perform(self, command: Command, cause: Cause | None, fence: Fence | None) -> Any:
@@ -178,7 +174,8 @@ class Driver:
         except RequestTimeout:
             raise
         except CtrlmgrError:
-            with suppress(LogError):  # the operation then decides on older state, and the log refuses its append again
+            # the operation then decides on an older state, and the log refuses its append again
+            with suppress(LogError):
                 await self._follower.catch_up()
             raise
 
@@ -203,10 +200,11 @@ class Driver:
 
     def _resolve_ended(self) -> None:
         """Resolve the futures of appends that have ended."""
-        self._resolving = False  # before reading: what ends from here on is resolved next time
+        # cleared before reading, so an append that ends from here on is resolved by the next call
+        self._resolving = False
         loop, around = asyncio.get_running_loop(), self.round
         if around is not None:
-            loop.call_soon(around.begin_round)  # the loop runs callbacks in the order of their scheduling
+            loop.call_soon(around.begin_round)  # the loop runs callbacks in the order in which they were scheduled
         try:
             self._tell_ended()
         finally:

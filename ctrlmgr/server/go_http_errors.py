@@ -1,4 +1,4 @@
-"""The error texts of Go's HTTP client. Kubernetes passes them to callers of webhooks unchanged."""
+"""Returns the error messages of Go's HTTP client, which Kubernetes passes unchanged to callers of webhooks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TOO_MANY_REDIRECTS: Final = "stopped after 10 redirects"
 _EXPIRED = "certificate has expired or is not yet valid"
 _UNKNOWN = "certificate signed by unknown authority"
 _X509 = {9: _EXPIRED, 10: _EXPIRED, 18: _UNKNOWN, 19: _UNKNOWN, 20: _UNKNOWN, 21: _UNKNOWN}
-"""Go's error texts for OpenSSL's verification errors (`X509_V_ERR_…`)."""
+"""Go's error messages for OpenSSL's verification errors (`X509_V_ERR_…`)."""
 
 
 def of_tls(cause: BaseException) -> str:
-    """Return Go's text for a failed TLS handshake; empty if the error is not about TLS."""
+    """Return Go's message for a failed TLS handshake; empty if the error is not about TLS."""
     if isinstance(cause, ssl.SSLCertVerificationError):
         words = _X509.get(cause.verify_code, cause.verify_message)
         return f"tls: failed to verify certificate: x509: {words}"
@@ -34,12 +34,15 @@ def of_tls(cause: BaseException) -> str:
 
 
 def malformed(error: Exception) -> str:
-    """Return Go's text for an answer that is not valid HTTP."""
+    """Return Go's message for an answer that is not valid HTTP."""
     return f"malformed HTTP: {error}"
 
 
 def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None = None) -> str:
-    """Return Go's text for a failed connection to `url`; `address` replaces its host if another resolver found it."""
+    """Return Go's message for a failed connection to `url`.
+
+    `address` replaces the URL's host, if it was resolved in another way.
+    """
     parts = urlsplit(url)
     host, port = address or (parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443))
     if isinstance(cause, socket.gaierror):
@@ -52,7 +55,7 @@ def unreachable(cause: BaseException, url: str, address: tuple[str, int] | None 
 
 
 def failure_words(error: UpstreamFailed, host: str, port: int) -> str:
-    """Return Go's text for a request that was passed on to `host` in vain."""
+    """Return Go's message for a failed request that was passed on to `host`."""
     cause = root(error)
     match error:
         case UpstreamTimeout():

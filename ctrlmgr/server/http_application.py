@@ -37,7 +37,7 @@ from ctrlmgr.server.resource_endpoints import Places
 log = structlog.get_logger(__name__)
 
 _CLIENT_CLOSED = 499
-"""The status code in metrics of a request whose client closed the connection before the answer."""
+"""The status code that metrics contain for a request whose client closed the connection before the answer."""
 
 _UNEXPECTED = "Internal error occurred: something unexpected went wrong; the server's log says what"
 
@@ -61,12 +61,13 @@ class App:
         aggregator: Aggregator | None = None,
         filters: OuterFilters | None = None,
     ) -> None:
-        """Serve the resources of `backend`, and `pages`, to the users that `authenticator` and `authorizer` admit.
+        """Create an application that serves the resources of `backend`, and `pages`.
 
-        If `kinds` is given, only these kinds are served over HTTP; the engine of `backend` may hold more. `random`
-        generates request ids, `limits` decides which requests run at a time, and `auditing` writes audit events. If
-        `ends_watches` is set, a watch ends when its user loses the right to start it. `aggregator` answers requests for
-        versions that other servers serve. `filters` are what a request passes before authentication.
+        `authenticator` and `authorizer` decide on requests. If `kinds` is given, only these kinds are served over HTTP;
+        the engine of `backend` may have further kinds. `random` generates request ids, `limits` limits concurrent
+        requests, and `auditing` writes audit events. If `ends_watches` is set, a watch ends when its user loses the
+        right to start it. `aggregator` answers requests for versions that other servers serve. `filters` are what a
+        request passes before authentication.
         """
         self._filters = filters
         self._aggregator = aggregator
@@ -115,7 +116,7 @@ class App:
         finally:
             if request.metrics is not None:
                 request.metrics.answered(request.code, self._clock.monotonic() - began)
-            # the record and the request refer to each other; this breaks the cycle
+            # the record and the request refer to each other; this breaks the reference cycle
             record, request.audit = request.audit, None
             if record is not None and self._auditing is not None:
                 stage = self._auditing.end(request, record)
@@ -153,7 +154,7 @@ class App:
         await request.respond(answer, warnings(error.warnings))
 
     def _how(self, request: Request) -> Representation:
-        """Return the representation of an error: the one that the client asked for if possible, else JSON."""
+        """Return the representation of an error: the one that the client requested if possible, otherwise JSON."""
         accept = request.header(b"accept")
         try:
             how = self._errors.negotiate(accept)
@@ -165,8 +166,8 @@ class App:
 def _let_go(error: BaseException | None) -> None:
     """Remove the tracebacks of an error that has been answered, and of the errors that caused it.
 
-    A traceback refers to the frames, and a frame can refer to the error. This cycle would keep everything in the
-    frames, such as a body of megabytes, until the garbage collector runs.
+    A traceback refers to the frames, and a frame can refer to the error. This reference cycle would keep all objects in
+    the frames, such as a body of megabytes, until the garbage collector runs.
     """
     while error is not None and error.__traceback__ is not None:
         error.__traceback__ = None

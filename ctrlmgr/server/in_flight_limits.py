@@ -1,7 +1,8 @@
-"""Limits on concurrent requests: the places that requests take, and the limits that apply without fairness.
+"""Limits concurrent requests: defines the places that requests take, and the limits that apply without fairness.
 
 Guarantees of `InFlightLimits` (kube-apiserver with `--enable-priority-and-fairness=false`):
-- At most so many reads and so many writes run at a time. A further request is refused with 429 and Retry-After.
+- At most the configured numbers of reads and writes run at a time. A further request is refused with 429 and
+  Retry-After.
 - Members of `system:masters` and long-running requests (watches, logs) are not counted.
 - A request holds no place while the server waits for its body.
 
@@ -34,19 +35,22 @@ class Overloaded(TooManyRequests):
     """Too many requests, please try again later."""
 
     def __init__(self, retry_after: int = 1) -> None:
-        """Ask the client to wait for `retry_after` seconds."""
+        """Create the error, which asks the client to wait for `retry_after` seconds."""
         super().__init__(
             "Too many requests, please try again later.", details=StatusDetails(retry_after_seconds=retry_after)
         )
 
 
 class Seat:
-    """The place of a request among the concurrent ones, which it has until `end`. This one is always free."""
+    """The place of a request among the concurrent requests, which it has until `end`.
+
+    This base class does not limit requests.
+    """
 
     __slots__ = ()
 
     waits = False
-    """Whether the request has to wait for its `turn`."""
+    """Whether the request has to wait until its `turn`."""
 
     async def turn(self) -> None:
         """Wait until the request may run; raises `Overloaded`."""
@@ -61,7 +65,7 @@ class Seat:
         """Return the place; a watch does so when its initial events are sent."""
 
     def end(self) -> None:
-        """Return the place for good."""
+        """Return the place finally, because the request has been answered."""
 
 
 FREE: Final = Seat()
@@ -78,13 +82,16 @@ class InFlight:
     """Counts the concurrent reads or writes. Used on the event loop only."""
 
     def __init__(self, kind: str, limit: int) -> None:
-        """Admit `limit` requests at a time, 0 for any number; `kind` (`readOnly`, `mutating`) labels the metric."""
+        """Create a counter that admits `limit` requests at a time (0 for any number).
+
+        `kind` (`readOnly` or `mutating`) is the label of the metric.
+        """
         self._limit = limit
         self._count = 0
         in_flight(kind).set_function(lambda: self._count)
 
     def take(self) -> None:
-        """Take a place; raises `Overloaded` if all are taken."""
+        """Take a place; raises `Overloaded` if no place is free."""
         if 0 < self._limit <= self._count:
             raise Overloaded
         self._count += 1
@@ -95,7 +102,7 @@ class InFlight:
 
 
 class CountedSeat(Seat):
-    """A place that counts."""
+    """A place that counts against a limit."""
 
     __slots__ = ("_among", "_is_taken")
 
@@ -129,7 +136,7 @@ class CountedSeat(Seat):
 
 
 class InFlightLimits:
-    """Counts concurrent requests, reads and writes apart."""
+    """Counts concurrent requests, separately for reads and writes."""
 
     def __init__(self, reads: int, writes: int) -> None:
         """Admit this many concurrent reads and writes; 0 stands for any number."""

@@ -1,8 +1,9 @@
 """An extension server for `metrics.k8s.io/v1beta1`: the usage of pods and nodes.
 
 Guarantees:
-- It answers only a front proxy that `authenticator` knows. The front proxy has authorized the user.
-- Its kinds are read-only. A list is made when it is asked for, with label and field selectors.
+- The server answers only requests of a front proxy that `authenticator` accepts. The front proxy has authorized the
+  user.
+- All kinds are read-only. A list is computed when a client requests it, with label and field selectors.
 
 Source: metrics-server `pkg/api`; errors are those of apiserver's generic handlers.
 """
@@ -47,24 +48,24 @@ _PAGES: Final[Mapping[str, Unstructured]] = {
 }
 _KINDS: Final = {"nodes": "NodeMetrics", "pods": "PodMetrics"}
 List = Callable[[str, str], Iterable[Unstructured]]
-"""Returns the metrics of a resource (`nodes`, `pods`) in a namespace; an empty namespace means all."""
+"""Returns the metrics of a resource (`nodes`, `pods`) in a namespace; an empty namespace stands for all namespaces."""
 
 
 class MetricsApi:
     """The application of the extension server: a `http.server` Application. Used on its event loop only."""
 
     def __init__(self, listed: List, authenticator: Authenticator) -> None:
-        """Serve the metrics that `listed` returns to the front proxies that `authenticator` knows."""
+        """Create an application that serves the metrics from `listed` to front proxies that `authenticator` accepts."""
         self._listed = listed
         self._authenticator = authenticator
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Do nothing: there is no background work."""
+        """Do nothing, because the application has no background work."""
         yield
 
     def drain(self) -> None:
-        """Do nothing: there are no long-running requests."""
+        """Do nothing, because the application has no long-running requests."""
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer one request."""

@@ -1,10 +1,10 @@
-"""Calls other processes over HTTPS, as the engine's `CallOut` asks.
+"""Calls other processes over HTTPS, as the engine's `CallOut` requests.
 
 Guarantees:
 - A call ends within its timeout, from connecting to the last byte. A call with retries can take one timeout per
   attempt.
 - If a server answers 429 or 5xx with `Retry-After`, the same call is sent again after that time, within its timeout.
-- A failed call raises nothing. The reply carries the error text of Go's HTTP client.
+- A failed call raises no error; the reply contains the error message of Go's HTTP client.
 - The HTTP client library is imported at the first call, so a process without calls does not load it.
 """
 
@@ -21,7 +21,7 @@ from ctrlmgr.engine.calls.replies import comes_again, is_passing
 from ctrlmgr.server.go_http_errors import DEADLINE
 
 _AGAIN: Final = 10
-"""How often a call is sent again to a server that answers with `Retry-After` (client-go `rest/request.go`)."""
+"""The maximum number of retries of a call that is answered with `Retry-After` (client-go `rest/request.go`)."""
 
 
 class _Connections(Protocol):
@@ -31,7 +31,7 @@ class _Connections(Protocol):
 
 
 async def _answered(connections: _Connections, call: Call) -> Reply:
-    """Return the reply to a call. Send it again while the server answers with `Retry-After`, at most `_AGAIN` times."""
+    """Return the reply to a call; send the call again while the answer has `Retry-After`, at most `_AGAIN` times."""
     for _ in range(_AGAIN):
         reply = await connections.answer(call)
         if call.is_plain or not comes_again(reply):
@@ -71,7 +71,7 @@ class Caller:
 
     async def _connected(self) -> _Connections:
         module = await asyncio.to_thread(import_module, "ctrlmgr.server.connections")
-        if self._connections is None:  # another call may have created them during the import
+        if self._connections is None:  # another call may have created the connections during the import
             self._connections = module.Connections()
         return self._connections
 

@@ -1,11 +1,11 @@
-"""Serves discovery documents, made from the registry of kinds.
+"""Serves discovery documents, which are created from the registry of kinds.
 
 Guarantees:
-- A document depends on the kinds, and the one about all kinds on the extension servers as well. Groups and versions
-  have the registry's order, resources are sorted by name.
-- A document is made at its first request and cached until these change. A document about all kinds consists of one
-  piece per version; only the pieces of changed versions are made again.
-- Any thread may call this module. `made` returns a cached document without making one.
+- A document depends on the kinds; the document about all kinds also depends on the extension servers. Groups and
+  versions have the registry's order, and resources are sorted by name.
+- A document is created at its first request and cached until a kind or an extension server changes. A document about
+  all kinds consists of one piece per version; only the pieces of changed versions are created again.
+- Any thread may call this module. `made` returns a document only if it is cached.
 
 | path | answer |
 |---|---|
@@ -32,14 +32,14 @@ from ctrlmgr.engine.kind_registry import Group, Kinds
 from ctrlmgr.server.describe.document import JSON, Document, json_document, preferred
 
 _AGGREGATED = {("APIGroupDiscoveryList", "apidiscovery.k8s.io", version) for version in ("v2", "v2beta1")}
-"""The media type parameters `as`, `g` and `v` that select aggregated discovery."""
+"""The values of the media type parameters `as`, `g` and `v` that select aggregated discovery."""
 
 
 class _Piece(NamedTuple):
     """One version of a group in the documents about all kinds."""
 
     of: Sequence[tuple[Kind, Sequence[str]]]
-    """The kinds in it with their verbs, the only part of a kind that can change."""
+    """The kinds of the version with their verbs; the verbs are the only part of a kind that can change."""
     encoded: msgspec.Raw
 
 
@@ -48,18 +48,18 @@ class RemoteVersions(Protocol):
 
     @property
     def epoch(self) -> int:
-        """A number that grows with each change."""
+        """A number that increases with each change."""
 
     @property
     def versions(self) -> Mapping[tuple[str, str], tuple[Sequence[Unstructured], bool]]:
-        """Resources, and whether they are current, by group and version."""
+        """The resources, and whether they are up to date, by group and version."""
 
 
 class _CachedDocuments:
-    """The documents made of one state of the registry."""
+    """The documents that were created from one state of the registry."""
 
     def __init__(self, kinds: Kinds, remote: RemoteVersions | None) -> None:
-        # read first: kinds that are added during this constructor belong to the next epoch
+        # read the epoch first, because kinds that are added during this constructor belong to the next epoch
         self.epoch = _epoch(kinds, remote)
         self.remote = remote.versions if remote is not None else {}
         self.groups = kinds.groups
@@ -73,7 +73,7 @@ class Discovery:
     """Serves the discovery documents of one registry of kinds."""
 
     def __init__(self, kinds: Kinds, server_address: str = "", remote: RemoteVersions | None = None) -> None:
-        """Describe `kinds`, and the versions of extension servers (`remote`).
+        """Create the documents about `kinds`, and about the versions of extension servers (`remote`).
 
         `server_address` (host:port) is the address in APIVersions, which old clients read.
         """
@@ -90,7 +90,7 @@ class Discovery:
         return made.documents.get(_key(path, accept)) if made.epoch == _epoch(self._kinds, self._remote) else None
 
     def answer(self, path: str, accept: str) -> Document | None:
-        """Return the document at a path, None if there is none. It depends on the Accept header."""
+        """Return the document at a path, None if no document has this path. The result depends on the Accept header."""
         key = parts, form = _key(path, accept)
         with self._making:
             if self._made.epoch != _epoch(self._kinds, self._remote):
@@ -216,7 +216,7 @@ def _key(path: str, accept: str) -> tuple[str, str]:
 
 
 def _aggregated(accept: str) -> str:
-    """Return the version of aggregated discovery that the client prefers; empty if it prefers none."""
+    """Return the version of aggregated discovery that the client prefers; empty if it prefers another form."""
     for clause in preferred(accept):
         if clause.allows(JSON):
             kind, group, version = (clause.parameters.get(name, "") for name in ("as", "g", "v"))
@@ -257,7 +257,7 @@ def _verbs(kind: Kind) -> list[str]:
 
 
 def _response_kind(gvk: GroupVersionKind, *, own: bool) -> dict[str, str]:
-    """Return the kind of an answer; `own` leaves out the group and version, which the enclosing list has."""
+    """Return the kind of an answer; with `own`, leave out group and version, which the enclosing list contains."""
     return {"group": "" if own else gvk.group, "version": "" if own else gvk.version, "kind": gvk.kind}
 
 

@@ -1,7 +1,7 @@
-"""Documents that are the same for every client until the kinds change: discovery, OpenAPI, the version.
+"""Documents that are the same for all clients until the kinds change: discovery, OpenAPI, the version.
 
 Guarantees:
-- A document is immutable, made once, and compressed once if that saves space.
+- A document is immutable, created once, and compressed once if that saves space.
 - Its `etag` is a digest of its content, so documents with the same tag have the same bytes.
 """
 
@@ -17,7 +17,7 @@ import msgspec
 JSON = "application/json"
 
 _WORTH_PACKING = 1400
-"""Minimum size for compression, in bytes: a smaller document fits into one network packet."""
+"""Minimum size for compression, in bytes; a smaller document fits into one network packet."""
 _PACKING_LEVEL = 6
 
 
@@ -27,26 +27,26 @@ class Document(NamedTuple):
     content_type: str
     body: bytes
     gzipped: bytes | None
-    """The body compressed with gzip; None if it is too small."""
+    """The body compressed with gzip; None if the body is too small for compression."""
     etag: str
     """The value of the ETag header, with quotes."""
     immutable: bool = False
-    """Whether the URL contains the document's digest, so that clients may cache the answer for ever."""
+    """Whether the URL contains the document's digest, so that clients may cache the answer without a time limit."""
 
     @property
     def digest(self) -> str:
-        """The digest of the body, as in URLs."""
+        """The digest of the body, in the form that URLs contain."""
         return self.etag.strip('"')
 
 
 def document(content_type: str, body: bytes) -> Document:
-    """Make a document from bytes."""
+    """Create a document from bytes."""
     packed = gzip.compress(body, _PACKING_LEVEL, mtime=0) if len(body) > _WORTH_PACKING else None
     return Document(content_type, body, packed, f'"{sha256(body).hexdigest().upper()}"')
 
 
 def json_document(fields: Mapping[str, Any], content_type: str = JSON) -> Document:
-    """Make a document from an API object, with a final newline as Go's encoder writes it."""
+    """Create a document from an API object, with a final newline as Go's encoder writes it."""
     return document(content_type, msgspec.json.encode(fields) + b"\n")
 
 
@@ -68,7 +68,7 @@ class Clause(NamedTuple):
 
 
 MOST = 1_000
-"""Maximum number of alternatives in a header, and of parameters in one; their objects need much memory."""
+"""Maximum number of alternatives in a header, and of parameters in one, because their objects need much memory."""
 
 
 def alternatives(accept: str) -> list[str]:
@@ -86,7 +86,7 @@ def preferred(accept: str) -> list[Clause]:
 
 
 def choose(accept: str, offers: Iterable[str]) -> str | None:
-    """Return which of several plain media types an `Accept` header prefers, None if it accepts none."""
+    """Return the one of several plain media types that an `Accept` header prefers, None if it accepts none of them."""
     offers = tuple(offers)
     for clause in preferred(accept):
         for offer in offers:

@@ -1,7 +1,8 @@
 """The answer to `/version`: the version of Kubernetes' API, with ctrlmgr's own version as build metadata.
 
 Clients compare semantic versions and ignore build metadata. kubectl warns about a difference of more than one minor
-version, and client libraries and test suites select features by version. So the number is Kubernetes'.
+version, and client libraries and test suites select features by version. Therefore the version number is that of
+Kubernetes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ctrlmgr import __version__
 from ctrlmgr.server.describe.document import JSON, Document, document
 
 KUBERNETES: Final = (1, 36, 2)
-"""The Kubernetes release whose API this is."""
+"""The Kubernetes release whose API the server implements."""
 
 _OLDEST_COMPATIBLE: Final = (1, 35)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -27,7 +28,7 @@ def git_version() -> str:
 
 
 def version_info() -> dict[str, str]:
-    """Return apimachinery's `version.Info`. Fields about a Go build hold Python's values or are empty."""
+    """Return apimachinery's `version.Info`. The fields about a Go build contain Python's values or are empty."""
     major, minor, _ = map(str, KUBERNETES)
     machine = platform.machine()
     return {

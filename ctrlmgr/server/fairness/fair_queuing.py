@@ -1,20 +1,20 @@
-"""The queues of one priority level, and the seats that they share: fair queuing for requests.
+"""Fair queuing for requests: the queues of one priority level, and the seats that the queues share.
 
 Each waiting request is in one of the queues of its flow. When seats are free, the next request is the one that would
-end first if all queues with requests were served at once, each at the same rate. The clock of that virtual world is
-`progress`, a number of seats times seconds. A queue's `next_start` is the progress at which its next request starts
-there. A request is expected to take 3 ms; when it ends, the difference to the real duration is added to its queue's
-`next_start`.
+end first if all queues with requests were served at the same time, each at the same rate. The clock of this virtual
+world is `progress`, in seats times seconds. A queue's `next_start` is the progress at which its next request starts in
+the virtual world. The expected duration of a request is 3 ms. When a request ends, the difference to the real duration
+is added to `next_start` of its queue.
 
 Guarantees:
-- More seats than the limit are in use only if a request is wider than the limit, and runs alone.
-- A queue that was empty gains nothing from the time when it was empty.
-- Each request takes its seats once and returns them once, whether it ends, is cancelled or is refused.
-- If many requests arrive at once, only a few run in each turn of the event loop, in the order of fair queuing. A
-  client with many connections does not delay others by as many requests.
-- No function waits. A queued request receives a call of its `wake` when it may run. Used on the event loop only.
+- More seats than the limit are in use only while a single request that needs more seats than the limit runs alone.
+- A queue gets no advantage from the time in which it was empty.
+- Each request takes its seats once and returns them once, even if it is cancelled or refused.
+- If many requests arrive at once, only a few run in each turn of the event loop, in the order of fair queuing.
+  Therefore a client with many connections does not delay other clients by as many requests.
+- No function waits. When a queued request may run, its `wake` is called. Used on the event loop only.
 
-The cost of a request does not depend on the number of queues, unless requests wait.
+While no request waits, the cost of a request does not depend on the number of queues.
 
 Source: apiserver `pkg/util/flowcontrol/fairqueuing/queueset/queueset.go`.
 """
@@ -53,31 +53,31 @@ class Ticket(Seat):
     __slots__ = ("arrived", "asked", "came", "flow", "queue", "started", "wake", "width")
 
     wake: Callable[[], None] | None
-    """Is called when the request has waited and may run; set while it waits."""
+    """The callback for the moment at which a waiting request may run; set while the request waits."""
     arrived: int
-    """The progress at its arrival, if it waits."""
+    """The progress at the request's arrival, if it waits."""
     came: float
-    """The monotonic clock at its arrival."""
+    """The monotonic time at the request's arrival."""
 
     def __init__(self, flow: QueuedFlow, asked: Attributes) -> None:
-        """Create the ticket of a request of `flow`, of one seat; it has not begun."""
+        """Create the ticket of a request of `flow` that needs one seat and has not begun."""
         self.flow = flow
         self.asked = asked
         self.width = NARROW
-        """The seats; may be changed before the start."""
+        """The seats that the request needs; may be changed before the start."""
         self.queue: Queue | None = None
-        """The queue in which it waits or waited; None if it was not queued."""
+        """The queue in which the request waits or waited; None if it was not queued."""
         self.started = _ENDED
-        """The monotonic clock at its start; -1 while it waits, -2 before and after."""
+        """The monotonic time at the request's start; -1 while it waits, -2 before the start and after the end."""
 
     @property
     def is_running(self) -> bool:
-        """Whether it has seats and has not ended."""
+        """Whether the request has seats and has not ended."""
         return self.started >= 0
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is in a queue."""
+        """Whether the request is in a queue."""
         return self.started == _WAITING
 
 
@@ -87,17 +87,17 @@ class Queue:
     __slots__ = ("index", "next_start", "running", "seats", "waiting", "waiting_work")
 
     def __init__(self, index: int) -> None:
-        """Create the empty queue at a position."""
+        """Create an empty queue with this index."""
         self.index = index
         self.next_start = 0
         self.seats = 0
         self.running = 0
-        """The number of running requests; those are not counted that have ended and keep their seats."""
+        """The number of running requests, without requests that have ended but still keep their seats."""
         self.waiting: deque[Ticket] = deque()
         self.waiting_work = 0
 
     def bound(self) -> None:
-        """Do not let the next request start before it arrived."""
+        """Ensure that the next request does not start before its arrival."""
         if self.waiting and self.next_start < self.waiting[0].arrived:
             self.next_start = self.waiting[0].arrived
 
@@ -106,12 +106,12 @@ class QueueSet:
     """The queues of one priority level."""
 
     def __init__(self, queuing: Queuing, limit: int, *, now: Callable[[], float], later: Later, burst: int = 0) -> None:
-        """Share `limit` seats; `now` returns monotonic seconds.
+        """Create queues that share `limit` seats; `now` returns monotonic seconds.
 
         At most `burst` queued requests begin to run in one turn of the event loop; 0 stands for any number.
         """
         self._burst = burst
-        self._begun = 0  # the requests that have begun to run since the last pause
+        self._begun = 0  # the number of requests that have begun to run since the last pause
         self._is_paused = False  # whether requests wait for the next turn
         self._now = now
         self._later = later
@@ -120,7 +120,7 @@ class QueueSet:
         """The number of seats."""
         self.queues: list[Queue] = []
         self.running: set[Ticket] = set()
-        """The running requests; those are not among them that have ended and keep their seats."""
+        """The running requests, without requests that have ended but still keep their seats."""
         self.progress = 0
         self.waiting = 0
         """The number of waiting requests."""
@@ -154,13 +154,14 @@ class QueueSet:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request waits or runs."""
+        """Whether no request is waiting or running."""
         return not self.waiting and not self.running
 
     def start(self, ticket: Ticket) -> bool:
-        """Start a request or let it wait, as its `started` tells; return False if it is refused.
+        """Start a request or put it into a queue; return False if it is refused.
 
-        Written for the common case: seats are free, and no request waits.
+        `started` shows whether it runs. The code is optimized for the common case that seats are free and no request
+        waits.
         """
         self._advance()
         flow, width = ticket.flow, ticket.width
@@ -195,7 +196,7 @@ class QueueSet:
         return True
 
     def finish(self, ticket: Ticket) -> None:
-        """End a running request; its seats are returned now or after its latency, and other requests start."""
+        """End a running request; return its seats now or after its latency, and start other requests."""
         self._advance()
         self.running.discard(ticket)
         took = self._last - ticket.started
@@ -225,7 +226,7 @@ class QueueSet:
             self._dispatch_all()
 
     def cancel(self, ticket: Ticket) -> None:
-        """Take a waiting request out of its queue."""
+        """Remove a waiting request from its queue."""
         queue = ticket.queue
         assert queue is not None, "only queued requests wait"
         self._advance()
@@ -246,11 +247,11 @@ class QueueSet:
         return self._demand.measured(self.seats_in_use + self.seats_waiting)
 
     def next_starts(self) -> Sequence[tuple[int, int]]:
-        """Return, for each queue in which requests wait, `next_start`, with and without the work in progress."""
+        """Return `next_start` of each queue in which requests wait, with and without the work in progress."""
         return [(each.next_start, each.next_start - each.seats * SEAT_WORK) for each in list(self._occupied)]
 
     def tickets(self) -> Sequence[Ticket]:
-        """Return the requests that wait or run, from any thread."""
+        """Return the requests that wait or run. Any thread may call this."""
         waiting = (ticket for queue in list(self._occupied) for ticket in list(queue.waiting))
         return [*waiting, *list(self.running)]
 
@@ -274,7 +275,7 @@ class QueueSet:
                 self.progress += round(min(seats, limit) / self._active * passed * SCALE)
 
     def _choose(self, flow: QueuedFlow) -> Queue:
-        """Return the queue of a flow with the least waiting work."""
+        """Return the one of a flow's queues that has the least waiting work."""
         hand = flow.hand
         offset = self._enqueued % len(hand)
         self._enqueued += 1
@@ -300,7 +301,7 @@ class QueueSet:
         self.seats_waiting -= ticket.width.seats
 
     def _fits(self, seats: int) -> bool:
-        """Whether a request of so many seats can run now; one that is wider than the limit runs alone."""
+        """Return whether a request of so many seats can run now; if it needs more than the limit, it runs alone."""
         if self.queuing.queues < 0:
             return True
         if seats > self.limit:
@@ -312,7 +313,7 @@ class QueueSet:
             pass
 
     def _dispatch(self) -> bool:
-        """Start the waiting request that ends first in the virtual world; return False if it does not fit."""
+        """Start the waiting request that ends first in the virtual world; return False if too few seats are free."""
         count, first = len(self.queues), self._robin + 1
         queue = min(
             self._occupied,
@@ -335,7 +336,7 @@ class QueueSet:
         return True
 
     def _take(self, ticket: Ticket, queue: Queue, seats: int) -> None:
-        """Let a request of a queue run."""
+        """Start a request of a queue."""
         queue.running += 1
         queue.seats += seats
         self.dispatched_start = queue.next_start
@@ -349,7 +350,7 @@ class QueueSet:
             self._later(0.0, self._resume)
 
     def _resume(self) -> None:
-        """Let further requests run: a turn of the event loop is over."""
+        """Start further requests, because a turn of the event loop is over."""
         self._begun, self._is_paused = 0, False
         self._advance()
         self._dispatch_all()
@@ -372,7 +373,7 @@ class QueueSet:
         self._dispatch_all()
 
     def _release(self, seats: int, queue: Queue | None) -> None:
-        """Return the seats of a request that has ended."""
+        """Free the seats of a request that has ended."""
         self.seats_in_use -= seats
         if queue is not None:
             queue.seats -= seats

@@ -1,11 +1,13 @@
 """The step of the handler chain that lets a request run, wait for its seats, or be refused.
 
 Guarantees:
-- A request waits at most a quarter of a minute for its seats, and is then refused with 429 and Retry-After.
-- Every classified request is answered with the uids of its FlowSchema and its priority level.
-- A request holds no seat while the server waits for its body. A client that withholds the body occupies nothing.
+- A request waits at most 15 seconds for its seats, and is then refused with 429 and Retry-After.
+- The answer to every classified request contains the uids of its FlowSchema and its priority level.
+- A request holds no seats while the server waits for its body, so a client that does not send the body occupies no
+  seats.
 - A watch holds its seats only until its initial events are sent. Other long-running requests are not limited.
-- A request returns its seats however it ends. A client that disconnects leaves its queue.
+- A request always returns its seats, even if it fails. If the client disconnects, its request is removed from the
+  queue.
 
 Rules: apiserver `pkg/server/filters/priority-and-fairness.go`.
 """
@@ -32,15 +34,15 @@ from ctrlmgr.server.in_flight_limits import FREE, LONG_RUNNING, READING, Overloa
 from ctrlmgr.server.request import Request
 
 PATIENCE: Final = 15.0
-"""The seconds that a request waits for its seats: a quarter of kube-apiserver's --request-timeout."""
+"""The maximum seconds that a request waits for its seats: a quarter of kube-apiserver's --request-timeout."""
 
 _WRITING: Final = frozenset({"create", "update", "patch", "delete"})
 _WIDE: Final = _WRITING | {"list", "watch"}
 """The verbs of requests that can take several seats."""
 _MOST_FLOWS: Final = 8192
-"""The maximum number of remembered assignments."""
+"""The maximum number of cached assignments of requests to flows."""
 _LONGEST: Final = 1024
-"""The maximum length of a remembered request's user, resource and path, in characters."""
+"""The maximum length of the user, resource and path of a cached assignment, in characters."""
 
 _FlowKey = tuple[str, tuple[str, ...], str, str, str, str, str]
 _WatchKey = tuple[str, str, str, str]
@@ -54,16 +56,16 @@ class FairSeat(Ticket):
     flow: Flow
 
     def __init__(self, fairness: Fairness, flow: Flow, request: Request, asked: Attributes) -> None:
-        """Create the seats without taking them."""
+        """Create the seats of a request without taking them."""
         super().__init__(flow, asked)
         self._fairness = fairness
         self._request = request
         self.watch: _WatchKey | None = None
-        """The watch that ends with the seats."""
+        """The key of the watch that ends when the seats are returned."""
 
     @property
     def waits(self) -> bool:  # type: ignore[override]  # a constant of seats that are always free
-        """Whether the request has to wait for its `turn`."""
+        """Whether the request has to wait until its `turn`."""
         return self.is_waiting
 
     @property
@@ -72,7 +74,7 @@ class FairSeat(Ticket):
         return self._request.query
 
     async def turn(self) -> None:
-        """Wait until the request may run; raises `Overloaded`, and `Disconnected` if the client is gone."""
+        """Wait until the request may run; raises `Overloaded`, and `Disconnected` if the client has disconnected."""
         fairness, loop = self._fairness, asyncio.get_running_loop()
         told: asyncio.Future[None] = loop.create_future()
         began = fairness.clock.monotonic()
@@ -98,25 +100,25 @@ class FairSeat(Ticket):
             await self.turn()
 
     def pause(self) -> None:
-        """Return the seats; a write keeps none for watches yet."""
+        """Return the seats; in contrast to `end`, a write keeps no seats for watches."""
         width = self.width
         self.width = width._replace(latency=0.0)
         self.leave()
         self.width = width
 
     def leave(self) -> None:
-        """Return the seats, or leave the queue."""
+        """Return the seats, or remove the request from its queue."""
         if self.started >= 0:
             self.flow.queues.finish(self)
         elif self.is_waiting:
             self.flow.queues.cancel(self)
 
     def end(self) -> None:
-        """Return the seats for good: the request has been answered."""
+        """Return the seats finally, because the request has been answered."""
         self.leave()
         if self.watch is not None:
             self._fairness.forget(self.watch)
-        self._request.seat = FREE  # the request and its seat refer to each other; this breaks the cycle
+        self._request.seat = FREE  # the request and its seats refer to each other; this breaks the reference cycle
 
 
 def _tell(told: asyncio.Future[None]) -> None:
@@ -128,7 +130,7 @@ class Fairness:
     """API priority and fairness. Used on the event loop only."""
 
     def __init__(self, total: int, cacher: Cacher, *, clock: Clock) -> None:
-        """Divide `total` seats as the objects of `cacher` say."""
+        """Create the filter, which divides `total` seats as the objects in `cacher` specify."""
         self.clock = clock
         self.levels = LevelStates(total, now=clock.monotonic, later=_call_later)
         """The state of the priority levels."""
@@ -143,7 +145,7 @@ class Fairness:
     def seat(self, request: Request, asked: Attributes) -> Seat:
         """Start a request, and return its seats; raises `Overloaded`.
 
-        All its answers name its FlowSchema and its priority level.
+        All answers to the request contain its FlowSchema and its priority level.
         """
         if asked.subresource in LONG_RUNNING or asked.verb == "proxy":
             return FREE
@@ -168,19 +170,19 @@ class Fairness:
         return seat
 
     def _assigned(self, key: _FlowKey, user: User, asked: Attributes) -> Flow:
-        """Return the flow of a request, and remember it unless a client made the key long."""
+        """Return the flow of a request, and cache the result unless a client made the cache key long."""
         self._flows.counts.misses += 1
         flow = self.levels.assign(user, asked)
         self._flows.put(key, flow, len(user.name) + sum(map(len, user.groups)) + sum(map(len, key[2:])))
         return flow
 
     def start(self, seat: FairSeat) -> None:
-        """Start a request, or let it wait; raises `Overloaded`."""
+        """Start a request, or put it into a queue; raises `Overloaded`."""
         if not seat.flow.queues.start(seat):
             raise self.refusal(seat.flow)
 
     def _width(self, seat: FairSeat) -> Width:
-        """Return the seats of a request that reads many objects, or whose event many watches receive."""
+        """Return the width of a request that reads many objects, or whose event many watches receive."""
         asked, counts, widest = seat.asked, seat.flow.counts, seat.flow.level.widest
         width = NARROW
         if asked.verb in _WRITING:
@@ -200,19 +202,20 @@ class Fairness:
         return width
 
     def refusal(self, flow: Flow) -> Overloaded:
-        """Return the error for a request that does not get its seats."""
+        """Return the error for a request that does not get seats."""
         retry_after = flow.level.retry_after
         retry_after.note(self.clock.now() // 1_000_000)
         return Overloaded(retry_after.seconds)
 
     def tick(self) -> None:
-        """Adjust the levels' seats; call it about once a second."""
+        """Adjust the levels' seats; must be called about once a second."""
         self.levels.tick()
 
     def _count_watch(self, asked: Attributes) -> _WatchKey | None:
-        """Count a watch among those that writes are sent to, and return the key to `forget` it by.
+        """Count a watch among the receivers of writes, and return the key with which `forget` stops counting it.
 
-        Return None for a watch of the pods of one node: few writes are sent to it, so Kubernetes does not count it.
+        Return None for a watch of the pods of one node, which Kubernetes does not count, because it receives few
+        writes.
         """
         if asked.resource == "pods" and any(each.key == "spec.nodeName" and any(each.values) for each in asked.fields):
             return None
@@ -229,7 +232,7 @@ class Fairness:
             del self._watches[key]
 
     def _interested(self, asked: Attributes) -> int:
-        """Return the number of watches that the event of a write may be sent to."""
+        """Return the number of watches to which the event of a write may be sent."""
         if asked.subresource == "token":  # creating a token changes no object
             return 0
         group, resource, namespace, name = asked.group, asked.resource, asked.namespace, asked.name

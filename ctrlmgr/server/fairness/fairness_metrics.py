@@ -1,4 +1,4 @@
-"""The metrics of priority and fairness, under kube-apiserver's names; they are computed when they are read.
+"""The metrics of priority and fairness, with kube-apiserver's names; computed when a client reads the metrics.
 
 Source: apiserver `pkg/util/flowcontrol/metrics/metrics.go`.
 """
@@ -52,12 +52,12 @@ _OF_SCHEMAS: Final[Sequence[tuple[str, str, Callable[[_Present], float]]]] = (
 
 
 class FairnessMetrics:
-    """A collector of the registry. It runs on the thread that reads the metrics."""
+    """A collector for the metrics registry. It runs on the thread that reads the metrics."""
 
     def __init__(self) -> None:
-        """Report nothing yet."""
+        """Create a collector that reports nothing until `levels` is set."""
         self.levels: LevelStates | None = None
-        """The state to report."""
+        """The state of the priority levels to report."""
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
@@ -146,7 +146,7 @@ def _totals(counts: Iterable[SchemaCounts]) -> Iterator[Metric]:
 
 
 def _histograms(counts: Sequence[SchemaCounts]) -> Iterator[Metric]:
-    """Yield the histograms; requests that every histogram would count with the same value are added here."""
+    """Yield the histograms; observations that all histograms share are added here."""
     lengths = _family("request_queue_length_after_enqueue", "Length of queue as seen by each request", _SCHEMA)
     widths = _family("work_estimated_seats", "Number of estimated seats of requests", _SCHEMA)
     watchers = _family("watch_count_samples", "count of watchers for mutating requests", _SCHEMA)

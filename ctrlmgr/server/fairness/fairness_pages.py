@@ -4,7 +4,7 @@
 |---|---|
 | `dump_priority_levels` | each priority level |
 | `dump_queues` | each queue |
-| `dump_requests` | each request that waits or runs; `?includeRequestDetails=1` also shows what it asks for |
+| `dump_requests` | each request that waits or runs; `?includeRequestDetails=1` also shows its verb, path and user |
 
 Source: apiserver `pkg/util/flowcontrol/apf_controller_debug.go`.
 """
@@ -26,7 +26,7 @@ _PATH: Final = "/debug/api_priority_and_fairness"
 _DETAILS: Final = "includeRequestDetails"
 _WIDTH: Final = 8
 _NEVER: Final = "0001-01-01T00:00:00Z"
-"""Go's zero time: a request that waits has not started."""
+"""Go's zero time, the start time of a request that is still waiting."""
 
 _LEVELS: Final = (
     *("PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests"),
@@ -69,7 +69,7 @@ def fairness_pages(levels: LevelStates, clock: Clock) -> dict[str, Page]:
 
 
 def table(rows: Sequence[_Row]) -> str:
-    """Return rows as Go's `tabwriter` aligns them: a comma after each cell but the last, columns of 8 at least."""
+    """Align rows as Go's `tabwriter` does: commas between cells, and columns of at least 8 characters."""
     cells = [[*(f"{cell}," for cell in row[:-1]), str(row[-1])] for row in rows]
     columns = max(len(row) for row in cells) - 1
     widths = [max(_WIDTH, *(len(row[at]) + 1 for row in cells)) for at in range(columns)]

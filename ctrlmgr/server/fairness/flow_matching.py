@@ -16,22 +16,22 @@ _ALL: Final = "*"
 
 
 class Subjects(NamedTuple):
-    """The users that a rule is about."""
+    """The users to which a rule applies."""
 
     users: frozenset[str]
     groups: frozenset[str]
     namespaces: tuple[str, ...]
-    """The user names of all service accounts of some namespaces begin like these."""
+    """Prefixes of user names: those of all service accounts in some namespaces."""
 
     def match(self, user: User) -> bool:
-        """Return whether a user is one of them."""
+        """Return whether the rule applies to a user."""
         if user.name in self.users or _ALL in self.users or _ALL in self.groups:
             return True
         return not self.groups.isdisjoint(user.groups) or user.name.startswith(self.namespaces)
 
 
 class ResourceRule(NamedTuple):
-    """The requests for resources that a rule is about; None stands for all values of a field."""
+    """The requests for resources to which a rule applies; None in a field stands for all values."""
 
     verbs: Collection[str] | None
     groups: Collection[str] | None
@@ -48,7 +48,7 @@ class ResourceRule(NamedTuple):
 
 
 class PathRule(NamedTuple):
-    """The requests for other paths that a rule is about."""
+    """The requests for other paths to which a rule applies."""
 
     verbs: Collection[str] | None
     paths: frozenset[str]
@@ -85,7 +85,7 @@ class Schema(NamedTuple):
     uid: str
     level: str
     method: str
-    """`ByUser`, `ByNamespace`, or empty if all its requests are one flow."""
+    """How requests are separated into flows: `ByUser`, `ByNamespace`, or empty if all requests are one flow."""
     rules: Sequence[Rule]
 
     def match(self, user: User, asked: Attributes) -> bool:
@@ -93,7 +93,7 @@ class Schema(NamedTuple):
         return any(rule.match(user, asked) for rule in self.rules)
 
     def distinguisher(self, user: User, asked: Attributes) -> str:
-        """Return what distinguishes the flow of a request from the schema's other flows."""
+        """Return the value that distinguishes the flow of a request from other flows of the schema."""
         if self.method == "ByUser":
             return user.name
         return asked.namespace if self.method == "ByNamespace" else ""
@@ -148,12 +148,12 @@ def _compile_subjects(subjects: Iterable[Mapping[str, Any]]) -> Subjects:
 
 
 def _values(values: Sequence[str] | None) -> Collection[str] | None:
-    """Return the values of a field, None for a star alone."""
+    """Return the values of a field, None if the only value is a star."""
     return None if values == [_ALL] else frozenset(values or ())
 
 
 def _paths(urls: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the exact paths, and the prefixes of further ones: each path also stands for the paths below it."""
+    """Return the exact paths, and the prefixes of further paths; each path also stands for the paths below it."""
     prefixes = [url.removesuffix("*") for url in urls if url != _ALL]
     return frozenset(urls), tuple(each if each.endswith("/") else f"{each}/" for each in prefixes)
 

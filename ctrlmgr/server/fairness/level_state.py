@@ -2,9 +2,10 @@
 
 Guarantees:
 - The FlowSchemas and PriorityLevelConfigurations are those of the log at every moment. A schema whose level is missing
-  or unusable is ignored. `exempt` and `catch-all` are always there, with Kubernetes' values until they exist.
+  or unusable is ignored. `exempt` and `catch-all` always exist; until their objects exist, Kubernetes' values are used.
 - A level that was deleted keeps its seats until its last request has ended.
-- The seats of all levels together are about the server's; every ten seconds, levels lend seats that they did not use.
+- The sum of all levels' seats is about the number of the server's seats. Every ten seconds, levels lend seats that they
+  did not use.
 
 Source: apiserver `pkg/util/flowcontrol/apf_controller.go`.
 """
@@ -35,19 +36,21 @@ PERIOD: Final = 10.0
 """Seconds between adjustments of the seats."""
 
 _DECAY: Final = 0.977
-"""The part of the smoothed demand that is left after a period; half of it is left after 5 minutes."""
+"""The part of the smoothed demand that remains after a period, so that half of it remains after 5 minutes."""
 _BURST: Final = 4
-"""The requests of a level that begin to run in one turn of the event loop: they share one thread, whatever their seats.
+"""The maximum number of a level's requests that begin to run in one turn of the event loop.
+
+All requests share one thread, independent of their seats.
 """
 _WIDEST: Final = 0.15
-"""The part of a level's seats that one request may take."""
+"""The maximum part of a level's seats that one request may take."""
 
 
 class Level:
     """The state of one priority level."""
 
     def __init__(self, name: str, queues: QueueSet) -> None:
-        """Hold the level that shares its seats by `queues`."""
+        """Create the level with this name, whose seats `queues` shares."""
         self.name = name
         self.queues = queues
         self.uid = ""
@@ -55,7 +58,11 @@ class Level:
         self.is_quiescing = False
         """Whether the level was deleted and still has requests."""
         self.nominal = self.minimum = self.maximum = self.current = 0
-        """The number of seats: as configured, without those that it may lend, with those that it may borrow, now."""
+        """Numbers of seats.
+
+        `nominal` is the configured number, `minimum` the number without seats that the level may lend, `maximum` the
+        number with seats that it may borrow, and `current` the number now.
+        """
         self.peak = 0
         self.average = self.deviation = self.smoothed = self.target = 0.0
         """The demand in the last period, in seats."""
@@ -65,19 +72,19 @@ class Level:
 
     @property
     def is_exempt(self) -> bool:
-        """Whether its requests are never limited."""
+        """Whether the level's requests are never limited."""
         return self.spec.get("type") == "Exempt"
 
     @property
     def queuing(self) -> Queuing:
-        """The configuration of its queues."""
+        """The configuration of the level's queues."""
         if self.is_exempt:
             return Queuing(UNLIMITED)
         queuing = self.spec["limited"]["limitResponse"].get("queuing")
         return Queuing(0) if queuing is None else Queuing(*(queuing[each] for each in _QUEUING))
 
     def share(self, total: int, shares: float) -> None:
-        """Compute its seats from its share of a server's `total`."""
+        """Compute the level's seats from its share of the server's `total`."""
         limits = self.limits
         own = limits.get("nominalConcurrencyShares") or 0
         self.nominal = math.ceil(total * own / shares) if shares else 0
@@ -92,12 +99,12 @@ class Level:
 
     @property
     def limits(self) -> Mapping[str, Any]:
-        """The fields about seats."""
+        """The fields of the level's spec that configure seats."""
         found: Mapping[str, Any] = self.spec.get("limited") or self.spec.get("exempt") or {}
         return found
 
     def measure(self) -> None:
-        """Note the demand since the last call."""
+        """Record the demand since the last call."""
         measured = self.queues.measure()
         self.peak = measured.peak
         if measured.seconds <= 0:
@@ -108,7 +115,7 @@ class Level:
 
     @property
     def least(self) -> int:
-        """The number of seats that it needs now."""
+        """The number of seats that the level needs now."""
         return max(self.minimum, self.peak if self.is_exempt else min(self.nominal, self.peak))
 
 
@@ -116,12 +123,12 @@ _QUEUING: Final = ("queues", "handSize", "queueLengthLimit")
 
 
 class Flow:
-    """The requests of one user for one verb, resource and namespace, assigned to a schema and a level."""
+    """The requests of one user for one verb, resource and namespace; they are assigned to a schema and a level."""
 
     __slots__ = ("counts", "distinguisher", "durations", "hand", "headers", "level", "queues", "schema", "user")
 
     def __init__(self, user: str, schema: Schema, distinguisher: str, level: Level, counts: SchemaCounts) -> None:
-        """Assign requests of `user` to a schema and its level."""
+        """Create the flow of `user`, assigned to a schema and its level."""
         self.user = user
         self.schema = schema
         self.distinguisher = distinguisher
@@ -129,7 +136,7 @@ class Flow:
         self.queues = level.queues
         queuing = level.queuing
         self.hand: tuple[int, ...] = ()
-        """The indexes of its queues."""
+        """The indexes of the flow's queues."""
         if queuing.queues > 0:
             self.hand = deal(hash_flow(schema.name, distinguisher), queuing.queues, queuing.hand)
         self.counts = counts
@@ -145,10 +152,10 @@ class LevelStates:
     """All priority levels of a server; an index of the cacher. Used on the event loop only."""
 
     resources: Sequence[Resource] = (FLOW_SCHEMAS, LEVELS)
-    """The resources whose objects it needs."""
+    """The resources whose objects this index needs."""
 
     def __init__(self, total: int, *, now: Callable[[], float], later: Later) -> None:
-        """Divide `total` seats; `now` returns monotonic seconds."""
+        """Create the levels, which share `total` seats; `now` returns monotonic seconds."""
         self._total = total
         self._now = now
         self._later = later
@@ -160,7 +167,7 @@ class LevelStates:
         self._adjusted_at = now()
         self.fair_fraction = 0.0
         self.generation = 0
-        """Grows when flows have to be assigned again."""
+        """A number that increases when flows have to be assigned again."""
 
     def reset(self, resource: Resource, objects: Iterable[Object]) -> None:
         """Replace all objects of a resource."""
@@ -187,12 +194,12 @@ class LevelStates:
 
     @property
     def present(self) -> Sequence[Level]:
-        """The levels as they are, from any thread; changes of the objects may not have been applied yet."""
+        """The levels, without applying changes of objects that are not applied yet. Any thread may read this."""
         return list(self._levels.values())
 
     @property
     def counts(self) -> Sequence[SchemaCounts]:
-        """The counts of all schemas that had requests, from any thread."""
+        """The counts of all schemas that had requests. Any thread may read this."""
         return list(self._counts.values())
 
     def assign(self, user: User, asked: Attributes) -> Flow:
@@ -212,7 +219,10 @@ class LevelStates:
 
     @property
     def _catch_all(self) -> Schema:
-        """The schema of requests that no schema matches; authentication gives every user a group that one matches."""
+        """The schema for requests that no schema matches.
+
+        This is only a fallback, because every user is in a group that a schema matches.
+        """
         return next(each for each in self._schemas if each.name == CATCH_ALL)
 
     def tick(self) -> None:
@@ -252,7 +262,7 @@ class LevelStates:
         self._levels[name] = level
 
     def _compiled(self) -> Sequence[Schema]:
-        """Return the usable schemas in their order, with the mandatory ones at the ends if they are missing."""
+        """Return the usable schemas in order; add mandatory schemas at the beginning or the end if they are missing."""
         objects = self._objects[FLOW_SCHEMAS].values()
         compiled = [compile_schema(obj.name, obj.uid, obj.to_dict().get("spec") or {}) for obj in objects]
         schemas = sorted(each for each in compiled if each.level in self._levels)
@@ -274,7 +284,7 @@ class LevelStates:
         self._adjust()
 
     def _adjust(self) -> None:
-        """Let levels borrow the seats that others have not used since the last adjustment."""
+        """Let levels borrow the seats that other levels have not used since the last adjustment."""
         self._adjusted_at = self._now()
         levels = self._levels.values()
         for level in levels:
@@ -304,7 +314,7 @@ class LevelStates:
         demands = [Demand(level.least, level.maximum, level.target) for level in limited]
         try:
             seats, self.fair_fraction = allocate(total, demands)
-        except ValueError:  # rounding can make the bounds contradict each other; then nothing changes
+        except ValueError:  # the bounds may contradict each other because of rounding; in this case nothing is changed
             return [float(level.current or level.nominal) for level in limited]
         return seats
 
@@ -313,5 +323,5 @@ _MANDATORY: Final = (EXEMPT, CATCH_ALL)
 
 
 def _rounded(value: float) -> int:
-    """Return a number of seats, halves rounded up as in Go."""
+    """Return a number of seats, rounded to an integer; halves are rounded up as in Go."""
     return math.floor(value + 0.5)

@@ -1,4 +1,4 @@
-"""The configuration of a priority level's queues, and what is measured of them."""
+"""The configuration of a priority level's queues, and the measurements of these queues."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from ctrlmgr.server.fairness.flow_matching import Schema
 from ctrlmgr.server.fairness.seat_counts import Histogram, SchemaCounts
 
 SCALE: Final = 10**8
-"""Work and progress are whole numbers of 1/SCALE seats times seconds, so that equal sums are equal."""
+"""The number of units in one seat times one second.
+
+Work and progress are integers in this unit, so that sums are exact.
+"""
 SERVICE: Final = 0.003
-"""The seconds that a request is expected to take."""
+"""The expected duration of a request, in seconds."""
 SEAT_WORK: Final = round(SERVICE * SCALE)
-"""The expected work of a request of one seat."""
+"""The expected work of a request that needs one seat."""
 
 UNLIMITED: Final = -1
 """The number of queues of a level whose requests are never limited."""
@@ -23,51 +26,51 @@ class Queuing(NamedTuple):
     """The configuration of the queues of a level."""
 
     queues: int
-    """The number of queues; 0: requests never wait and are refused instead. `UNLIMITED`: they always run."""
+    """The number of queues. 0: requests never wait, but are refused. `UNLIMITED`: requests always run at once."""
     hand: int = 1
     length: int = 1
     """The number of requests that may wait in a queue while all seats are in use."""
 
 
 class SeatDemand(NamedTuple):
-    """The seats in demand, in use or waited for, over a time."""
+    """The demand for seats (in use, or waited for) over a period."""
 
     seconds: float
     average: float
     deviation: float
-    """The standard deviation."""
+    """The standard deviation of the demand."""
     peak: int
 
 
 class QueuedFlow(Protocol):
-    """The flow of a request, as its queues and the reports see it."""
+    """The interface of a flow that queues and reports use."""
 
     hand: tuple[int, ...]
-    """The indexes of its queues."""
+    """The indexes of the flow's queues."""
     counts: SchemaCounts
     durations: Histogram
-    """The durations of its requests, in seconds."""
+    """The durations of the flow's requests, in seconds."""
     schema: Schema
     user: str
     distinguisher: str
 
 
 class Width(NamedTuple):
-    """The seats of a request."""
+    """The number of seats that a request needs, and how long."""
 
     initial: int = 1
     final: int = 0
-    """The seats that it keeps for `latency` seconds after its end."""
+    """The seats that the request keeps for `latency` seconds after its end."""
     latency: float = 0.0
 
     @property
     def seats(self) -> int:
-        """The seats that it takes from its start to its end."""
+        """The seats that the request needs from its start to its end."""
         return max(self.initial, self.final)
 
     @property
     def work(self) -> int:
-        """The expected work."""
+        """The expected work of the request."""
         return self.initial * SEAT_WORK + round(self.final * self.latency * SCALE)
 
 
@@ -86,7 +89,7 @@ class DemandIntegrals:
         self.peak = 0
 
     def measured(self, peak: int) -> SeatDemand:
-        """Return the measurement, and start the next one, whose maximum is at least `peak`."""
+        """Return the measurement, and start the next measurement, whose maximum is at least `peak`."""
         elapsed, had = self.elapsed, self.peak
         average = self.total / elapsed if elapsed > 0 else 0.0
         variance = self.squares / elapsed - average * average if elapsed > 0 else 0.0

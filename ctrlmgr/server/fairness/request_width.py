@@ -1,8 +1,8 @@
-"""Estimates how many seats a list or a watch takes, and how many a write keeps for the watches that receive it.
+"""Estimates the number of seats that a list or a watch needs, and that a write keeps for watches that receive it.
 
-A list takes a seat for each 100 KB of the objects that it reads, at most ten seats from memory. A watch does so until
-its initial events are sent. A write takes one seat; if ten watches or more receive its event, it keeps a seat for each
-ten of them for 5 ms after it has ended.
+A list needs a seat for each 100 KB of the objects that it reads, and at most ten seats if it reads from memory. A watch
+needs the same number until its initial events are sent. A write needs one seat. If ten watches or more receive its
+event, it keeps a seat for each ten watches until 5 ms after it has ended.
 
 Source: apiserver `pkg/util/flowcontrol/request`.
 """
@@ -24,10 +24,10 @@ MOST_FOR_WRITES: Final = 10
 
 _MOST_FOR_LISTS: Final = 100
 _EVENT: Final = 0.005
-"""The seconds that the watches of one seat need for an event."""
+"""The seconds that the watches of one seat need to receive an event."""
 _PER_SEAT: Final = 100_000
 _STREAMED: Final = 1_000_000
-"""The bytes that a list from memory has in hand at most."""
+"""The maximum number of bytes that a list from memory holds at a time."""
 _SAMPLE: Final = 100
 _FRESH: Final = 10.0
 
@@ -42,16 +42,16 @@ class Stats(NamedTuple):
 
 
 class ObjectStats:
-    """The stats of each resource, at most ten seconds old."""
+    """The statistics of each resource, at most ten seconds old."""
 
     def __init__(self, objects: Callable[[Resource], Sequence[Object]], *, now: Callable[[], float]) -> None:
-        """Read the current objects of a resource from `objects`; `now` returns monotonic seconds."""
+        """Create statistics; `objects` returns the current objects of a resource, and `now` monotonic seconds."""
         self._objects = objects
         self._now = now
         self._known: dict[Resource, tuple[float, Stats]] = {}
 
     def of(self, resource: Resource) -> Stats:
-        """Return the stats of a resource; its average size is that of a sample."""
+        """Return the statistics of a resource; the average size is that of a sample of objects."""
         now, known = self._now(), self._known.get(resource)
         if known is not None and now - known[0] < _FRESH:
             return known[1]
@@ -65,13 +65,13 @@ class ObjectStats:
 def list_seats(asked: Attributes, query: Query, stats: Stats, widest: int) -> int:
     """Return the seats of a list, or of a watch until its initial events are sent.
 
-    A level lets a request take `widest` seats; 0 stands for any number.
+    A level allows a request at most `widest` seats; 0 stands for any number.
     """
     widest = min(widest or _MOST_FOR_LISTS, _MOST_FOR_LISTS)
     if asked.verb == "watch" and not _sends_initial(query):
         return 1
     limit = _number(query, "limit")
-    if limit is None:  # the request will be refused
+    if limit is None:  # the request will be refused anyway
         return widest
     read = min(limit, stats.objects) if limit > 0 else stats.objects
     is_cached = asked.verb == "watch" or not _reads_history(query, limit)
@@ -84,7 +84,7 @@ def list_seats(asked: Attributes, query: Query, stats: Stats, widest: int) -> in
 
 
 def kept_seats(watches: int, widest: int) -> Width:
-    """Return the width of a write whose event `watches` watches receive, at least `WATCHES_PER_SEAT`."""
+    """Return the width of a write whose event `watches` watches receive; `watches` is at least `WATCHES_PER_SEAT`."""
     wanted = math.ceil(watches / WATCHES_PER_SEAT)
     seats = min(wanted, widest or MOST_FOR_WRITES, MOST_FOR_WRITES)
     return Width(1, seats, wanted * _EVENT / seats)
@@ -111,7 +111,7 @@ def _sends_initial(query: Query) -> bool:
 
 
 def _reads_history(query: Query, limit: int) -> bool:
-    """Whether a list needs an older state than the one in memory, as Kubernetes' watch cache decides it."""
+    """Return whether a list needs an older state than that in memory, by the rules of Kubernetes' watch cache."""
     match = _first(query, "resourceVersionMatch")
     if match:
         return match != "NotOlderThan"

@@ -1,7 +1,7 @@
-"""Decides after how many seconds a refused client may try again: longer if many requests were refused.
+"""Determines the seconds after which a refused client may try again, which increase if many requests were refused.
 
-Guarantees: for each priority level it is between 1 and 32 seconds. It doubles if at least three requests a second were
-refused for that long, and otherwise decreases by a second when requests are refused.
+Guarantees: for each priority level, the delay is between 1 and 32 seconds. If at least three requests per second were
+refused during the delay, it doubles; otherwise it decreases by a second when requests are refused.
 
 Source: apiserver `pkg/util/flowcontrol/dropped_requests_tracker.go`.
 """
@@ -17,16 +17,16 @@ class RetryAfter:
     """The refused requests of one priority level."""
 
     def __init__(self) -> None:
-        """Start at one second."""
+        """Start with a delay of one second."""
         self.seconds = 1
-        """The present delay."""
+        """The current delay in seconds."""
         self._second = 0
         self._count = 0
         self._raised_at = 0
         self._history: list[tuple[int, int]] = []
 
     def note(self, second: int) -> None:
-        """Count a refused request; `second` is the wall clock in seconds since 1970."""
+        """Count a refused request; `second` is the time in seconds since 1970."""
         if second == self._second:
             self._count += 1
             return

@@ -1,4 +1,4 @@
-"""Divides the server's seats among priority levels: each as close to its target as its bounds allow.
+"""Divides the server's seats among priority levels: each level gets as close to its target as its bounds allow.
 
 Source: apiserver `pkg/util/flowcontrol/conc_alloc.go`.
 """
@@ -15,16 +15,16 @@ _MOST: Final = 3.4028234663852886e38
 
 
 class Demand(NamedTuple):
-    """The number of seats that a priority level could use, and its bounds."""
+    """The number of seats that a priority level could use, and the bounds of its seats."""
 
     lower: float
     upper: float
     target: float
-    """The smoothed number of seats; not less than `lower`."""
+    """The smoothed number of seats, which is not less than `lower`."""
 
 
 class Allocation(NamedTuple):
-    """The seats of each level, and the proportion of the targets that levels have which no bound limits."""
+    """The seats of each level, and the proportion of its target that a level gets if no bound limits it."""
 
     seats: Sequence[float]
     fair_fraction: float
@@ -67,8 +67,8 @@ def _check(demands: Sequence[Demand]) -> None:
 def _bounded(left: float, targets: Sequence[float], lowest: Sequence[float], highest: Sequence[float]) -> float:
     """Return the proportion at which `left` seats beyond the lower bounds are used.
 
-    It rises from bound to bound. Between two bounds, the levels that are within theirs receive seats in proportion to
-    their targets.
+    The search increases the proportion from bound to bound. Between two bounds, the levels that have not reached their
+    upper bound receive seats in proportion to their targets.
     """
     bounds = [*zip(lowest, targets, strict=True), *zip(highest, (-each for each in targets), strict=True)]
     fair, sensitive = 0.0, 0.0

@@ -1,4 +1,4 @@
-"""The counts and histograms that `/metrics` shows of the requests of one FlowSchema."""
+"""The counts and histograms of one FlowSchema's requests that `/metrics` contains."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ WATCHERS: Final = (0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
 
 
 class Histogram:
-    """The number of observed values between each two bounds, and their sum."""
+    """The number of observed values between each two adjacent bounds, and the sum of all values."""
 
     __slots__ = ("bounds", "buckets", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        """Count values up to each of `bounds`, and those above."""
+        """Create a histogram with these upper `bounds`, and a last bucket for greater values."""
         self.bounds = bounds
         self.buckets = [0] * (len(bounds) + 1)
         self.total = 0.0
 
     def note(self, value: float, times: int = 1) -> None:
-        """Count a value."""
+        """Add a value to the histogram."""
         self.buckets[bisect_left(self.bounds, value)] += times
         self.total += value * times
 
@@ -35,14 +35,14 @@ class SchemaCounts:
     """The requests of one FlowSchema at one priority level."""
 
     def __init__(self, level: str, schema: str, *, is_queued: bool) -> None:
-        """Count from zero; the names are labels, `is_queued` says that the level has queues."""
+        """Create counts of zero; the names are labels of metrics, and `is_queued` is whether the level has queues."""
         self.is_queued = is_queued
         self.level = level
         self.schema = schema
         self.dispatched = 0
         self.unaccommodated = 0
         self.unwatched = 0
-        """The writes that no watch receives."""
+        """The number of writes that no watch receives."""
         self.rejected: dict[str, int] = {}
         self.lengths = Histogram(LENGTHS)
         self.widths = Histogram(SEATS)

@@ -1,6 +1,7 @@
 """Shuffle sharding: assigns each flow a hand of queues.
 
-Two flows rarely have the same hand. So a flow that fills all of its queues leaves other flows at least one queue.
+Two flows rarely have the same hand. Therefore, if a flow fills all of its queues, other flows still have at least one
+free queue.
 
 Source: apiserver `pkg/util/shufflesharding/dealer.go` and `pkg/util/flowcontrol/apf_controller.go` (`hashFlowID`).
 """
@@ -17,7 +18,7 @@ def hash_flow(schema: str, distinguisher: str) -> int:
 
 
 def deal(hash_value: int, deck: int, hand: int) -> tuple[int, ...]:
-    """Return `hand` different numbers below `deck` that depend on `hash_value` alone."""
+    """Return `hand` different numbers below `deck` that depend only on `hash_value`."""
     remainders = []
     for dealt in range(hand):
         hash_value, remainder = divmod(hash_value, deck - dealt)

@@ -26,10 +26,10 @@ NAMES: Final = ("stdin", "stdout", "stderr", "error", "resize")
 STREAM_TYPE: Final = "streamtype"
 """The header of a SPDY stream that names its channel."""
 _CLOSE: Final = 255
-"""The channel of v5 whose messages say that another channel has ended."""
+"""The channel of version 5 whose messages announce that another channel has ended."""
 
 _OPENS_WITHIN: Final = 30.0
-"""Seconds in which a SPDY client must open its streams (kubelet `pkg/cri/streaming`)."""
+"""Seconds within which a SPDY client must open its streams (kubelet `pkg/cri/streaming`)."""
 
 V5: Final = "v5.channel.k8s.io"
 WEBSOCKET_PROTOCOLS: Final = (
@@ -44,19 +44,19 @@ SPDY_PROTOCOLS: Final = ("v4.channel.k8s.io",)
 
 
 class CommandInput(Protocol):
-    """Receives the input of a command's channels. Called on the event loop."""
+    """Receives the input of a command's channels. Its methods are called on the event loop."""
 
     def receive(self, channel: int, data: bytes) -> None:
         """Process bytes of a channel."""
 
     def end_of(self, channel: int) -> None:
-        """Note that a channel has ended."""
+        """Handle the end of a channel."""
 
     def resume(self) -> None:
         """Continue with output, because the peer accepts more."""
 
     def end(self) -> None:
-        """Note that the connection is closed."""
+        """Handle the end of the connection."""
 
 
 class Channels(Protocol):
@@ -67,10 +67,10 @@ class Channels(Protocol):
         """Whether the peer is behind with reading."""
 
     def open(self, command: CommandInput) -> None:
-        """Pass all input to `command`. Call it once."""
+        """Pass all input to `command`. Must be called only once."""
 
     def write(self, channel: int, data: bytes) -> None:
-        """Send bytes on a channel; a channel that the command does not have drops them."""
+        """Send bytes on a channel; if the command does not have the channel, drop the bytes."""
 
     def end_of(self, channel: int) -> None:
         """End the output of a channel."""
@@ -82,7 +82,7 @@ class Channels(Protocol):
         """Continue reading from the peer."""
 
     def finish(self) -> None:
-        """Close after the peer has read everything."""
+        """Close the connection after the peer has read all output."""
 
     def abort(self) -> None:
         """Close at once."""
@@ -92,7 +92,7 @@ class WebSocketChannels(Messages):
     """The channels of a command for a WebSocket client."""
 
     def __init__(self, side: Side, protocol: str) -> None:
-        """Speak one of `WEBSOCKET_PROTOCOLS` on `side`."""
+        """Create the channels for one of `WEBSOCKET_PROTOCOLS` on `side`."""
         self._socket = WebSocket(side)
         self._is_text = "base64" in protocol
         self._command: CommandInput | None = None
@@ -115,7 +115,7 @@ class WebSocketChannels(Messages):
             self._socket.send(bytes((channel,)) + data)
 
     def end_of(self, channel: int) -> None:
-        """Do nothing: only the end of the connection ends output."""
+        """Do nothing, because only the end of the connection ends output."""
 
     def pause_reading(self) -> None:
         """Stop reading from the client."""
@@ -126,7 +126,7 @@ class WebSocketChannels(Messages):
         self._socket.resume_reading()
 
     def finish(self) -> None:
-        """Close after the client has read everything."""
+        """Close the connection after the client has read all output."""
         self._socket.finish()
 
     def abort(self) -> None:
@@ -136,7 +136,7 @@ class WebSocketChannels(Messages):
     # Methods that the WebSocket calls.
 
     def message(self, data: bytes) -> None:
-        """Pass a message to its channel; a malformed one closes the connection."""
+        """Pass a message to its channel; a malformed message closes the connection."""
         if self._command is None or not data:
             return
         channel, content = data[0], data[1:]
@@ -163,10 +163,10 @@ class WebSocketChannels(Messages):
 
 
 class SpdyChannels:
-    """The channels of a command on a SPDY connection, of a client or to a server."""
+    """The channels of a command on a SPDY connection, either from a client or to a server."""
 
     def __init__(self, side: Side, *, wanted: Sequence[int], is_client: bool) -> None:
-        """Speak SPDY on `side`, with the channels `wanted`."""
+        """Create the SPDY channels `wanted` on `side`."""
         self._connection = SpdyConnection(
             side, is_client=is_client, on_stream=self._accept, on_resume=self._resumed, on_end=self._ended
         )
@@ -183,7 +183,10 @@ class SpdyChannels:
         return self._connection.is_paused
 
     def open(self, command: CommandInput) -> None:
-        """Pass all input to `command`, after the peer has opened all channels; a client opens them itself."""
+        """Pass all input to `command`, after the peer has opened all channels.
+
+        As a client, this object opens the channels itself.
+        """
         self._command = command
         self._connection.open()
         if self._is_client:
@@ -216,9 +219,9 @@ class SpdyChannels:
         self._connection.unpause()
 
     def finish(self) -> None:
-        """Close after the peer has read everything."""
+        """Close the connection after the peer has read all output."""
         if not (self._is_started or self._is_over):
-            self._is_finishing = True  # once the client has opened all channels
+            self._is_finishing = True  # the connection closes after the client has opened all channels
             return
         for stream in list(self._streams.values()):
             stream.finish()
@@ -233,7 +236,7 @@ class SpdyChannels:
             self.abort()
 
     def _accept(self, stream: SpdyStream) -> bool:
-        """Take a stream of the client for its channel."""
+        """Assign a stream that the client has opened to its channel; return whether it is accepted."""
         name = stream.headers.get(STREAM_TYPE, "")
         if self._is_client or name not in NAMES or NAMES.index(name) in self._streams:
             return False
@@ -274,7 +277,7 @@ class _OfStream(Receiver):
         self._command.receive(self._channel, data)
 
     def resume(self) -> None:
-        """Do nothing: the connection tells the command."""
+        """Do nothing, because the connection notifies the command."""
 
     def end(self) -> None:
         self._command.end_of(self._channel)
@@ -283,6 +286,6 @@ class _OfStream(Receiver):
 def wanted_channels(options: Iterable[str]) -> list[int]:
     """Return the channels of a command with these flags: `stdin`, `stdout`, `stderr`, `tty`."""
     flags = set(options)
-    has_errors = "stderr" in flags and "tty" not in flags  # a terminal has one output
+    has_errors = "stderr" in flags and "tty" not in flags  # a terminal has only one output
     names = ["error", *(name for name in ("stdin", "stdout") if name in flags), *(["stderr"] if has_errors else [])]
     return [NAMES.index(name) for name in (*names, *(["resize"] if "tty" in flags else []))]

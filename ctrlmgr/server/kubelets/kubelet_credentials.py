@@ -1,8 +1,9 @@
-"""TLS contexts of connections to kubelets: the client certificate, and the authority of their serving certificates.
+"""TLS contexts of connections to kubelets, with the client certificate and the authority for serving certificates.
 
 Guarantees:
 - Files are read again when they change, so replaced certificates are used for the next connection.
-- Without a configured certificate, the server issues one with its own authority, and replaces it before it expires.
+- Without a configured client certificate, the server issues one with its own authority, and replaces it before it
+  expires.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ USER: Final = "kube-apiserver-kubelet-client"
 """The user of the server's own client certificates, as kubeadm names it."""
 GROUPS: Final = ("system:masters",)
 _RENEWS: Final = 86_400.0 * 180
-"""Age in seconds of an issued certificate at which it is replaced; it is valid for a year."""
+"""Age in seconds at which an issued certificate is replaced; it is valid for a year."""
 
 Issue = Callable[[str, Sequence[str]], tuple[bytes, bytes]]
 """Returns a new client certificate for a user in groups, and its key (PEM)."""
@@ -45,7 +46,7 @@ class Credentials:
     def context(self, *, is_checked: bool = True) -> ssl.SSLContext:
         """Return the context for a new connection; raises `SettingsError`.
 
-        The kubelet's certificate is verified if it `is_checked` and an authority is configured.
+        The kubelet's certificate is verified if `is_checked` is set and an authority is configured.
         """
         self._renew()
         is_checked = is_checked and bool(self._settings.certificate_authority)

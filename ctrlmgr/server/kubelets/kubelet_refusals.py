@@ -1,4 +1,4 @@
-"""Converts a kubelet's error to one of the API.
+"""Converts a kubelet's error to an error of the API.
 
 Rules: apiserver `pkg/registry/generic/rest/response_checker.go`, apimachinery `pkg/api/errors`
 (NewGenericServerResponse).
@@ -27,10 +27,10 @@ _WORDS: Final = {
 
 
 class KubeletRefusal(ApiError):
-    """A kubelet's error, under its own code."""
+    """A kubelet's error, with the kubelet's status code."""
 
     def __init__(self, code: int, reason: str, message: str, details: StatusDetails) -> None:
-        """Answer with `code` and `reason`."""
+        """Create an error with `code` and `reason`."""
         super().__init__(message, details=details)
         self.code = code
         self.reason = reason

@@ -1,4 +1,4 @@
-"""Maps requests for containers to URLs of kubelets, without input or output.
+"""Maps requests for containers to URLs of kubelets, without doing I/O.
 
 Rules and error texts: `pkg/registry/core/pod/strategy.go` (LogLocation, streamLocation, PortForwardLocation,
 validateContainer), `pkg/kubelet/client/kubelet_client.go`, `pkg/util/node` (GetPreferredNodeAddress).
@@ -86,7 +86,7 @@ class _Pod(msgspec.Struct):
 
 
 def container_of(pod: Object, wanted: str) -> str:
-    """Return the name of the requested container, or of the pod's only one; raises `BadRequest`."""
+    """Return the name of the requested container, or of the pod's only container; raises `BadRequest`."""
     spec = pod.view(_Pod).spec or _Spec()
     names = [*_names(spec.init_containers), *_names(spec.containers), *_names(spec.ephemeral_containers)]
     if wanted:

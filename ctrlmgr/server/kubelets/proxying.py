@@ -1,9 +1,10 @@
-"""Answers requests for containers on nodes with a kubelet: passes on logs, and tunnels exec, attach and portforward.
+"""Answers requests for containers on nodes with a kubelet: passes logs on, and tunnels exec, attach and portforward.
 
 Guarantees:
 - The client's credentials are not sent to the kubelet. The kubelet authenticates this server.
 - If the kubelet refuses to switch protocols, the client receives the kubelet's answer.
-- A client that disconnects ends its connection to the kubelet, and the reverse. All end when the server stops.
+- If the client disconnects, the connection to the kubelet ends, and vice versa. All connections end when the server
+  stops.
 
 Rules: apimachinery `pkg/util/proxy/upgradeaware.go`, apiserver `pkg/registry/generic/rest` (streamer.go,
 response_checker.go).
@@ -54,7 +55,7 @@ class KubeletProxy:
     """Passes requests for containers to kubelets. Used on one event loop."""
 
     def __init__(self, settings: KubeletSettings, issue: Issue, *, clock: Clock) -> None:
-        """Connect as the settings say; `issue` issues the client certificate if they name none.
+        """Connect according to the settings; `issue` issues the client certificate if the settings name none.
 
         Raises `SettingsError` for certificates that cannot be used.
         """
@@ -85,7 +86,7 @@ class KubeletProxy:
         return node_url(node, self._settings.preferred_address_types, self._settings.port)
 
     def upstream(self, url: KubeletUrl, *, is_checked: bool = True) -> Upstream:
-        """Return the kubelet of a URL; `is_checked` says whether its certificate is verified."""
+        """Return the kubelet of a URL; `is_checked` is whether its certificate is verified."""
         return Upstream(url.host, url.port, self._credentials.context(is_checked=is_checked))
 
     async def log(self, request: Request, pod: Object, node: Object, options: LogOptions, *, is_checked: bool) -> None:
@@ -174,7 +175,7 @@ class KubeletProxy:
     async def _asked(
         self, request: Request, url: KubeletUrl, connection: UpstreamConnection, method: str, headers: Sequence[Header]
     ) -> ResponseHead | None:
-        """Return the kubelet's answer if it has switched protocols; else pass its refusal on and return None."""
+        """Return the kubelet's answer if it has switched protocols; otherwise pass its refusal on and return None."""
         try:
             connection.begin(method, upgrade_head(method, url.target, headers, request.peer))
             answer = await connection.head()
@@ -209,7 +210,7 @@ async def _read(connection: UpstreamConnection) -> bytes:
 
 
 def upgrade_head(method: str, target: str, headers: Sequence[Header], peer: str) -> bytes:
-    """Return the head of a client's upgrade request as it is sent on, without the client's credentials."""
+    """Return the head of a client's upgrade request in the form that is passed on, without the client's credentials."""
     lines = [f"{method} {target} HTTP/1.1".encode(), *_lines(headers, peer)]
     if method != "GET":
         lines.append(b"Content-Length: 0")

@@ -1,7 +1,7 @@
-"""Limits the concurrent tunnels of a process, and the share of each user.
+"""Limits the number of concurrent tunnels of a process, and of each user.
 
-Guarantees: a refused client receives 429 with Retry-After. Members of `system:masters` are counted, but have no limit
-of their own.
+Guarantees: a refused client receives 429 with Retry-After. Tunnels of members of `system:masters` are counted, but
+these users have no individual limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TunnelShares:
     """Counts tunnels. Used on the event loop only."""
 
     def __init__(self, most: int = MOST, most_of_user: int = MOST_OF_USER) -> None:
-        """Admit `most` tunnels at a time, `most_of_user` of one user."""
+        """Create limits: at most `most` tunnels at a time, and at most `most_of_user` of one user."""
         self._most = most
         self._most_of_user = most_of_user
         self._count = 0

@@ -19,7 +19,7 @@ _LONGEST: Final = 64 * 1024
 
 
 def answer_of(pod: Object) -> bytes:
-    """Return what a port of a simulated pod answers: its host name."""
+    """Return the body that a port of a simulated pod answers with: the pod's host name."""
     return f"{pod.name}\n".encode()
 
 
@@ -27,9 +27,9 @@ class SimulatedPorts:
     """The forwarded connections of one client. Used on the event loop only."""
 
     def __init__(self, side: Side, pod: Object, executions: Executions) -> None:
-        """Answer on `side` for the ports of `pod`."""
+        """Create the connections on `side` for the ports of `pod`."""
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Ends when the connection is closed."""
+        """A future that ends when the connection is closed."""
         self._pod = pod
         self._executions = executions
         self._errors: dict[str, SpdyStream] = {}
@@ -88,7 +88,7 @@ class _Answering(Receiver):
             self._stream.abort()
 
     def resume(self) -> None:
-        """Do nothing: answers are short."""
+        """Do nothing, because answers are short."""
 
     def end(self) -> None:
         self._stream.finish()

@@ -1,7 +1,7 @@
 """Answers exec, attach and portforward for pods on simulated nodes, with the protocols of a kubelet.
 
 Guarantees:
-- Output appears at the time that the simulation gives it, at the speed of the simulation.
+- Output is sent at the time that the simulation determines, at the speed of the simulation.
 - Output is written only while the client reads. All streams end when the server stops.
 """
 
@@ -49,7 +49,7 @@ class SimulatedStreams:
     """Answers requests for streams of simulated pods. Used on the event loop only."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Run commands with `runtime`."""
+        """Create an instance that runs commands with `runtime`."""
         self._runtime = runtime
         self._shares = TunnelShares()
         self._open: set[SimulatedCommand | SimulatedPorts] = set()
@@ -105,10 +105,10 @@ class SimulatedCommand:
     """Connects a command to the channels of its client."""
 
     def __init__(self, channels: Channels, speed: float, *, is_plain: bool) -> None:
-        """Write output to `channels`; `is_plain` says that the status is text, as before version 4."""
+        """Create a stream that writes to `channels`; `is_plain` is whether the status is text, as before version 4."""
         loop = asyncio.get_running_loop()
         self.over: asyncio.Future[None] = loop.create_future()
-        """Ends when the connection is closed."""
+        """A future that ends when the connection is closed."""
         self._loop = loop
         self._channels = channels
         self._speed = speed
@@ -119,13 +119,13 @@ class SimulatedCommand:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, execution: Execution, *, has_input: bool) -> None:
-        """Start a command; without input, its input is empty."""
+        """Start a command; if the request has no input, the command's input is empty."""
         self._execution = execution
         self._channels.open(self)
         self._take(execution.receive(b"", 0.0) if has_input else execution.end(0.0))
 
     def follow(self, reading: ContainerLogReader, pod: Object, node: Object) -> None:
-        """Write a container's log from now on."""
+        """Write the lines that the container writes to its log from now on."""
         self._channels.open(self)
         self._read(reading, pod, node)
 
@@ -141,7 +141,7 @@ class SimulatedCommand:
             self._take(self._execution.receive(data, self._now))
 
     def end_of(self, channel: int) -> None:
-        """Note the end of the input."""
+        """Handle the end of the input."""
         if channel == STDIN and self._execution is not None:
             self._take(self._execution.end(self._now))
 
@@ -150,7 +150,7 @@ class SimulatedCommand:
         self._write()
 
     def end(self) -> None:
-        """Note that the client has disconnected."""
+        """Handle the client's disconnection."""
         if self._timer is not None:
             self._timer.cancel()
         if not self.over.done():
@@ -166,7 +166,7 @@ class SimulatedCommand:
         self._write()
 
     def _write(self) -> None:
-        """Write the output that is due, and the status at the end."""
+        """Write the output that is due and, at the end, the status."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -208,7 +208,7 @@ class SimulatedCommand:
 
 
 def exit_status(code: int) -> bytes:
-    """Return the status of a command with an exit code, as a kubelet sends it."""
+    """Return the status of a command with this exit code, in the form that a kubelet sends."""
     if not code:
         return SUCCESS
     return msgspec.json.encode(
@@ -225,7 +225,7 @@ def exit_status(code: int) -> bytes:
 def accept(request: Request, wanted: Sequence[int]) -> tuple[Channels, bool]:
     """Switch to the client's protocol; return its channels, and whether the status is plain text.
 
-    Raises `BadRequest` without an upgrade, and `Forbidden` if no protocol is supported by both.
+    Raises `BadRequest` if the request is no upgrade, and `Forbidden` if client and server have no protocol in common.
     """
     if not request.upgrades:
         raise BadRequest("Upgrade request required")
@@ -245,7 +245,7 @@ def _is_websocket(request: Request) -> bool:
 
 
 def _accept_spdy(request: Request, accepted: Sequence[str]) -> Side:
-    """Switch to SPDY with a protocol that both support (`httpstream.Handshake`)."""
+    """Switch to SPDY with a protocol that client and server support (`httpstream.Handshake`)."""
     if request.header(b"upgrade").lower() != b"spdy/3.1":
         raise BadRequest("unable to upgrade: missing upgrade headers in request")
     lines = [value for name, value in request.raw_headers if name == b"x-stream-protocol-version"]

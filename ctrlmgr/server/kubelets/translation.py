@@ -1,7 +1,7 @@
 """Translates the channels of a command between two connections, from WebSocket to SPDY.
 
-For kubelets that do not accept version 5 of the WebSocket protocol, in which a client can end its input. Rules:
-apiserver `pkg/util/proxy/streamtranslator.go`.
+This is needed for kubelets that do not accept version 5 of the WebSocket protocol, in which a client can end its input.
+Rules: apiserver `pkg/util/proxy/streamtranslator.go`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class Translation:
     """Passes a command's channels on between a client and a kubelet until both connections are closed."""
 
     def __init__(self, client: Channels, kubelet: Channels, wanted: Sequence[int]) -> None:
-        """Start to translate; the command has the channels `wanted`."""
+        """Start the translation; the command has the channels `wanted`."""
         self._both = (client, kubelet)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._open = 2
         kubelet.open(_FromKubelet(client, kubelet, self, wanted))
         client.open(_FromClient(client, kubelet, self))
         lowest = next((each for each in (STDOUT, STDERR) if each in wanted), STATUS)
-        client.write(lowest, b"")  # tells the client that the connection is established
+        client.write(lowest, b"")  # notifies the client that the connection is established
 
     async def run(self) -> None:
-        """Wait until both connections are closed. Cancelling it aborts both."""
+        """Wait until both connections are closed. If this coroutine is cancelled, both are aborted."""
         try:
             await self._over
         finally:
@@ -46,7 +46,7 @@ class Translation:
             channels.abort()
 
     def note_end(self) -> None:
-        """Note that one of the connections is closed."""
+        """Handle the end of one of the connections."""
         self._open -= 1
         if not self._open and not self._over.done():
             self._over.set_result(None)
@@ -78,7 +78,7 @@ class _FromClient:
 
 
 class _FromKubelet:
-    """Passes the kubelet's output to the client, and its status last."""
+    """Passes the kubelet's output to the client, and finally the status."""
 
     def __init__(self, client: Channels, kubelet: Channels, translation: Translation, wanted: Sequence[int]) -> None:
         self._client = client
@@ -111,7 +111,7 @@ class _FromKubelet:
         self._tell(bytes(self._status) or lost)
 
     def _tell(self, told: bytes) -> None:
-        """Send the status of the command, once, and close."""
+        """Send the status of the command only once, and close the connection."""
         self._client.write(STATUS, told)
         self._client.finish()
         self._kubelet.finish()

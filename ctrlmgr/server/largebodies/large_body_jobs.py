@@ -1,4 +1,4 @@
-"""Runs requests with large bodies as jobs in worker processes, and answers the process's questions during a job."""
+"""Runs requests with large bodies as jobs in worker processes, and answers a process's queries during a job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Listener(NamedTuple):
     """Receives the decoded body of a request."""
 
     hear: Callable[[Unstructured, Callable[[], bytes]], None]
-    """Receives the decoded object, and a function that encodes it with its defaults."""
+    """A callback that gets the decoded object, and a function that encodes the object with defaults."""
     keeps: bool
     """Whether the listener needs the encoded object."""
 
@@ -48,7 +48,7 @@ class LargeBodyJobs:
         random: Random,
         deadline: float = DEADLINE,
     ) -> None:
-        """Decide as `blueprint` says, on the state of `cacher`."""
+        """Create an instance whose processes decide with the kinds of `blueprint`, on the state of `cacher`."""
         self._blueprint = blueprint
         self._rights = rights
         self._kinds = kinds
@@ -60,7 +60,7 @@ class LargeBodyJobs:
         """The worker processes."""
 
     def start(self) -> None:
-        """Start the thread that starts processes."""
+        """Start the thread that starts worker processes."""
         self._workers.start()
 
     async def stop(self) -> None:
@@ -74,16 +74,16 @@ class LargeBodyJobs:
     async def run(
         self, user: str, function: Callable[..., Any], *arguments: Any, obey: Obey, listener: Listener | None = None
     ) -> Any:
-        """Run a job of `ctrlmgr.largebodies.jobs` in a process. Return its result, or raise its error.
+        """Run a job of `ctrlmgr.largebodies.jobs` in a process; return its result, or raise its error.
 
-        `obey` performs the commands of its operation; `listener` receives the decoded body.
+        `obey` performs the commands of the job's operation; `listener` receives the decoded body.
         """
         work = dumped((function, arguments))
         job = Job(self._kinds.epoch, self._random.getrandbits(64), self._clock.now(), work)
         return await self.pool.run(user, job, partial(self._answer, obey, listener))
 
     async def _answer(self, obey: Obey, listener: Listener | None, ask: WorkerMessage) -> Any:
-        """Return the answer to a question of a process."""
+        """Return the answer to a query of a worker process."""
         match ask.what:
             case "command":
                 return await obey(*ask.arguments)

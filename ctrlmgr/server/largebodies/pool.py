@@ -3,8 +3,8 @@
 Guarantees:
 - Jobs are scheduled fairly. A user has at most one running job, so that a process is free for another user's job. At
   most `WAITING` jobs of a user wait; a further job is refused with 429.
-- A job that runs for more than `DEADLINE` seconds ends with 504, and one that exceeds the memory limit with 413. Its
-  process ends too. Time in which the job waits for the log or a webhook does not count.
+- A job that runs for more than `DEADLINE` seconds ends with 504, and a job that exceeds the memory limit with 413. In
+  both cases, its process ends too. Time in which a job waits for the log or a webhook does not count.
 - Processes start with the first job, and end after `IDLE` seconds without jobs.
 """
 
@@ -27,7 +27,7 @@ from ctrlmgr.server.largebodies.worker_process import Process, WorkerExited
 log = structlog.get_logger(__name__)
 
 DEADLINE: Final = 10.0
-"""Maximum running time of a job in seconds, three times what the largest body needs on a slow and busy machine."""
+"""Maximum running time of a job in seconds, three times the time for the largest body on a slow and busy machine."""
 PROCESSES: Final = 2
 WAITING: Final = 32
 """Maximum number of waiting jobs of a user."""
@@ -50,21 +50,22 @@ class Pool:
     """Schedules jobs on worker processes. Used on the event loop only."""
 
     def __init__(self, start: Start, clock: Clock, *, deadline: float = DEADLINE, idle: float = IDLE) -> None:
-        """Start processes with `start`."""
+        """Create a pool that starts processes with `start`."""
         self._start = start
         self._clock = clock
         self._deadline = deadline
         self._idle = idle
         self._free: list[Process] = []
         self._alive = 0  # number of processes that are starting, free or busy
-        self._waiting: dict[str, deque[_Waiting]] = {}  # by user, in the order of their turns
+        # waiting jobs by user, in the order in which users get their turn
+        self._waiting: dict[str, deque[_Waiting]] = {}
         self._at_work: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._resting: asyncio.TimerHandle | None = None
         self._is_stopped = False
 
     async def run(self, user: str, job: Job, answer: Answering) -> Any:
-        """Run a user's job in a process and return its result; `answer` answers the process's questions.
+        """Run a user's job in a process and return its result; `answer` answers the process's queries.
 
         Raises the job's error, `RequestTimeout`, `RequestEntityTooLarge` or `TooManyRequests`.
         """
@@ -111,7 +112,7 @@ class Pool:
                 waiting = own.popleft()
                 del self._waiting[user]
                 if own:
-                    self._waiting[user] = own  # this user moves behind the others
+                    self._waiting[user] = own  # move this user behind the other users
                 self._at_work.add(user)
                 return user, waiting
         return None
@@ -212,7 +213,7 @@ class _RunningJob:
             await process.send(answer)
 
     async def _received(self) -> Any:
-        """Return the next message. If the job's time runs out, kill the process."""
+        """Return the next message; kill the process when the job's time limit is exceeded."""
         began = self._clock.monotonic()
         timer = asyncio.get_running_loop().call_later(self._left, self._end)
         try:
@@ -233,7 +234,7 @@ class _RunningJob:
             words = "Timeout: request did not complete within the allotted timeout"
             return RequestTimeout(words, details=StatusDetails())
         log.warning("large body worker exited", code=code)
-        if code == -SIGKILL:  # out of memory: either the process or the kernel killed it
+        if code == -SIGKILL:  # the process exceeded its memory limit and exited, or the kernel killed it
             return RequestEntityTooLarge("Request entity is too large", details=StatusDetails())
         return RuntimeError(f"a process for large bodies ended with {code}")
 

@@ -1,7 +1,8 @@
 """One worker process: its socket, and the means to kill it.
 
 Guarantees: no method blocks the event loop. The process starts as a new interpreter, without a fork of this process's
-threads. Its exit is awaited, so no zombie remains. When this process ends for any reason, the worker's socket closes.
+threads. Its exit is awaited, so no zombie remains. When the server's process ends for any reason, the worker's socket
+closes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _READ: Final = 1 << 20
 
 
 class WorkerExited(Exception):
-    """The process has ended or was killed."""
+    """Raised if the worker process has ended or was killed."""
 
 
 class Process:
@@ -38,7 +39,7 @@ class Process:
         kind_of: KindOf,
         workers: Workers,
     ) -> None:
-        """Use a running program; its exit is awaited on `workers`."""
+        """Create an instance for a running program, whose exit is awaited on `workers`."""
         self._program = program
         self._reader = reader
         self._writer = writer
@@ -68,7 +69,7 @@ class Process:
             raise WorkerExited from error
 
     def kill(self) -> None:
-        """Kill the process. Further calls do nothing."""
+        """Kill the process; further calls have no effect."""
         if self._ending is None:
             self._program.kill()
             self._writer.close()
@@ -77,7 +78,7 @@ class Process:
     async def ended(self) -> int:
         """Kill the process, wait for its exit and return the code, as `Popen.returncode`."""
         self.kill()
-        assert self._ending is not None  # set by `kill`
+        assert self._ending is not None  # this field is set by `kill`
         return await asyncio.shield(self._ending)
 
 

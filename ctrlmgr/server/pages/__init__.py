@@ -1,1 +1,1 @@
-"""Paths that are not resources: health, metrics, debugging."""
+"""Serves the paths that are not resources: health, metrics, debugging."""

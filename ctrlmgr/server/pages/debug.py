@@ -40,7 +40,10 @@ _DEFAULT = "5"
 def debug_pages(
     settings: Mapping[str, Any], workers: Workers, *, clock: Clock, profiling: bool = True
 ) -> dict[str, Page]:
-    """Return the pages by path; `settings` is the content of `/configz`. Those of /debug need `profiling`."""
+    """Return the pages by path; `settings` is the content of `/configz`.
+
+    Pages below /debug exist only with `profiling`.
+    """
     configz = msgspec.json.encode({"ctrlmgr": settings})
 
     async def show_settings(request: Request) -> Response:

@@ -2,8 +2,8 @@
 
 Guarantees:
 - A check never blocks: it reads the result of another thread. `LogProbe` queries the database.
-- The aggregate says which check failed but not why ("reason withheld"), because it is often public. The check's own
-  path and the log give the reason (apiserver `pkg/server/healthz/healthz.go`).
+- The answer about all checks contains the failed checks but not the reasons ("reason withheld"), because it is often
+  public. The path of a single check and the log contain the reason (apiserver `pkg/server/healthz/healthz.go`).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ log = structlog.get_logger(__name__)
 _PROBE_EVERY = 1.0
 _TOO_OLD = 5.0
 _SHOWN = 3
-"""Failed checks that one log line names."""
+"""The maximum number of failed checks that one log line contains."""
 
 
 class Check(NamedTuple):
-    """A named check: `problem` returns None if it passes, else the reason."""
+    """A named check: `problem` returns None if the check passes, otherwise the reason of the failure."""
 
     name: str
     problem: Callable[[], str | None]
 
 
 PING = Check("ping", lambda: None)
-"""Passes whenever the process answers."""
+"""A check that always passes if the process answers."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Health:
     _has_passed: bool = field(default=False, init=False)
 
     def report(self, *, verbose: bool, exclude: Collection[str] = ()) -> tuple[bool, str]:
-        """Run the checks; return whether all pass, and the answer's text. A failure always lists all checks."""
+        """Run the checks; return whether all pass, and the answer's text, which lists all checks after a failure."""
         lines: list[str] = []
         failed: dict[str, str] = {}
         for check in self.checks:
@@ -98,7 +98,7 @@ class Health:
         told("health check failed", endpoint=self.name, **shown, **more)
 
     def report_one(self, name: str) -> tuple[bool, str] | None:
-        """Run one check; return None if the endpoint does not have it."""
+        """Run one check; return None if the endpoint does not have this check."""
         for check in self.checks:
             if check.name == name:
                 problem = check.problem()
@@ -107,7 +107,7 @@ class Health:
 
 
 class LogProbe:
-    """A Runnable that reads the log's head once a second, so that a check does not wait for the database."""
+    """A `Runnable` that reads the log's head once a second, so that a check does not wait for the database."""
 
     name = "log probe"
 
@@ -119,7 +119,7 @@ class LogProbe:
         self._problem: str | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Probe until stopped."""
+        """Read the head once a second until stopped."""
         while not stop.is_set():
             self.probe()
             stop.wait(_PROBE_EVERY)
@@ -135,7 +135,7 @@ class LogProbe:
             self._reached_at = self._clock.monotonic()
 
     def problem(self) -> str | None:
-        """Return None if the log has answered within the last seconds, so that a hanging database fails the check."""
+        """Return None if the log has answered recently, so that the check fails if the database hangs."""
         if self._problem:
             return self._problem
         silence = self._clock.monotonic() - self._reached_at

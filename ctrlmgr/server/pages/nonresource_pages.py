@@ -10,7 +10,8 @@
 | `/openapi/v2`, `/openapi/v3` | OpenAPI documents |
 | `/NAME/…` | a mounted page |
 
-An unknown path is answered as by kube-apiserver's two routers: with a `Status` within the API, with plain text outside.
+An unknown path is answered as by kube-apiserver's two routers: with a `Status` within the API, otherwise with plain
+text.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ class Pages:
         remote: RemoteVersions | None = None,
         schemas: RemoteSchemas | None = None,
     ) -> None:
-        """Serve these health endpoints, the metrics of `registry`, and documents about `kinds`.
+        """Create the pages: health endpoints, the metrics of `registry`, and documents about `kinds`.
 
-        `more` maps further paths to pages, `mounts` maps NAME to a page for all paths below `/NAME`. `server_address`
-        is the address in discovery, and `remote` has the versions of extension servers, `schemas` their OpenAPI
-        documents.
+        `more` maps further paths to pages, and `mounts` maps NAME to a page for all paths below `/NAME`.
+        `server_address` is the address in discovery. `remote` contains the versions of extension servers, and `schemas`
+        their OpenAPI documents.
         """
         self._health = {endpoint.name: endpoint for endpoint in health}
         self._registry = registry
@@ -90,7 +91,7 @@ class Pages:
             case ():
                 return _read_only(request) or self._root()
             case (name, *check) if name in self._health:
-                # A path that is matched exactly does not exist with a final slash.
+                # If a path is matched exactly, the same path with a final slash does not exist.
                 ends = location.path.endswith("/")
                 return PAGE_NOT_FOUND if ends else _healthy(self._health[name], "/".join(check), request.query)
             case ("metrics",) if not location.path.endswith("/"):
@@ -131,7 +132,7 @@ class Pages:
     async def _discovered(self, request: Request) -> Response:
         accept, path = request.header(b"accept").decode("latin-1"), request.location.path
         document = self._discovery.made(path, accept)
-        if document is None:  # making a document takes long
+        if document is None:  # creating a document takes long
             document = await self._workers.run(partial(self._discovery.answer, path, accept))
         if document is None:
             return self.nowhere(request.location)
@@ -148,7 +149,7 @@ class Pages:
     async def _described(self, request: Request) -> Response:
         accept = request.header(b"accept").decode("latin-1")
         try:
-            # Making a document takes long.
+            # Creating a document takes long.
             ask = partial(self._openapi.answer, request.location.path, request.query, accept)
             document = await self._workers.run(ask)
         except NotAcceptable:

@@ -4,7 +4,7 @@
 |---|---|
 | `GET /play` | returns the current position |
 | `POST /play/pause`, `POST /play/resume` | pauses, resumes |
-| `POST /play/step?events=N` | pauses N events later (1 by default), or earlier if N is negative |
+| `POST /play/step?events=N` | moves forward by N events (1 by default; backward if N is negative), and pauses |
 | `POST /play/seek?to=PLACE` | seeks a revision, a time, `start`, `end`, or an offset: `+30s`, `-1m` |
 | `POST /play/speed?times=X` | plays at X times the recorded speed |
 | `GET /play/writes?after=N&limit=N` | returns the pretended writes after number N |
@@ -37,15 +37,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ReportedWrites(msgspec.Struct, frozen=True, rename="camel"):
-    """Some of the pretended writes."""
+    """A page of the pretended writes."""
 
     count: int
-    """The number of all pretended writes, including forgotten ones."""
+    """The number of all pretended writes, including writes that are not kept any more."""
     writes: list[PretendedWrite]
 
 
 def play_pages(playback: Playback, pretending: PretendedWrites | None) -> dict[str, Page]:
-    """Return the pages by path; without `pretending` there are no writes to return."""
+    """Return the pages by path; without `pretending`, `/play/writes` returns no writes."""
 
     async def show(request: Request) -> Response:
         _only(request, "GET", "HEAD")

@@ -1,10 +1,11 @@
-"""The backend of a played recording, which switches to a new `Backend` when the playback seeks.
+"""The backend of a played recording, which switches to a new `Backend` when the playback seeks backwards.
 
 Guarantees:
-- No client sees objects change back to an earlier state. When the playback seeks backwards, every watch ends with 410
-  (Expired), and so do requests for revisions in the future. Reflectors then list again, at the new position.
-- A request is answered by the backend that received it, whose log does not change. That backend stops after its last
-  request.
+- Clients never receive events that change objects back to an earlier state. When the playback seeks backwards, every
+  watch ends with 410 (Expired), and so do requests for revisions in the future. Reflectors then list again, at the new
+  position.
+- A request is answered by the backend that received it, whose log is not replaced. A replaced backend stops after its
+  last request.
 - Resources in `apart` have their own backends, which a seek does not affect.
 """
 
@@ -24,12 +25,12 @@ from ctrlmgr.server.workers import Workers
 
 
 class PlayedBackend:
-    """A replacement for a `Backend`. Used on the event loop only."""
+    """Replaces a `Backend` and delegates to the current one. Used on the event loop only."""
 
     def __init__(self, first: Backend, apart: Mapping[Resource, Backend]) -> None:
-        """Begin with the backend `first`."""
+        """Start with the backend `first`."""
         self.workers = Workers()
-        """Workers that are independent of the position."""
+        """Workers that do not depend on the position."""
         self._now = _BackendLifetime(first)
         self._apart = {resource: _BackendLifetime(backend) for resource, backend in apart.items()}
         self._tasks: asyncio.TaskGroup | None = None
@@ -41,7 +42,7 @@ class PlayedBackend:
 
     @property
     def api(self) -> PlayedBackend:
-        """The handler of requests for resources: this object."""
+        """The handler of requests for resources, which is this object."""
         return self
 
     def step(self) -> None:
@@ -50,7 +51,7 @@ class PlayedBackend:
             era.backend.step()
 
     async def answer(self, call: Call, verb: str) -> None:
-        """Answer a call; raises the `ApiError` to answer with."""
+        """Answer a call; raises `ApiError` if the answer is an error."""
         era = self._apart.get(call.endpoint.kind.storage, self._now)
         await era.answer(call, verb)
 
@@ -63,7 +64,7 @@ class PlayedBackend:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run on the current event loop while the context is open."""
+        """Run the backends on the current event loop while the context is open."""
         self.workers.start()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -84,16 +85,16 @@ class PlayedBackend:
         return [self._now, *self._apart.values()]
 
     def tell_of_rounds(self, around: BatchListener) -> None:
-        """Do nothing: only writes are answered in rounds, and a recording has none."""
+        """Do nothing, because only writes are answered in rounds, and a recording has no writes."""
 
     def end_watches(self) -> None:
-        """End all watches. Watches that start later end immediately."""
+        """End all watches; watches that start later end immediately."""
         for era in self._eras:
             era.end(DisconnectReason.CLOSING, stops=False)
 
 
 class _BackendLifetime:
-    """A backend, from its start until it is no longer needed."""
+    """A backend, from its start until it is not needed any more."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -114,7 +115,7 @@ class _BackendLifetime:
             self._stop_when_idle()
 
     def end(self, parting: DisconnectReason, *, stops: bool = True) -> None:
-        """End the watches and, if `stops`, stop after the last request."""
+        """End the watches; if `stops` is set, stop after the last request."""
         self.backend.end_watches(parting)
         self._is_over = stops
         self._stop_when_idle()

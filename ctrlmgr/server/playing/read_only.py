@@ -17,10 +17,10 @@ _REVIEWS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
 
 
 class ReadOnly:
-    """An `Authorizer` that denies every write, and delegates all else to another one."""
+    """An `Authorizer` that denies every write, and delegates all other requests to another authorizer."""
 
     def __init__(self, authorizer: Authorizer, reason: str) -> None:
-        """Deny writes with `reason`, a clause such as "this is a recording; it is read-only"."""
+        """Create an authorizer that denies writes with `reason`, such as "this is a recording; it is read-only"."""
         self._authorizer = authorizer
         self._refusal = Verdict(Decision.DENY, reason)
 

@@ -1,10 +1,10 @@
 """Serves OpenAPI documents, for `kubectl explain`, client-side validation and code generators.
 
 Guarantees:
-- A document is derived from the bundled structure and the served kinds. It is made at its first request and cached
+- A document is derived from the bundled structure and the served kinds. It is created at its first request and cached
   until its kinds change.
-- The index of v3 names each document with a digest of its content, so a client can cache it. A request with an outdated
-  digest is answered with the current document, without permission to cache it for ever.
+- The index of v3 contains the URL of each document with a digest of its content, so a client can cache the document. A
+  request with an outdated digest is answered with the current document, but without permission to cache it.
 
 | path | answer |
 |---|---|
@@ -34,7 +34,10 @@ _V2, _V3 = "/openapi/v2", "/openapi/v3"
 
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _OLD_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-"""The media type that kubectl accepts. The answer has the other name, because Go's mime package rejects an at sign."""
+"""The media type that kubectl accepts.
+
+The answer has the other name, because Go's mime package rejects an at sign.
+"""
 
 
 class RemoteSchemas(Protocol):
@@ -42,14 +45,14 @@ class RemoteSchemas(Protocol):
 
     @property
     def versions(self) -> Mapping[tuple[str, str], tuple[str, bytes]]:
-        """The URL of each document and its JSON (empty: none), by group and version."""
+        """The URL of each document and its JSON (empty without a document), by group and version."""
 
 
 class OpenAPI:
     """Serves the OpenAPI documents of one registry of kinds."""
 
     def __init__(self, kinds: Kinds, remote: RemoteSchemas | None = None) -> None:
-        """Describe `kinds`; `remote` has the v3 documents of extension servers."""
+        """Create the documents about `kinds`; `remote` contains the v3 documents of extension servers."""
         self._kinds = kinds
         self._remote = remote
         self._remote_made: dict[tuple[str, str], Document] = {}
@@ -59,9 +62,9 @@ class OpenAPI:
         self._epoch = kinds.epoch
 
     def answer(self, path: str, query: Mapping[str, Sequence[str]], accept: str) -> Document | None:
-        """Return the document at a path, None if there is none. It depends on the Accept header.
+        """Return the document at a path, None if no document has this path.
 
-        Raises `NotAcceptable`.
+        The result depends on the Accept header. Raises `NotAcceptable`.
         """
         self._renew()
         path = path.rstrip("/")
@@ -129,7 +132,7 @@ class OpenAPI:
 
     def _kept(self, name: str, media_type: str, make: Callable[[], bytes]) -> Document:
         key = name, media_type
-        made = self._made  # a local name, because `_renew` replaces the attribute
+        made = self._made  # use a local name, because `_renew` replaces the attribute
         if key not in made:
             made[key] = document(media_type, make())
         return made[key]

@@ -1,8 +1,8 @@
 """The descriptions of kinds and fields in the OpenAPI documents, for `kubectl explain`.
 
-The bundled structure has no descriptions. This module adds one for each kind, and for the fields that all kinds share.
-Some begin as Kubernetes' own, because scripts and tests search for these words. `words.toml` describes the most common
-fields of other kinds. The description of a kind links to the full documentation.
+The bundled structure has no descriptions. This module adds a description for each kind, and for the fields that all
+kinds share. Some descriptions begin like those of Kubernetes, because scripts and tests search for these words.
+`words.toml` describes the most common fields of other kinds. The description of a kind links to the full documentation.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def described(name: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an OpenAPI v2 definition with descriptions added where there are any."""
+    """Return an OpenAPI v2 definition, with the descriptions that exist for it added."""
     kinds = definition.get(_KIND, ())
     if name == _OBJECT_META:
         return _with_words({**definition}, _METADATA)

@@ -1,4 +1,4 @@
-"""Encodes an OpenAPI v2 document as gnostic's protobuf, which kubectl reads before 1.27 and as a fallback since then.
+"""Encodes an OpenAPI v2 document as gnostic's protobuf, which kubectl requests before 1.27, and later as a fallback.
 
 The tables contain every field of every message in gnostic's `openapiv2/OpenAPIv2.proto`, because the schema of a custom
 kind may use any keyword.
@@ -37,7 +37,7 @@ def _schema(value: Mapping[str, Any]) -> bytes:
 
 
 def _additional(value: Mapping[str, Any] | bool) -> bytes:
-    """Encode an `AdditionalPropertiesItem`. It is a oneof, so false is encoded as well."""
+    """Encode an `AdditionalPropertiesItem`, which is a oneof, so false is encoded as well."""
     return write_number(2, value) if isinstance(value, bool) else one(1, _schema)(value)
 
 

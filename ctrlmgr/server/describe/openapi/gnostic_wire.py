@@ -1,7 +1,7 @@
-"""Encoders of gnostic's messages: tables that map keys of a JSON object to fields of protobuf.
+"""Creates encoders of gnostic's messages from tables that map keys of a JSON object to fields of protobuf.
 
 Guarantees:
-- a key without a field is a KeyError, so that nothing is lost silently;
+- a key without a field raises KeyError, so that no key is lost silently;
 - unknown keys that begin with `x-` are vendor extensions, which gnostic writes as YAML (here as JSON, which is valid
   YAML);
 - scalars that are zero, false or empty are omitted, as in proto3.
@@ -37,7 +37,7 @@ def message(fields: Mapping[str, Encode], extensions: int) -> Encode:
 
 
 def named(key: str, content: bytes) -> bytes:
-    """Return the content of a `Named…` message: a key and its value. gnostic writes maps in this form."""
+    """Return the content of a `Named…` message: a key and its value. Gnostic encodes maps in this form."""
     return write_part(1, key.encode()) + write_part(2, content)
 
 
@@ -82,7 +82,7 @@ def texts(number: int) -> Encode:
 
 
 def text_or_texts(number: int) -> Encode:
-    """Return an encoder of repeated strings that also takes a single string (`type`)."""
+    """Return an encoder of repeated strings that also accepts a single string (`type`)."""
     write = texts(number)
     return lambda value: write([value] if isinstance(value, str) else value)
 

@@ -1,7 +1,7 @@
 """The paths of this server in the OpenAPI v2 document.
 
-These are Kubernetes' recorded paths without those that this server does not serve. Every operation also has the answer
-of a failure, a `Status`. Answers are described as JSON or YAML, request bodies also as protobuf.
+The paths are those recorded from Kubernetes, without paths that this server does not serve. Every operation also has a
+response for failures, a `Status`. Responses are described as JSON or YAML, request bodies also as protobuf.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _PHRASES = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthoriz
 _FAILURE: Node = {"description": "Failure", "schema": {"$ref": f"#/definitions/{STATUS}"}}
 
 _ALWAYS = frozenset({"/api/", "/apis/", "/version/"})
-"""Paths that exist without any kind."""
+"""Paths that do not belong to a kind."""
 
 _RESOURCE = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/watch)?(?:/namespaces/\{namespace\})?"
     r"/(?P<plural>[^/{]+)(?:/\{name\}(?:/(?P<subresource>[^/{]+)(?:/\{path\})?)?)?"
 )
 _VERBS = {"post": "create", "put": "update", "watchlist": "watch"}
-"""OpenAPI's `x-kubernetes-action` where it differs from the verb in discovery."""
+"""The values of OpenAPI's `x-kubernetes-action` that differ from the verb in discovery, by verb."""
 _CONNECT_VERBS = {"post": "create", "put": "update", "patch": "patch", "delete": "delete"}
 """The verbs of connect requests (`proxy`) by method; all other methods are `get`."""
 
@@ -78,7 +78,7 @@ def _verb(method: str, operation: Node) -> str:
 
 
 def _completed(operation: Node) -> dict[str, Any]:
-    """Return an operation with the media types it accepts and all its possible answers."""
+    """Return an operation with the media types that it accepts and all its possible responses."""
     responses = {
         code: {"description": _PHRASES.get(code, code), **response} for code, response in operation["responses"].items()
     }

@@ -1,4 +1,4 @@
-"""The OpenAPI v2 document: all kinds in one, for old clients (`kubectl` up to 1.26, code generators)."""
+"""Creates the OpenAPI v2 document with all kinds, for old clients (`kubectl` up to 1.26, code generators)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""OpenAPI v3 documents: one per group version, with only the schemas that its paths and kinds need.
+"""Creates OpenAPI v3 documents: one per group version, with only the schemas that its paths and kinds need.
 
 The differences from the v2 document are those of kube-openapi (`pkg/openapiconv`, `pkg/builder3`). Schemas are
-components, and a reference with siblings becomes an `allOf`. Bodies and answers have one schema per media type.
-Parameters are inlined, because kubectl searches for `fieldValidation` there and follows no references.
+components, and a reference with siblings becomes an `allOf`. Request and response bodies have one schema per media
+type. Parameters are inlined, because kubectl searches the parameters for `fieldValidation` and does not follow
+references.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _UNTYPED_IN_V2: Mapping[str, Any] = {
 
 
 class Sections:
-    """The documents by name: `api/v1`, `apis/apps`, `version`. Each is made at its first request."""
+    """The documents by name: `api/v1`, `apis/apps`, `version`. Each document is created at its first request."""
 
     def __init__(self, kinds: Kinds) -> None:
         """Describe `kinds`."""
@@ -63,7 +64,7 @@ class Sections:
 
     @cached_property
     def _roots(self) -> Mapping[str, list[str]]:
-        """The definitions of the kinds by document, which are included even if no path refers to them."""
+        """The definitions of the kinds, by document; these are included even if no path refers to them."""
         roots: dict[str, list[str]] = {}
         for kind in self._kinds:
             if kind.document is not None:
@@ -73,7 +74,7 @@ class Sections:
         return roots
 
     def encode(self, name: str) -> bytes:
-        """Return a document as JSON; raises KeyError if there is none with this name."""
+        """Return a document as JSON; raises KeyError if no document has this name."""
         custom = [kind.document for kind in self._custom.get(name, ()) if kind.document is not None]
         if not custom and name not in self._paths:
             raise KeyError(name)
@@ -96,7 +97,7 @@ class Sections:
         )
 
     def _closure(self, names: list[str], own: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
-        """Return these schemas and all that they refer to, recursively; `own` are the schemas of custom kinds."""
+        """Return these schemas and all to which they refer, recursively; `own` are the schemas of custom kinds."""
         found: dict[str, msgspec.Raw] = {}
         while names:
             name = names.pop()
