@@ -281,7 +281,7 @@ def test_a_kubeconfig_names_the_server_by_its_context(
         pytest.param(
             ["--database", "sqlite:///x.db"], "--database and --server exclude each other", id="a database too"
         ),
-        pytest.param(["--follow"], "--follow works with --database only", id="follow"),
+        pytest.param(["--follow"], "--follow works only with --database", id="follow"),
     ],
 )
 def test_options_that_exclude_each_other(run: Run, served: Served, to: Options, options: list[str], said: str) -> None:
