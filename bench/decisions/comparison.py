@@ -31,7 +31,7 @@ def microseconds(call: Callable[..., object], *arguments: object) -> float:
 def once(call: Callable[..., object], *arguments: object) -> tuple[float, str]:
     """Return the processor time in microseconds of a single call, and the name of the error that it raised.
 
-    Empty without one.
+    The name is empty if the call raised no error.
     """
     began = time.process_time()
     try:

@@ -97,7 +97,7 @@ class Entry(NamedTuple):
     make: Callable[[Parts], Plugin] | None = None
     """Creates the plugin; raises `SettingsError` for an invalid configuration.
 
-    None if the plugin does nothing in ctrlmgr.
+    This is None if the plugin does nothing in ctrlmgr.
     """
     is_default: bool = True
 

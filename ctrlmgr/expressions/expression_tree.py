@@ -42,7 +42,7 @@ class Ident(_Placed):
 class Select(_Placed):
     """The selection of a field, `a.b`.
 
-    If `optional` is true, it is `a.?b`; if `test_only` is true, it is `has(a.b)`.
+    If `optional` is true, the selection is `a.?b`; if `test_only` is true, it is `has(a.b)`.
     """
 
     operand: Node

@@ -1,9 +1,9 @@
 """The relative cost of validating and defaulting a byte of an object, by its schema.
 
-From this cost the engine derives the size at which an object is processed outside the event loop. The cost is estimated
-for a small list item: it is checked against the schema of items, against all alternatives in it (`anyOf`) and against
-its rules, and its defaults are set. If the item is invalid, the error explains each alternative, and lists the values
-of an enumeration.
+From the relative cost, the engine derives the size at which an object is processed outside the event loop. The cost is
+estimated for a small list item: it is checked against the schema of items, against all alternatives in it (`anyOf`) and
+against its rules, and its defaults are set. If the item is invalid, the error explains each alternative, and lists the
+values of an enumeration.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Declaration:
     resets: Mapping[str, Filter] | None = None
     """The fields that a write cannot change, by subresource.
 
-    None: a write cannot change the `status`, and a write to `/status` cannot change the spec and the strategy's
-    `status_keeps`.
+    If this is None, a write cannot change the `status`, and a write to `/status` cannot change the spec and the
+    strategy's `status_keeps`.
     """
     deprecation: str = ""
     """The text of the warning for clients that use this version (apiserver `pkg/endpoints/deprecation`)."""

@@ -66,7 +66,7 @@ class Schema:
         self.definition = definition
         """The name of the definition, such as `io.k8s.api.core.v1.PodSpec`.
 
-        Empty for a node without its own definition.
+        The name is empty for a node without its own definition.
         """
         self.kind, self.format = self._kind_and_format(raw, definition)
         """The kind is "object", "map", "array", "string", "integer", "number", "boolean", "int-or-string" or "any". The

@@ -181,8 +181,8 @@ class Structs:
             made = self._made.get(schema.definition)
             if made is None:
                 made = self._make(schema, (*within, schema.definition))
-                # Two threads must not use a new Struct for the first time at once: msgspec's analysis is visible half
-                # done, and the process crashes.
+                # Two threads must not use a new Struct for the first time at the same time: one of them would use
+                # msgspec's incomplete analysis, and the process would crash.
                 msgspec.json.Decoder(made)
                 self._made[schema.definition] = made
         return made

@@ -27,7 +27,7 @@ class Rollouts:
         self._reader = reader
 
     def rollout(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the rollout of the object at the revision `at`; it has no `steps` if there is no rollout."""
+        """Return the rollout of the object at the revision `at`; the result has no `steps` if there is no rollout."""
 
         def answer(database: Database) -> dict[str, Any]:
             resource, key = place_of(parameters)

@@ -166,7 +166,7 @@ class _Tree:
     def around(self, obj: Object) -> dict[str, Any] | None:
         """Return the tree that contains an object, from its topmost owner down.
 
-        None if the object has neither owners nor children.
+        Return None if the object has neither owners nor children.
         """
         top, seen = obj, {obj.uid}
         while (owner := self._owner(top)) is not None and owner.uid not in seen:

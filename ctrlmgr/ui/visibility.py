@@ -98,7 +98,7 @@ class PastVisibility:
     def __init__(self, visibility: Visibility, database: Database) -> None:
         """Restrict `visibility`: in each namespace, only revisions after the last deletion of that name are visible.
 
-        `database` is the log with these deletions.
+        `database` is the log that contains the deletions of namespaces.
         """
         self.now = visibility
         """The visibility regardless of revisions."""

@@ -109,7 +109,7 @@ def _refusal(
 ) -> list[ApiError]:
     """Return the error that a webhook's response means.
 
-    None if the webhook allows the write or its failure is ignored.
+    Return None if the webhook allows the write, or if its failure is ignored.
     """
     count(hook, "validating", attributes, seconds, error)
     if isinstance(error, ApiError):

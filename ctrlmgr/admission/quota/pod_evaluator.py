@@ -189,7 +189,7 @@ def limits_of(fields: Fields) -> Amounts:
 def _pod_level(fields: Fields, field: str) -> dict[str, str]:
     """Return the pod-level amounts.
 
-    During a resize, they are the maximum of requested, allocated and actual amounts.
+    During a resize, the amounts are the maximum of requested, allocated and actual amounts.
     """
     asked = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
     if not any(is_pod_level(name) for name in asked):

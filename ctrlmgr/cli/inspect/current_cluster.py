@@ -8,8 +8,8 @@ The first of these rules that applies decides:
 4. `~/.kube/config` names the cluster, if `serve` wrote its entry. If no rule applies, the database in the default data
    directory is used.
 
-Guarantees: a server's log is read from its file where that is possible: if the kubeconfig names the file, and holds the
-token of the administrator whose kubeconfig is beside it. So it is read while the server is stopped, too.
+Guarantees: a server's log is read from its file if the kubeconfig names the file and contains the token of the
+administrator whose kubeconfig is beside that file. Therefore the log can be read while the server is stopped, too.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _COMMANDS = (".ask", ".help", ".list", ".output", ".quit", ".views")
 
 
 class Shell:
-    """Interprets the lines that a user types."""
+    """Executes the lines that a user types: SQL, and commands that start with a dot."""
 
     def __init__(self, database: Database, output: str) -> None:
         """Query `database`; results are printed in the format `output` until the user changes the format."""

@@ -103,7 +103,7 @@ def why(
 def _fitting(lines: list[str], *, whole: bool) -> list[str]:
     """Return the lines that fit on the terminal's screen, and how many are omitted.
 
-    All lines if stdout is no terminal.
+    Return all lines if stdout is not a terminal.
     """
     room = shutil.get_terminal_size().lines - _PROMPT
     if whole or not sys.stdout.isatty() or len(lines) <= room:

@@ -77,7 +77,7 @@ def compact(
     temporarily doubles the space that the database needs, and writers wait.
 
     With --api-only, the log keeps all events. Servers answer watches, continue tokens and exact lists of revisions up
-    to now with 410, as after a compaction of etcd. This applies to running servers immediately.
+    to now with 410, as after a compaction of etcd. Running servers begin to do so immediately.
 
     \b
     ctrlmgr compact --dry-run

@@ -38,10 +38,10 @@ class _Row(NamedTuple):
 def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     """Compare the Services with the allocations of ClusterIPs and node ports, and repair the allocations.
 
-    `ctrlmgr serve` does the same at its start and every three minutes; a server may run at the same time. Missing and
-    wrong allocations are repaired, and unused allocations are released. Errors that need a decision, such as two
-    Services with one address, are reported in the output and as Events. The exit code is 1 if such errors remain. With
-    --dry-run, it is 1 if there are any errors.
+    `ctrlmgr serve` repairs allocations in the same way at its start and every three minutes; a server may run at the
+    same time. Missing and wrong allocations are repaired, and unused allocations are released. Errors that need a
+    decision, such as two Services with one address, are reported in the output and as Events. The exit code is 1 if
+    such errors remain. With --dry-run, the exit code is 1 if there are any errors.
 
     \b
     ctrlmgr repair --dry-run

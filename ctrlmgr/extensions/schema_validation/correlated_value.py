@@ -41,7 +41,7 @@ class Correlation:
     def index(self, at: int) -> Correlation | None:
         """Return the correlation of a list item.
 
-        None if the list is not a map, or the old list had no item with that key.
+        Return None if the list is not a map, or if the old list has no item with the same key.
         """
         if at not in self._children:
             self._children[at] = self._index(at)

@@ -70,7 +70,7 @@ def shown(value: Any) -> Any:
 
 
 def equals_converted(value: Any, other: Any) -> bool:
-    """Return whether a value equals another one after conversion to that one's type, if Go can convert it.
+    """Return whether a value equals another value after a conversion to its type, if Go can convert it.
 
     For example, 1.5 equals 1, and 97 equals "a".
     """

@@ -80,7 +80,7 @@ def is_structural(raw: Raw) -> bool:
 def condition(definition: Raw) -> dict[str, str] | None:
     """Return the condition NonStructuralSchema of a definition, without timestamps.
 
-    None if all schemas are structural.
+    Return None if all schemas are structural.
     """
     spec: Raw = definition.get("spec") or {}
     path = Path("spec")

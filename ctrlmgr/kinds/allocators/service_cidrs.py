@@ -92,7 +92,7 @@ class Pools:
     def of(self, view: View, family: str) -> Sequence[Pool]:
         """Return the ranges of a family, in the order in which they are searched.
 
-        Empty if the family is not configured.
+        The result is empty if the family is not configured.
         """
         service_cidrs = view.list(SERVICE_CIDRS)
         known, pools = self._last

@@ -75,7 +75,7 @@ def validate_status(new: Status, old: Status, subresource: str) -> list[FieldErr
     errors = _validate_conditions(after, before)
     errors += _validate_certificate(new, old)
     errors += [_forbidden("remove", type_) for type_ in _FINAL if _is_fewer(after, before, type_)]
-    if subresource != "approval":  # for writes elsewhere, `keep_decisions` has restored the decisions
+    if subresource != "approval":  # for writes to other subresources, `keep_decisions` has restored the decisions
         errors += [_forbidden("add", type_) for type_ in _DECISIONS if _is_fewer(before, after, type_)]
     return errors + _validate_change(new, old, subresource)
 

@@ -185,7 +185,7 @@ def _validate_sysctls(spec: Mapping[str, Any], sysctls: Any, path: Path) -> list
 def _namespace(sysctl: str) -> str:
     """Return the kernel namespace that a sysctl belongs to.
 
-    Empty if it belongs to none (component-helpers `GetNamespace`).
+    The result is empty if the sysctl belongs to no namespace (component-helpers `GetNamespace`).
     """
     separator = next((character for character in sysctl if character in "./"), ".")
     dotted = (sysctl if separator == "." else sysctl.translate(_SWAPPED)).partition("*")[0]

@@ -233,7 +233,7 @@ def _only_adds(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
 def _with_node_affinity(new: dict[str, Any] | None, old: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return the new affinity with the old node affinity.
 
-    None if the result is empty and the old pod had no affinity.
+    Return None if the new affinity is empty and the old pod had no affinity.
     """
     node = (old or {}).get("nodeAffinity")
     if new is None:
