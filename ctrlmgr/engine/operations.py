@@ -6,13 +6,13 @@ loop, and `engine.blocking_driver`, on the calling thread. Both must do the foll
 
 - `Append`: append the proposals durably to the log, and send the events. If the log refuses or fails, first update the
   cacher to the log's head. Then throw the log's error, so that the operation decides again on the current state.
-- `Appends`: make all these appends at the same time. Send a list with the events, or the error, of each append. -
-  `Read`: call `call` where blocking is allowed. Send its result, or throw its error.
+- `Appends`: make all these appends at the same time. Send a list with the events, or the error, of each append.
+- `Read`: call `call` where blocking is allowed. Send its result, or throw its error.
 - `Compute`: call `call` on any thread. Send its result, or throw its error; throw `RequestTimeout` if it took too long.
 - `Refresh`: update the cacher to the newest revision that the log had, from any writer, when the command was yielded.
   Send None.
-- `Await`: update the cacher to `revision`; give up after `timeout` seconds. Send None in both cases. - `CallOut`: call
-  other processes, and send their replies; other requests continue meanwhile.
+- `Await`: update the cacher to `revision`; give up after `timeout` seconds. Send None in both cases.
+- `CallOut`: call other processes, and send their replies; other requests continue meanwhile.
 - `Consult`: await the coroutine of `call` on the server's event loop. Send its result, or throw its error.
 
 Between commands, an operation runs on the thread that owns the cacher. After any command, the state of the cacher may

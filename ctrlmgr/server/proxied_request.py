@@ -1,7 +1,7 @@
-"""A request that is passed on to another server, as `http.proxying` sees it.
+"""A request that is passed on to another server, with the interface that `http.proxying` needs.
 
-Guarantees: its answer is audited and counted like any other, and has the request's `Audit-Id` and warnings. The answer
-to a granted upgrade is the other server's alone.
+Guarantees: the answer is audited and counted like any other answer, and has the request's `Audit-Id` and warnings. The
+answer to a granted upgrade is only that of the other server.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ProxiedRequest:
 
     @property
     def may_have_body(self) -> bool:
-        """Whether the request has a body, or may have one that has not arrived."""
+        """Whether the request has a body, or may have a body that has not arrived yet."""
         return self._exchange.may_have_body
 
     @property
@@ -59,7 +59,7 @@ class ProxiedRequest:
             raise body_refusal(error) from error
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
-        """Call `call` when the client disconnects, or now if it has."""
+        """Call `call` when the client disconnects, or now if it has disconnected."""
         self._exchange.on_lost(call)
 
     async def begin_stream(self, code: int, headers: Sequence[Header]) -> Stream:

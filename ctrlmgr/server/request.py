@@ -1,8 +1,9 @@
-"""A request as the API sees it: reads an `Exchange` lazily.
+"""A request in the form that the API uses, which reads an `Exchange` lazily.
 
 Guarantees:
-- At most `BODY_LIMIT` bytes of a body are held. It must arrive within `BODY_PATIENCE` seconds.
-- An answer needs no memory beyond its own bytes and the TLS buffer of one piece. It continues as its client reads.
+- At most `BODY_LIMIT` bytes of a body are held in memory. The body must arrive within `BODY_PATIENCE` seconds.
+- An answer needs no memory except its own bytes and the TLS buffer of one piece. It is sent as fast as the client
+  reads.
 - A query is parsed as Go's `url.Values`: malformed pairs are dropped, and names keep all their values in order. A query
   with too many pairs is dropped as a whole.
 """
@@ -46,10 +47,10 @@ AGENT_LENGTH = 256
 """Maximum length in bytes of a User-Agent in stored events."""
 
 BODY_PATIENCE = 60.0
-"""Seconds in which a body must arrive (kube-apiserver's --request-timeout)."""
+"""Seconds within which a body must arrive (kube-apiserver's --request-timeout)."""
 
 PATIENCE = 30.0
-"""Seconds in which the reader of a long answer must read at least a part."""
+"""Seconds within which the client must read at least a part of a long answer."""
 
 MOST_PARAMETERS = 10_000
 """Maximum number of pairs in a query; a longer query is ignored (Go 1.25 `net/url`, `urlmaxqueryparams`)."""
@@ -81,21 +82,24 @@ class Request:
     )
 
     def __init__(self, exchange: Exchange, location: Location, ids: RequestIds) -> None:
-        """Wrap an exchange; `location` is its parsed path, `ids` generates ids for requests without one."""
+        """Create a request from an exchange.
+
+        `location` is the parsed path, and `ids` generates ids for requests without one.
+        """
         self._ids = ids
         self._id = b""
         self.method = exchange.method
         self.location = location
         self.user = _ANONYMOUS
-        """The user, after authentication."""
+        """The user of the request, set by authentication."""
         self.told = AuthenticationNotes()
         """Warnings and annotations of the authenticators."""
         self.code = 0
         """The status of the answer, set when its head is sent; 0 before."""
         self.metrics: RequestMetrics | None = None
-        """The metrics of the request, if any."""
+        """The metrics in which the request is counted, None if it is not counted."""
         self.seat: Seat = FREE
-        """The request's place among the concurrent ones; it is returned while the body is awaited."""
+        """The request's place among the concurrent requests; it is returned while the server waits for the body."""
         self.headers: Sequence[Header] = ()
         """Headers that are added to any answer."""
         self.audit: Record | None = None
@@ -105,7 +109,7 @@ class Request:
 
     @property
     def raw_headers(self) -> HeaderLines:
-        """The received headers, names in lower case."""
+        """The received headers, with names in lower case."""
         return self._exchange.headers
 
     def header(self, name: bytes) -> bytes:
@@ -123,7 +127,7 @@ class Request:
 
     @property
     def wants_pretty(self) -> bool:
-        """Return whether to indent JSON, as `?pretty` or the client's kind says."""
+        """Return whether to indent JSON, depending on `?pretty` or the user agent."""
         return is_pretty(self.query, self.header(b"user-agent"))
 
     @property
@@ -138,7 +142,7 @@ class Request:
 
     @property
     def requester(self) -> Requester:
-        """The request's author, as the log stores it."""
+        """The author of the request, in the form that the log stores."""
         user, agent = self.user, self._exchange.headers.read(_agent)
         return Requester(user.name, tuple(user.groups), agent, user.uid, user.extra)
 
@@ -165,17 +169,17 @@ class Request:
 
     @property
     def exchange(self) -> Exchange:
-        """The request and its answer as HTTP."""
+        """The HTTP request and its answer."""
         return self._exchange
 
     def answers(self, code: int) -> None:
-        """Note the status of an answer whose head is about to be sent."""
+        """Record the status of an answer just before its head is sent."""
         self.code = code
         if self.audit is not None and self.audit.started is not None:
             self.audit.begun(code)
 
     async def respond(self, response: Response, more: Sequence[Header] = ()) -> None:
-        """Send an answer with `more` headers."""
+        """Send an answer with `more` headers in addition to its own."""
         code, body, headers = response
         self.answers(code)
         if self.headers or more:
@@ -208,7 +212,7 @@ class Request:
         return self._exchange.is_lost
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
-        """Call `call` when the client disconnects, or now if it has. None: call nothing."""
+        """Call `call` when the client disconnects, or now if it has disconnected. None cancels an earlier call."""
         self._exchange.on_lost(call)
 
     def switch(self, headers: Sequence[Header]) -> Side:
@@ -220,7 +224,7 @@ class Request:
 
     @property
     def id(self) -> bytes:
-        """The request's id from the client, or a generated one; the answer and the audit log have it (`Audit-Id`)."""
+        """The request's id, from the client or generated; the answer (`Audit-Id`) and the audit log contain it."""
         if not self._id:
             self._id = self.header(_ID) or self._ids.new()
         return self._id
@@ -232,7 +236,7 @@ class Request:
         return (b"%s?%s" % (path, query) if query else path).decode("utf-8", "replace")
 
     def cut_off(self) -> None:
-        """Abort the answer if it is a stream or a tunnel that has begun; otherwise do nothing."""
+        """Abort the answer if it is a stream or tunnel that has begun; otherwise do nothing."""
         if self._exchange.stream is not None:
             self._exchange.stream.abort()
         elif self._exchange.side is not None:
@@ -269,7 +273,7 @@ def _too_large() -> RequestEntityTooLarge:
 
 
 def parse_query(raw: bytes) -> dict[str, list[str]]:
-    """Return the pairs of a query, parsed as the module says."""
+    """Return the pairs of a query, parsed as the module's docstring describes."""
     query: dict[str, list[str]] = {}
     if raw.count(b"&") >= MOST_PARAMETERS:
         return query

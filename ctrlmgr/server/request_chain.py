@@ -1,22 +1,23 @@
-"""The handler chain: the steps that every request passes, in this order.
+"""The handler chain: the steps through which every request passes, in this order.
 
 | step | determines | may answer with |
 |---|---|---|
 | outer filters | headers of the answer: CORS, HSTS (`outer_filters`, before this chain) | 204 |
 | request info | the resource and the verb, whether or not the resource exists | 500 |
 | authentication | the sender | 401 |
-| audit | the audit level; the record collects facts from later steps, and ends with the answer | |
+| audit | the audit level; later steps add facts to the audit record, which is completed with the answer | |
 | impersonation | the user to act as, if the headers name one | 400, 403 |
 | fairness | whether the request may run now; it may have to wait | 429 |
 | authorization | whether the user may make the request | 403 |
 | verb | the answer; a write passes admission within the engine, where its object is known | the verb's errors |
 
 Guarantees:
-- An unauthorized client learns nothing about which objects exist: 401 and 403 are decided before 404.
-- A step that calls no other process passes without waiting, except for fairness.
-- Writes that were acknowledged before a request arrived apply to it. A revoked right is gone on every connection.
-- A watch, or a connection to a container, ends at most a minute after its credentials expire or its user loses the
-  right to start it. The right is not checked again if `ends_watches` is off.
+- Answers reveal to unauthorized clients nothing about which objects exist, because 401 and 403 are decided before 404.
+- Steps that call no other process do not wait, except for fairness.
+- Every request is decided with all writes that were acknowledged before it arrived. Therefore a revoked right is
+  invalid on every connection at once.
+- A watch, or a connection to a container, ends at most a minute after its credentials have expired or its user has lost
+  the right to start it. The right is not checked again if `ends_watches` is off.
 
 Rules: apiserver `pkg/server/config.go` (`DefaultBuildHandlerChain`), `pkg/endpoints/filters`.
 """
@@ -68,14 +69,14 @@ class Answering(Protocol):
 
 
 class Limits(Protocol):
-    """Limits the requests that run at a time."""
+    """Limits the number of requests that run at the same time."""
 
     def seat(self, request: Request, asked: Attributes, /) -> Seat:
-        """Take and return the place of a request, until its `end`; raises `Overloaded`."""
+        """Take a place for a request until its `end`, and return the place; raises `Overloaded`."""
 
 
 class ChainBackend(Protocol):
-    """The interface of a `Backend` that the chain uses."""
+    """The interface of the backend that the chain uses."""
 
     @property
     def kinds(self) -> Kinds:
@@ -95,7 +96,7 @@ class ChainBackend(Protocol):
         """Call `around` before and after several requests that are answered in one turn of the event loop."""
 
     def end_watches(self) -> None:
-        """End all watches. Watches that start later end immediately."""
+        """End all watches; watches that start later end immediately."""
 
 
 class Chain:
@@ -113,11 +114,10 @@ class Chain:
         ends_watches: bool = True,
         aggregator: Aggregator | None = None,
     ) -> None:
-        """Pass requests for resources to `backend` and all others to `pages`; `auditing` writes audit events.
+        """Create a chain that passes requests for resources to `backend`, and all other requests to `pages`.
 
-        `aggregator` answers requests for versions that other servers serve.
-
-        If `ends_watches` is set, a watch ends when its user loses the right to start it.
+        `auditing` writes audit events. `aggregator` answers requests for versions that other servers serve. If
+        `ends_watches` is set, a watch ends when its user loses the right to start it.
         """
         self._auditing = auditing
         self._aggregator = aggregator
@@ -133,7 +133,7 @@ class Chain:
         """Ends watches whose credentials have expired or whose user has lost the right."""
 
     async def answer(self, request: Request, place: Place) -> None:
-        """Answer a request; raises the `ApiError` to answer with."""
+        """Answer a request; raises `ApiError` if the answer is an error."""
         if place.location.problem:
             problem = f"failed to create RequestInfo: {place.location.problem}, {request.uri}"
             await request.respond(_undecided(request.uri, problem))
@@ -180,9 +180,9 @@ class Chain:
             seat.end()
 
     async def _is_kept(self, auditing: Auditing, request: Request, *, may: bool) -> bool:
-        """Return whether the request may continue after its first audit event. If not, answer it with 500.
+        """Return whether the request may continue after its first audit event; if not, answer it with 500.
 
-        `may` is the result of the backends that do not wait. This method also waits for the slow ones.
+        `may` is the result of the backends that do not wait. This method also waits for the slow backends.
         """
         if may and request.audit is not None:
             may = await auditing.stored(request.audit, Stage.REQUEST_RECEIVED)
@@ -192,7 +192,7 @@ class Chain:
         return may
 
     async def _impersonate(self, request: Request, attributes: Attributes) -> None:
-        """Set the request's user to the one that its headers name."""
+        """Set the request's user to the user that the impersonation headers name."""
         wanted = wanted_user(request.raw_headers)
         if wanted is not None:
             taken = await self._impersonation.impersonate(request.user, wanted, attributes)
@@ -225,7 +225,10 @@ class Chain:
             await self._backend.api.answer(Call(request, endpoint, path, target), verb)
 
     async def _check_upgrade(self, request: Request, target: Target, attributes: Attributes) -> None:
-        """Require the verb create for exec, attach and portforward. A web socket always uses GET, a read."""
+        """Require the verb create for exec, attach and portforward.
+
+        A web socket always uses GET, which would be a read.
+        """
         asked = attributes._replace(verb="create")
         verdict = self._authorizer.authorize(request.user, asked)
         if verdict is None:
@@ -235,7 +238,7 @@ class Chain:
 
 
 def _lasting(attributes: Attributes) -> Attributes:
-    """Return the right that a request needs while it lasts: for a stream of a pod that of creating it."""
+    """Return the right that a request needs while it lasts; for a stream of a pod, the right to create it."""
     is_stream = attributes.resource == "pods" and not attributes.group and attributes.subresource in _UPGRADING
     return attributes._replace(verb="create") if is_stream else attributes
 

@@ -1,7 +1,7 @@
 """Generates ids of requests (`Audit-Id`) for clients that send none.
 
-Guarantees: ids are unique within a process and, with high probability, everywhere. Generating one is cheap, because
-only the first part is random, once per process; the rest is a counter.
+Guarantees: ids are unique within a process and, with high probability, among all processes. Generating an id is cheap:
+the first part is generated randomly once per process, and the rest is a counter.
 
 Rules: apiserver `pkg/endpoints/filters/audit_init.go`.
 """
@@ -14,7 +14,7 @@ from random import Random
 from ctrlmgr.engine.generated_names import new_uid
 
 _COUNTED = 12
-"""Number of counted digits at the end of an id; the digits before are random, once per process."""
+"""Number of digits of the counter at the end of an id; the digits before are random, generated once per process."""
 _WRAP = (1 << 4 * _COUNTED) - 1
 
 
@@ -22,7 +22,7 @@ class RequestIds:
     """Generates ids in the form of uuids. Used on one thread."""
 
     def __init__(self, random: Random) -> None:
-        """Start at a random number."""
+        """Start the counter at a random number."""
         first = new_uid(random)
         self._begin = first[:-_COUNTED].encode()
         self._numbers = count(int(first[-_COUNTED:], 16))

@@ -1,8 +1,8 @@
-"""Maps each shape of path to the kind that it addresses and the methods that it supports.
+"""Maps each form of path to the kind that it addresses and the methods that it supports.
 
-Guarantees: errors for unknown paths are Kubernetes' own. A path without a kind, or with a scope that the kind does not
-have, is 404. A valid path that does not support the method is 405, without an `Allow` header, as in Kubernetes.
-Resolved paths are cached until the kinds change.
+Guarantees: errors for unknown paths equal those of Kubernetes. The answer is 404 for a path without a kind, or with a
+scope that the kind does not have. If a valid path does not support the method, the answer is 405, without an `Allow`
+header as in Kubernetes. Resolved paths are cached until the kinds change.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE = {**_OBJECT, "POST": "create"}
 _PROXIED = {"HEAD": "get", "OPTIONS": "get"}
-"""Additional methods that a proxy supports; discovery has no verbs for them (`ConnectMethods`)."""
+"""Additional methods that a proxy supports; discovery has no verbs for these methods (`ConnectMethods`)."""
 _METHOD_NAMES = {"create": "POST", "update": "PUT"}
-"""The names of verbs in metrics, where they differ from the verb."""
+"""The names of verbs in metrics, for names that differ from the verb."""
 
 _READING = frozenset({"GET", "HEAD"})
 _NAMED = frozenset({"update", "patch"})
-"""Verbs that need a name. No path of a built-in kind without a name supports them."""
+"""Verbs that need a name in the path. For built-in kinds, no path without a name supports these verbs."""
 _CONNECT = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 """Subresources that connect to a running process."""
 
 _SHOWN = frozenset({"scale", "status"})
-"""Subresources that support tables and other representations: their storage is a `rest.TableConvertor`."""
+"""Subresources that support tables and other representations, because their storage is a `rest.TableConvertor`."""
 
 
 _PLACES: Final = 4096
-"""Maximum number of paths whose places are cached."""
+"""Maximum number of paths for which the endpoint is cached."""
 _LONGEST: Final = 512
 """Maximum length of a cached path, in bytes."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -49,7 +49,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 
 class Endpoint:
-    """One shape of path: its kind, and the verb of each method."""
+    """One form of path: its kind, and the verb of each method."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class Endpoint:
         lacks: bool = False,
         prefix: str = "",
     ) -> None:
-        """Serve `verbs`, by method; `scope` is `resource`, `namespace` or `cluster`, as in metrics.
+        """Create an endpoint with `verbs`, by method; `scope` is `resource`, `namespace` or `cluster`, as in metrics.
 
-        `lacks` says that the path names a subresource that a custom kind does not have; the answer is 404. The `prefix`
-        of the path (`watch`, `proxy`) is the verb in the text of a 405.
+        With `lacks`, the path names a subresource that a custom kind does not have, and the answer is 404. The `prefix`
+        of the path (`watch`, `proxy`) is the verb in the message of a 405.
         """
         self.lacks = lacks
         self._prefix = prefix
@@ -74,13 +74,13 @@ class Endpoint:
         """Whether any method is supported."""
         self.connects = subresource is not None and subresource.name in _CONNECT
         """Whether requests connect to a running process instead of reading a stored object."""
-        is_kept = kind.verbs != {"create"}  # a review is answered and not stored
+        is_kept = kind.verbs != {"create"}  # a review is only answered and not stored
         transforms = is_kept if subresource is None else subresource.name in _SHOWN
         self.accepts = Accepts(lists="list" in verbs.values(), transforms=transforms, routed=not kind.is_custom)
         self.shown = kind.gvk if subresource is None else subresource.kind
-        """The kind of its answers."""
+        """The kind of the endpoint's answers."""
         self.headers = warnings([kind.deprecation])
-        """Headers that every answer has besides its own."""
+        """Headers that every answer has in addition to its own headers."""
         self._verbs = verbs
         self._scope = scope
         self._has_name = scope == "resource"
@@ -110,7 +110,10 @@ class Endpoint:
         return verb
 
     def _not_allowed(self, method: str) -> MethodNotAllowed:
-        """Return the 405 for a method. A custom kind has its own text, because its handler has no router."""
+        """Return the 405 error for a method.
+
+        The message for custom kinds differs, because their handler has no router.
+        """
         resource = self.kind.resource
         if not self.kind.is_custom:
             return MethodNotAllowed(details=StatusDetails())
@@ -130,7 +133,7 @@ class Endpoint:
 
     @property
     def watch_metrics(self) -> WatchMetrics:
-        """The metrics of watches of this shape of path."""
+        """The metrics of watches with this form of path."""
         if self._watch_metrics is None:
             self._watch_metrics = WatchMetrics(*self._name, self._scope)
         return self._watch_metrics
@@ -142,7 +145,7 @@ class Place:
     __slots__ = ("_attributes", "endpoint", "location", "target")
 
     def __init__(self, location: Location, endpoint: Endpoint | None = None) -> None:
-        """Pair a location with its endpoint; None if the path is not a resource or is not served."""
+        """Create a place from a location and its endpoint; None if the path is not a resource or is not served."""
         self.location = location
         self.endpoint = endpoint
         self.target: Target | None = None
@@ -167,10 +170,10 @@ class Place:
 
 
 class Places:
-    """Resolves paths to places, and caches them."""
+    """Resolves paths to places, and caches the results."""
 
     def __init__(self, kinds: Kinds) -> None:
-        """Resolve paths of `kinds`."""
+        """Create a resolver for paths of `kinds`."""
         self._kinds = kinds
         self._endpoints: dict[tuple[str, str, str, str, bool, bool, str], Endpoint] = {}
         self._places: BoundedCache[bytes, Place] = BoundedCache("places", entries=_PLACES, largest=_LONGEST)
@@ -201,7 +204,7 @@ class Places:
         endpoint = self._endpoints.get(shape)
         if endpoint is None:
             endpoint = _endpoint(kind, path)
-            # a client can make up subresources, so unknown ones are not cached
+            # clients can send any subresource, so unknown subresources are not cached
             if not path.subresource or path.subresource in kind.subresources:
                 self._endpoints[shape] = endpoint
         served = endpoint.is_served and (endpoint.connects or not path.rest)
@@ -231,7 +234,7 @@ def _endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
 def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
     """Return the endpoint of a custom kind, which has verbs instead of routes (apiextensions-apiserver `crdHandler`).
 
-    A HEAD is answered as a GET. Built-in kinds have no route for it.
+    A HEAD is answered like a GET, but built-in kinds have no route for HEAD.
     """
     subresource = kind.subresources.get(path.subresource)
     if path.subresource:
@@ -249,7 +252,7 @@ def _custom_endpoint(kind: Kind, path: ResourcePath) -> Endpoint:
 
 
 def unknown_resource() -> NotFound:
-    """Return the 404 for a path below the API without a resource."""
+    """Return the 404 error for a path below the API without a resource."""
     return NotFound("the server could not find the requested resource", details=StatusDetails())
 
 
@@ -278,12 +281,12 @@ def _verb(method: str, name: str) -> str:
 
 
 def _scope(path: ResourcePath) -> str:
-    """Return the scope of a request, as metrics name it."""
+    """Return the scope of a request in the form that metrics contain."""
     return "resource" if path.name else "namespace" if path.namespace else "cluster"
 
 
 def _is_place_of(kind: Kind, path: ResourcePath) -> bool:
-    """Return whether the path has the kind's scope: a namespaced object needs a namespace, others must have none."""
+    """Return whether the path has the kind's scope: a namespace for a namespaced object, and otherwise none."""
     if kind.namespaced:
         return bool(path.namespace) or not path.name
     return not path.namespace or (path.resource == "namespaces" and path.namespace == path.name)

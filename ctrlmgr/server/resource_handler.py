@@ -1,9 +1,9 @@
 """Answers requests for resources: maps each HTTP request to a verb of the engine.
 
 Guarantees:
-- The engine decides the answer. This module decides only how to present it.
-- Query options are validated before the request has any effect. A body is read only if the verb needs one.
-- A read that does not have to wait is answered within one turn of the event loop.
+- The engine determines the result. This module determines only the form of the answer.
+- Query options are validated before the request has any effect. A body is read only if the verb needs a body.
+- A read that need not wait is answered within one turn of the event loop.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _NO_OPTIONS = WriteOptions()
 
 
 class Call:
-    """One request for a served resource: its endpoint, its target and the representation of its answer."""
+    """One request for a served resource: its endpoint, its target, and the representation of the answer."""
 
     __slots__ = ("endpoint", "how", "path", "request", "target")
 
     def __init__(self, request: Request, endpoint: Endpoint, path: ResourcePath, target: Target) -> None:
-        """Answer in plain JSON unless `negotiate` selects another representation."""
+        """Create a call, which is answered in plain JSON unless `negotiate` selects another representation."""
         self.request = request
         self.endpoint = endpoint
         self.path = path
@@ -89,12 +89,12 @@ class Call:
 
     @property
     def patches(self) -> Sequence[str]:
-        """The patch types that a custom kind supports; empty for built-in kinds, which all support the same."""
+        """The patch types that a custom kind supports; empty for built-in kinds, which all support the same types."""
         return self.endpoint.kind.patches if self.endpoint.kind.is_custom else ()
 
     @property
     def list_options(self) -> ListOptions:
-        """The list options of the query. A name in a `watch/` path becomes a field selector."""
+        """The list options in the query. The name in a `watch/` path is converted to a field selector."""
         query, name = self.request.query, self.path.name
         if name:
             if query.get("fieldSelector", [""])[0] not in ("", f"metadata.name={name}"):
@@ -135,11 +135,11 @@ class Api:
         *,
         random: Random,
     ) -> None:
-        """Run the operations of `engine` with `driver`, and serve watches with `watches`.
+        """Create a handler that runs operations of `engine` with `driver`, and serves watches with `watches`.
 
-        Without `tokens`, token requests are answered with 404. `runtime` answers for simulated nodes, `kubelets` for
-        all others; without both, no node is reachable. `random` chooses endpoints of Services. `large` runs requests
-        with large bodies in other processes.
+        Without `tokens`, token requests are answered with 404. `runtime` answers for simulated nodes, and `kubelets`
+        for all other nodes; if both are None, no node is reachable. `random` chooses endpoints of Services. `large`
+        runs requests with large bodies in other processes.
         """
         self._engine = engine
         self._connector = Connector(engine.cacher, runtime, kubelets, random)
@@ -162,7 +162,7 @@ class Api:
         }
 
     def close(self) -> None:
-        """End all connections to containers. Those that start later end immediately."""
+        """End all connections to containers; new connections end immediately."""
         self._connector.close()
 
     def answer(self, call: Call, verb: str) -> Awaitable[None]:
@@ -300,14 +300,14 @@ class Api:
 
     async def _connect(self, call: Call) -> None:
         options: Unstructured = {}
-        if call.target.subresource != "log":  # a log is read, not connected to
+        if call.target.subresource != "log":  # a log is read and needs no connection
             gvk = call.endpoint.shown
             if call.request.query.get("dryRun"):
                 raise BadRequest("dryRun is not supported")
             is_folder = call.request.location.path.endswith("/")
             options = connect_options(gvk, call.request.query, call.path, is_folder=is_folder)
             told = await self._admit(call, Verb.CONNECT, options, gvk)
-            # sent whether the connection succeeds or not
+            # these warnings are sent even if the connection fails
             call.request.headers = (*call.request.headers, *warnings(told))
         target = call.target._replace(subresource="", name=object_name(call.path.name))
         obj = await self._driver.run(self._engine.get(target, _ANY))
@@ -323,9 +323,9 @@ class Api:
         options: WriteOptions = _NO_OPTIONS,
         complete: Callable[[Unstructured], None] = lambda body: None,
     ) -> Sequence[str]:
-        """Run admission for an object that is not stored, and return the warnings for the caller.
+        """Run admission for an object that is not stored, and return the warnings for the client.
 
-        `complete` is as in `Engine.admit`.
+        `complete` is the argument of `WriteEngine.admit`.
         """
         requester = call.request.requester
         target = call.target
@@ -341,7 +341,7 @@ class Api:
         body: Body | None,
         options: WriteOptions | DeleteOptions,
     ) -> None:
-        """Run a write, in another process if it is large, and send its result."""
+        """Run a write, in a worker process if its body is large, and send its result."""
         target, requester = call.target, call.request.requester
         try:
             is_large = self._is_large(target, body)
@@ -367,7 +367,7 @@ class Api:
         return current is not None and jobs.is_large_object(current, cost(current.body))
 
     async def _run(self, call: Call, job: Callable[..., Operation[T]], *arguments: Any, is_large: bool) -> T:
-        """Run a job, in another process if it is large. Return its result, or raise its error."""
+        """Run a job, in a worker process if its body is large; return its result, or raise its error."""
         if not is_large:
             return await self._driver.run(job(self._engine, *arguments))
         record = call.request.audit

@@ -1,9 +1,9 @@
 """Sends reviews to another server: TokenReviews and SubjectAccessReviews.
 
 Guarantees:
-- A transient failure is retried, up to five attempts with growing pauses. An unreachable server, or one that rejects
-  the review, is not asked again.
-- Errors carry the texts of Go's HTTP client.
+- A transient failure is retried, with up to five attempts and increasing pauses. If a server is unreachable or rejects
+  the review, the review is not sent again.
+- Errors contain the messages of Go's HTTP client.
 
 Rules: apiserver `pkg/util/webhook/webhook.go` (`WithExponentialBackoff`, `DefaultShouldRetry`).
 """
@@ -25,21 +25,24 @@ _TRIES: Final = Tries(5, 0.5, 1.5)
 
 
 class ReviewFailed(CtrlmgrError):
-    """The other server gave no usable answer."""
+    """Raised if the other server's answer is missing or cannot be used."""
 
 
 class ReviewServer:
-    """The server in a kubeconfig's current context. Used on one event loop."""
+    """A client of the server in a kubeconfig's current context. Used on one event loop."""
 
     def __init__(self, config: Path, *, patience: float, clock: Clock) -> None:
-        """Read `config`; an attempt takes at most `patience` seconds. Raises `SettingsError`."""
+        """Create a client from the kubeconfig `config`; an attempt takes at most `patience` seconds.
+
+        Raises `SettingsError`.
+        """
         self._access = load([config])
         self._patience = patience
         self._caller = Caller(clock)
 
     @property
     def url(self) -> str:
-        """The URL that reviews are sent to."""
+        """The URL to which reviews are sent."""
         return self._access.server
 
     async def ask(self, review: bytes) -> bytes:
@@ -55,7 +58,7 @@ class ReviewServer:
             is_checked=access.is_checked,
             tries=_TRIES,
         )
-        # The request may run without a task (`eager`), and a call needs one.
+        # The request may run without a task (`eager_coroutines`), but a call needs a task.
         (reply,) = await asyncio.create_task(self._caller.call([call]))
         if reply.problem:
             raise ReviewFailed(f'Post "{self.url}": {reply.problem}')

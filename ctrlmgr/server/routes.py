@@ -1,9 +1,9 @@
 """Parses paths in the URL space of the Kubernetes API.
 
 Guarantees:
-- A path is decoded once. A path is invalid if a program that decodes it again or normalises it would read another path:
-  one with `..`, `//`, an encoded slash or NUL.
-- The result does not depend on which kinds are served, so an unauthorized client learns nothing about them (apiserver
+- A path is decoded once. A path is invalid if it contains `..`, `//`, or an encoded slash or NUL, because a program
+  that decodes or normalises the path again would get another path.
+- The result does not depend on the served kinds, so it reveals nothing about them to unauthorized clients (apiserver
   `pkg/endpoints/request/requestinfo.go`).
 
 | path | meaning |
@@ -23,13 +23,13 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-"""Segments after `namespaces/NAME` that are subresources of the namespace, not resources in it."""
+"""Segments after `namespaces/NAME` that are subresources of the namespace, not resources in the namespace."""
 
 _PREFIXES = frozenset({"proxy", "watch"})
-"""Segments that may precede a resource; they are then the verb (`specialVerbs`)."""
+"""Segments that may precede a resource; such a segment is the verb (`specialVerbs`)."""
 
 _AMBIGUOUS = re.compile(r"%(2f|00|25|5c)|\\", re.IGNORECASE)
-"""An encoded slash, NUL, percent sign or backslash, or a literal backslash."""
+"""Matches an encoded slash, NUL, percent sign or backslash, or a literal backslash."""
 
 _NOWHERE = frozenset({"", ".", ".."})
 
@@ -44,7 +44,7 @@ class ResourcePath(NamedTuple):
     name: str = ""
     subresource: str = ""
     rest: str = ""
-    """The path after the subresource, for subresources that pass it on (`proxy`)."""
+    """The path after the subresource, for subresources that pass the path on (`proxy`)."""
     prefix: str = ""
     """The deprecated prefix `watch` or `proxy` before the resource."""
 
@@ -60,13 +60,13 @@ class Location(NamedTuple):
     path: str
     """The decoded path."""
     parts: tuple[str, ...] | None
-    """Its segments; None for an invalid path."""
+    """The segments of the decoded path; None for an invalid path."""
     resource: ResourcePath | None
     """The resource in the path; None if the path is not about a resource."""
     is_api: bool
     """Whether an unknown path is answered with a `Status`."""
     problem: str = ""
-    """Why the path cannot be parsed; empty if it can."""
+    """The reason why the path cannot be parsed; empty if it was parsed."""
 
 
 def locate(raw_path: bytes) -> Location:
@@ -90,7 +90,7 @@ def locate(raw_path: bytes) -> Location:
 
 
 def _below_version(parts: list[str]) -> list[str] | None:
-    """Return the segments after the group and version; None if there are none."""
+    """Return the segments after the group and version; None if the path has no such segments."""
     skipped = {"api": 2, "apis": 3}.get(parts[0], len(parts))
     return parts[skipped:] or None
 

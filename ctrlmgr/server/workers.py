@@ -17,14 +17,14 @@ from ctrlmgr import threads
 T = TypeVar("T")
 
 COUNT = 4
-"""Default number of threads; more connections for reading a database would not help."""
+"""Default number of threads; more connections for reads from a database would not be faster."""
 
 
 class Workers:
     """Threads that the server starts and stops."""
 
     def __init__(self, count: int = COUNT) -> None:
-        """Create `count` threads."""
+        """Create the pool with `count` threads, which are not started yet."""
         self._count = count
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
@@ -34,7 +34,7 @@ class Workers:
             threads.start(f"server worker {number}", self._work)
 
     def stop(self) -> None:
-        """Stop the threads after all calls that were given before."""
+        """Stop the threads after all earlier calls have ended."""
         for _ in range(self._count):
             self._calls.put(None)
 
@@ -46,7 +46,7 @@ class Workers:
         def work() -> None:
             try:
                 result = call()
-            except BaseException as error:  # raised again where the call is awaited
+            except BaseException as error:  # the error is raised again where the call is awaited
                 _tell(loop, _fail, future, error)
             else:
                 _tell(loop, _succeed, future, result)

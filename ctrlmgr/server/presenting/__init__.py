@@ -1,1 +1,1 @@
-"""Presents answers: content negotiation, encodings, tables, and lists in chunks."""
+"""Creates and sends answers: content negotiation, encodings, tables, and lists in chunks."""

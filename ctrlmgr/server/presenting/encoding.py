@@ -1,8 +1,8 @@
-"""Encodes objects alone, in lists, and in the frames of a watch.
+"""Encodes single objects, lists, and the frames of a watch.
 
 Guarantees:
-- An object is not encoded again: its stored bytes are copied into the answer.
-- A piece of a list has at most twice `_PIECE` bytes, however large its items are.
+- An object is not encoded again, because its stored bytes are copied into the answer.
+- A piece of a list has at most twice `_PIECE` bytes, even if its items are large.
 - Items of a typed list have neither kind nor apiVersion, as in Go (apimachinery clears TypeMeta when it decodes a
   stored object).
 """
@@ -21,8 +21,8 @@ from ctrlmgr.engine.operations import Listing
 _PIECE = 96 * 1024
 """Target size of a piece in bytes.
 
-It is large enough for efficient sending, and small enough not to delay other connections. It is also below the size
-from which the allocator maps memory separately (`interpreter.tune`), which is slow.
+This size is large enough for efficient sending, and small enough not to delay other connections. It is also below the
+size from which on the allocator maps memory separately (`interpreter.tune`), which is slow.
 """
 
 
@@ -35,7 +35,7 @@ class ListMeta(NamedTuple):
 
     @classmethod
     def of(cls, listing: Listing) -> ListMeta:
-        """Return the metadata of `listing`."""
+        """Create the metadata of `listing`."""
         return cls(listing.revision, listing.continue_token, listing.remaining)
 
     def encode(self) -> bytes:
@@ -106,12 +106,12 @@ def items(head: bytes, objects: Iterable[Object], type_meta: bytes) -> Iterator[
 
 
 def _cut(item: bytes, start: int) -> Iterator[bytes]:
-    """Yield a large item from `start` on in pieces, each copied on demand."""
+    """Yield a large item in pieces, from position `start` on; each piece is copied on demand."""
     return (item[at : at + _PIECE] for at in range(start, len(item), _PIECE))
 
 
 def _item_decoded(wire: bytes) -> bytes:
-    """Return an item after its opening brace without kind and apiVersion, by decoding it."""
+    """Decode an item, and return the part after its opening brace without kind and apiVersion."""
     fields = msgspec.json.decode(wire, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({name: value for name, value in fields.items() if name not in ("kind", "apiVersion")})[
         1:
@@ -148,6 +148,6 @@ def frame(type: str, obj: bytes) -> bytes:
 
 
 def bookmark(kind: str, api_version: str, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-    """Return the object of a BOOKMARK event, which holds only a revision (KEP-956, KEP-3157)."""
+    """Return the object of a BOOKMARK event, which contains only a revision (KEP-956, KEP-3157)."""
     ended = b',"annotations":{"k8s.io/initial-events-end":"true"}' if initial_events_end else b""
     return b'%b"metadata":{"resourceVersion":"%d"%b}}' % (type_meta(kind, api_version), revision, ended)

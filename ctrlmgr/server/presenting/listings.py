@@ -2,7 +2,7 @@
 
 Guarantees:
 - A cached list is used only for the same objects at the same revisions.
-- The cache holds at most `BUDGET` bytes. A list of more than `LARGEST` bytes is not cached, and made in pieces each
+- The cache holds at most `BUDGET` bytes. A list of more than `LARGEST` bytes is not cached, but encoded in pieces each
   time.
 """
 
@@ -29,23 +29,23 @@ class _Made(NamedTuple):
 
 
 class Listings:
-    """Makes lists of objects of any kind. Used on the event loop only."""
+    """Encodes lists of objects of any kind, and caches them. Used on the event loop only."""
 
     def __init__(self, *, budget: int = BUDGET, largest: int = LARGEST) -> None:
-        """Cache up to `budget` bytes, in lists of at most `largest` bytes each."""
+        """Create a cache of up to `budget` bytes, for lists of at most `largest` bytes each."""
         self._largest = largest
-        # The key distinguishes most lists. Lists with the same key replace each other.
+        # The key is not unique, but distinguishes most lists. Lists with the same key replace each other.
         self._made: BoundedCache[tuple[bytes, Key, int], _Made] = BoundedCache(
             "lists", entries=max(1, budget // _WORTH_CACHING), size=budget
         )
 
     def pieces(self, head: bytes, objects: Sequence[Object], type_meta: bytes) -> Iterable[bytes]:
-        """Return a list as `encoding.items` does: a sequence of pieces, or an iterator if it is too large."""
+        """Return a list as `encoding.items` does: a sequence of pieces, or an iterator if it is too large to cache."""
         if not objects:
             return list(encoding.items(head, objects, type_meta))
         key = (type_meta, objects[0].key, len(objects))
         known = self._made.get(key)
-        # fast for unchanged objects, which are compared by identity first
+        # this is fast for unchanged objects, which are compared by identity first
         if known is not None and known.objects == objects:
             return (head, *known.pieces)
         return self._make(key, head, objects)

@@ -1,11 +1,11 @@
 """Negotiates the representation of answers and the media type of bodies: `Accept` and `Content-Type`.
 
 Guarantees:
-- Answers are JSON or YAML, plain or as `Table`, `PartialObjectMetadata` or a list of those. A client that prefers
-  protobuf receives JSON if it accepts JSON at all.
-- Decisions and error texts are kube-apiserver's. Its router reads media types only (go-restful `route.go`, `curly.go`),
-  its handlers read the parameters (apiserver `pkg/endpoints/handlers/negotiation/negotiate.go`). Each has its own
-  message.
+- Answers are JSON or YAML, plain or as `Table`, `PartialObjectMetadata` or a list of these. A client that prefers
+  protobuf receives JSON if it also accepts JSON.
+- Decisions and error messages are those of kube-apiserver. Its router reads only media types (go-restful `route.go`,
+  `curly.go`), and its handlers read the parameters (apiserver `pkg/endpoints/handlers/negotiation/negotiate.go`).
+  Router and handlers have different messages.
 - The result is cached by header, because clients send few different ones.
 """
 
@@ -35,11 +35,11 @@ PATCH_TYPES = frozenset(
 """The media types of a PATCH."""
 
 _HUMANS = (b"curl", b"Wget", b"Mozilla/5.0")
-"""Beginnings of the user agents whose users read the answers themselves."""
+"""Prefixes of user agents of tools whose users read the answers directly."""
 
 
 class Form(NamedTuple):
-    """The type of the answer: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`; "" for the own one."""
+    """The kind of the answer: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`; "" for its own kind."""
 
     kind: str
     version: str
@@ -68,25 +68,25 @@ class Representation(NamedTuple):
     yaml: bool = False
     pretty: bool = False
     protobuf: bool = False
-    """For errors only: objects are represented in JSON or YAML."""
+    """The protobuf representation, for errors only; objects are represented in JSON or YAML."""
 
 
 PLAIN = Representation()
-"""Compact JSON, the default of programs."""
+"""Compact JSON, the default for programs."""
 _IN_PROTOBUF = Representation(protobuf=True)
 
 
 _known: Final[BoundedCache[tuple[bytes, bool, bool, bool], Representation]] = BoundedCache(
     "accept-headers", entries=1024, largest=512
 )
-"""The representation by header and the three flags of `Accepts`."""
+"""The cached representations, by header and the three flags of `Accepts`."""
 
 
 class Accepts:
     """Parses `Accept` headers for one kind of endpoint."""
 
     def __init__(self, *, lists: bool = False, transforms: bool = True, routed: bool = True) -> None:
-        """Set whether the endpoint `lists`, and so may stream, and whether it `transforms` objects into other forms.
+        """Create the parser of an endpoint that `lists` (and so may stream), or `transforms` objects.
 
         `routed` is False for custom kinds, whose handlers have no router before them.
         """
@@ -98,7 +98,7 @@ class Accepts:
     def negotiate(self, accept: bytes) -> Representation:
         """Return the preferred representation of an `Accept` header, which may be empty.
 
-        Raises `NotAcceptable` if it accepts none.
+        Raises `NotAcceptable` if the header accepts no representation.
         """
         key = (accept, self._lists, self._transforms, self._routed)
         representation = _known.get(key)
@@ -138,7 +138,7 @@ class Accepts:
 
 
 def of_error(accept: bytes) -> Representation:
-    """Return the representation of an error if none is acceptable: protobuf if requested, else JSON."""
+    """Return the representation of an error if none is acceptable: protobuf if requested, otherwise JSON."""
     if PROTOBUF.encode() not in accept:
         return PLAIN
     asked = [clause.parameters for clause in preferred(accept.decode("latin-1")) if clause.media_type == PROTOBUF]
@@ -150,13 +150,13 @@ def _is_json(media_type: str) -> bool:
 
 
 def _router_accepts(accept: str) -> bool:
-    """Return whether the router accepts an `Accept` header: it ignores parameters, and knows no wildcard but `*/*`."""
+    """Return whether the router accepts an `Accept` header; it ignores parameters, and `*/*` is its only wildcard."""
     types = {clause.partition(";")[0].strip() for clause in alternatives(accept)}
     return not types.isdisjoint({*_TYPES, "*/*"})
 
 
 def is_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
-    """Return whether to indent JSON: as `?pretty` says, else for browsers and command-line tools."""
+    """Return whether to indent JSON: as `?pretty` requires or, without it, for browsers and command-line tools."""
     if query and (asked := query.get("pretty", [""])[0]):
         return asked in ("1", "t", "T", "true", "TRUE", "True")
     return user_agent.startswith(_HUMANS)
@@ -179,7 +179,7 @@ def body_type(content_type: bytes) -> str:
 def patch_type(content_type: bytes, *, taken: Sequence[str] = ()) -> str:
     """Return the media type of a patch; raises `UnsupportedMediaType` for any other type.
 
-    `taken` are the types that a custom kind supports, whose handler has its own error text.
+    `taken` are the types that a custom kind supports; the handler of custom kinds has its own error message.
     """
     media_type = _media_type(content_type)
     if taken and media_type not in taken:

@@ -1,4 +1,4 @@
-"""Presents the objects of one kind in one form: whole, metadata only, or as a table.
+"""Encodes the objects of one kind in one form: whole objects, metadata only, or a table.
 
 Guarantees: a presentation is immutable and shared by all requests for the same form. Watchers with the same
 presentation receive the same bytes for an event.
@@ -28,19 +28,19 @@ class Presentation(Protocol):
 
     @property
     def following(self) -> Presentation:
-        """The presentation after a watch's first frame: itself, unless the first frame differs."""
+        """The presentation after a watch's first frame, which is this object unless the first frame differs."""
 
     def one(self, obj: Object) -> bytes:
-        """Return an object with a final newline; raises `NotAcceptable` if the form is only for lists."""
+        """Return an encoded object with a final newline; raises `NotAcceptable` if the form is only for lists."""
 
     def list(self, listing: Listing) -> Iterable[bytes]:
-        """Return a list in pieces, a sequence if all exist already.
+        """Return a list in pieces, as a sequence if all pieces exist already.
 
         Raises `NotAcceptable` if the form is not for lists.
         """
 
     def frame(self, type: str, obj: Object) -> bytes:
-        """Return an event of a watch: ADDED, MODIFIED or DELETED."""
+        """Return an encoded event of a watch: ADDED, MODIFIED or DELETED."""
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
         """Return a BOOKMARK event."""
@@ -50,7 +50,7 @@ class Plain:
     """Presents whole objects."""
 
     def __init__(self, kind: Kind, listings: Listings | None = None) -> None:
-        """Present objects of `kind` in its served version; `listings`, shared with other kinds, makes lists."""
+        """Present objects of `kind` in its served version; `listings`, shared with other kinds, encodes lists."""
         self._listings = listings or Listings()
         self._is_custom = kind.is_custom
         self._name = kind.name
@@ -95,7 +95,7 @@ class Partial:
     """Presents metadata only: `PartialObjectMetadata`, for clients such as the garbage collector."""
 
     def __init__(self, kind: Kind, form: Form) -> None:
-        """Present objects of `kind` as `form`, whose kind says whether the client asked for objects or lists."""
+        """Present objects of `kind` as `form`; the form's kind is that of single objects or of lists."""
         self._kind = kind
         self._form = form
         self._type_meta = encoding.type_meta("PartialObjectMetadata", form.api_version)
@@ -127,7 +127,7 @@ class Partial:
         return encoding.frame(type, self._partial(obj))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-        """Return a BOOKMARK of this form; the metadata client rejects any other (KEP-3157)."""
+        """Return a BOOKMARK of this form, because the metadata client rejects any other form (KEP-3157)."""
         name, version = "PartialObjectMetadata", self._form.api_version
         return encoding.frame(
             "BOOKMARK", encoding.bookmark(name, version, revision, initial_events_end=initial_events_end)
@@ -138,7 +138,7 @@ class Partial:
 
 
 def _go_type(kind: Kind) -> str:
-    """Return the kind's internal Go type, as Kubernetes' error texts name it."""
+    """Return the name of the kind's internal Go type, which Kubernetes' error messages contain."""
     if kind.is_custom:
         return "*unstructured.Unstructured"
     group = kind.storage.group.partition(".")[0] or "core"
@@ -149,10 +149,10 @@ _ENTRIES = 1024
 
 
 class Presentations:
-    """Makes presentations and caches them."""
+    """Creates and caches presentations."""
 
     def __init__(self, clock: Clock) -> None:
-        """Compute ages with `clock`."""
+        """Create the cache; ages are computed with `clock`."""
         self._clock = clock
         self._listings = Listings()
         self._made: BoundedCache[tuple[Kind, GroupVersionKind, Form, str], Presentation] = BoundedCache(
@@ -162,7 +162,7 @@ class Presentations:
     def of(self, kind: Kind, shown: GroupVersionKind, form: Form = AS_IS, include: str = "") -> Presentation:
         """Return the presentation of `kind` as `form`; `include` is the part of the object in each table row.
 
-        `shown` is the kind of the answers: the same kind, or that of a subresource, such as Scale.
+        `shown` is the kind of the answers: the same kind, or the kind of a subresource, such as Scale.
         """
         presentation = self._made.get((kind, shown, form, include))
         if presentation is None:

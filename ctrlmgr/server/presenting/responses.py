@@ -1,9 +1,9 @@
-"""Builds answers.
+"""Creates answers.
 
 Guarantees:
-- Every error is a `Status` whose code is the HTTP status, with Retry-After if a retry helps.
-- Building an answer is cheap: most headers are constants.
-- JSON ends with a newline, as Go's encoder writes it. Indented JSON and YAML are converted from it.
+- Every error is a `Status` whose code is the HTTP status, with Retry-After if a retry may succeed.
+- Creating an answer is cheap, because most headers are constants.
+- JSON ends with a newline, as Go's encoder writes it. Indented JSON and YAML are converted from compact JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PROTOBUF_TYPE: Header = (b"content-type", PROTOBUF.encode())
 
 
 class Response(NamedTuple):
-    """A whole answer; the sender adds its length."""
+    """A whole answer; the sender adds the header with its length."""
 
     status: int
     body: bytes
@@ -64,7 +64,10 @@ def text(code: int, words: str, *headers: Header) -> Response:
 
 
 def overloaded(error: ApiError) -> Response:
-    """Return the answer for a request that was refused because too many run; Kubernetes writes no Status then."""
+    """Return the answer for a request that is refused because too many requests run.
+
+    As in Kubernetes, it is not a Status.
+    """
     seconds = error.details.retry_after_seconds if error.details else 0
     return text(error.code, f"{error}\n", (b"retry-after", b"%d" % seconds))
 
@@ -76,7 +79,7 @@ PAGE_NOT_FOUND = text(404, "404 page not found\n")
 def warnings(texts: Sequence[str]) -> list[Header]:
     """Return a `Warning` header for each text (RFC 9111, apimachinery `pkg/util/net/http.go` NewWarningHeader).
 
-    Texts with control characters are omitted. If all texts together are too long, each is shortened, and the texts
+    Texts with control characters are omitted. If all texts together are too long, each text is truncated, and texts
     beyond the limit are omitted (apiserver `pkg/endpoints/filters/warning.go`).
     """
     told = [each for each in dict.fromkeys(texts) if each and _fits_a_line(each)]
@@ -100,7 +103,7 @@ def _fits_a_line(words: str) -> bool:
 
 
 def _quoted(words: str) -> bytes:
-    """Escape a quoted string."""
+    """Escape a string for use as a quoted string in a header."""
     return words.replace("\\", r"\\").replace('"', r"\"").encode("utf-8", "replace")
 
 

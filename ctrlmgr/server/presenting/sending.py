@@ -1,8 +1,8 @@
-"""Sends bodies of any size: small ones whole, long lists in chunks, compressed if the client accepts it.
+"""Sends bodies of any size: small bodies whole, long lists in chunks, compressed if the client accepts that.
 
 Guarantees:
-- A long list holds the event loop for a few pieces at most. For a slow client one piece is in memory; it is
-  disconnected after `PATIENCE` seconds.
+- A long list blocks the event loop for a few pieces at most. For a slow client, only one piece is in memory, and the
+  client is disconnected after `PATIENCE` seconds.
 - Slow conversions (compression, YAML, indentation) run on a worker thread.
 - Bodies of more than 128 KiB are compressed with gzip if the client accepts that (apiserver
   `pkg/endpoints/handlers/responsewriters/writers.go`).
@@ -27,7 +27,7 @@ from ctrlmgr.server.workers import Workers
 
 _WORTH_PACKING = 128 * 1024
 _LEVEL = 1
-"""gzip's fastest level, as in Kubernetes: the network within a cluster is fast."""
+"""The compression level: gzip's fastest level, as in Kubernetes, because the network within a cluster is fast."""
 
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 _QUICK = 32 * 1024
@@ -40,7 +40,7 @@ class Sender:
     """Sends bodies. Used on the event loop only."""
 
     def __init__(self, workers: Workers) -> None:
-        """Run slow conversions on `workers`."""
+        """Create a sender that runs slow conversions on `workers`."""
         self._workers = workers
 
     async def whole(
@@ -75,7 +75,7 @@ class Sender:
             await self._streamed(request, pieces, [(b"content-length", b"%d" % size)] if size is not None else ())
 
     async def _streamed(self, request: Request, pieces: Iterable[bytes], length: Sequence[Header]) -> None:
-        """Send the pieces unchanged, in HTTP chunks if their `length` is unknown."""
+        """Send the pieces unchanged, in HTTP chunks if the total `length` is unknown."""
         stream = await request.begin_stream(200, (JSON_TYPE, NO_CACHE, *length))
         await stream.send_all(pieces, PATIENCE)
         stream.end()
@@ -93,7 +93,7 @@ class Sender:
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Return the pieces as a sequence, if they exist already or there is only one."""
+    """Return the pieces as a sequence, if all pieces exist already or there is only one piece."""
     if isinstance(pieces, Sequence):
         return pieces
     making = iter(pieces)

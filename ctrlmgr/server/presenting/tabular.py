@@ -1,6 +1,6 @@
-"""Presents tables for `kubectl get`, from the columns and cells of a kind's definition.
+"""Encodes tables for `kubectl get`, from the columns and cells of a kind's table definition.
 
-Guarantees: fields and bytes are those of apiserver's `pkg/endpoints/handlers/response.go` (asTable). Only the first
+Guarantees: fields and bytes equal those of apiserver's `pkg/endpoints/handlers/response.go` (asTable). Only the first
 frame of a watch has the columns.
 """
 
@@ -26,7 +26,7 @@ _INCLUDES = ("", "Metadata", "Object", "None")
 
 
 def parse_include(query: dict[str, list[str]]) -> str:
-    """Return `includeObject` of a query; raises `BadRequest` for an unknown value."""
+    """Return the parameter `includeObject` of a query; raises `BadRequest` for an unknown value."""
     include = query.get("includeObject", [""])[0]
     if include not in _INCLUDES:
         detail = "must be 'Metadata', 'Object', 'None', or empty"
@@ -42,9 +42,9 @@ class Table:
     def __init__(
         self, kind: Kind, form: Form, definition: TableDefinition, include: str, clock: Clock, *, columns: bool = True
     ) -> None:
-        """Present objects of `kind`; `include` is the part of its object in a row: "", Metadata, Object or None.
+        """Present objects of `kind`; `include` is the part of the object in a row: "", Metadata, Object or None.
 
-        Without `columns` it presents the frames after a watch's first one.
+        Without `columns`, this is the presentation of frames after a watch's first frame.
         """
         self._kind = kind
         self._form = form
@@ -69,7 +69,7 @@ class Table:
         return encoding.frame(type, self._table(obj))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool = False) -> bytes:
-        """Return a BOOKMARK with one row without cells, whose object holds the revision."""
+        """Return a BOOKMARK with one row without cells; the row's object contains the revision."""
         name, version = self._kind.name, self._kind.gvk.api_version
         if self._include != "Object":
             name, version = "PartialObjectMetadata", self._form.api_version

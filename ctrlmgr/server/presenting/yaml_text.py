@@ -1,9 +1,10 @@
-"""Writes JSON as YAML: what answers in YAML need, and no more.
+"""Converts JSON to YAML, with only the features of YAML that answers need.
 
 Guarantees:
-- A reader of YAML 1.1 or 1.2 reads the same values: a text that it could take for something else is quoted.
+- Parsers of YAML 1.1 and 1.2 read the same values, because a string that they could interpret as another type is
+  quoted.
 - Keys are sorted, and the items of a list are not indented below its key, as in Kubernetes' YAML.
-- The work is in proportion to the size, a few microseconds a value.
+- The work is proportional to the size, with a few microseconds per value.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ import msgspec
 
 _PLAIN: Final = re.compile(r"[A-Za-z/_](?:[A-Za-z0-9/_.@:-]*[A-Za-z0-9/_.@-])?").fullmatch
 _WORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "y", "n", "null"))
-"""Texts that are booleans or null if they are not quoted, in any case of their letters."""
+"""Strings that are booleans or null if they are not quoted, in any case of their letters."""
 
 _UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""Characters that JSON may hold as they are, and YAML as escapes only."""
+"""Characters that JSON may contain unescaped, but YAML only escaped."""
 
 _CONSTANTS: Final = {True: "true", False: "false", None: "null"}
 _LONGEST_KEY: Final = 1000
-"""Characters of a key that needs no question mark, a few less than YAML allows."""
+"""The maximum length of a key that needs no question mark, a few characters less than YAML allows."""
 
 
 def to_yaml(body: bytes) -> bytes:
-    """Return a JSON document as a YAML document."""
+    """Convert a JSON document to a YAML document."""
     pieces = list[str]()
     _Writer(pieces.append).value(msgspec.json.decode(body), "\n")
     pieces.append("\n")
@@ -35,14 +36,14 @@ def to_yaml(body: bytes) -> bytes:
 
 
 class _Writer:
-    """Writes one document; `begin` is a line end and the indentation of the lines of a value."""
+    """Writes one document; `begin` is a line break followed by the indentation of a value's lines."""
 
     def __init__(self, add: Callable[[str], object]) -> None:
         self._add = add
         self._keys = dict[str, str]()
 
     def value(self, value: Any, begin: str) -> None:
-        """Write a value where the cursor is."""
+        """Write a value at the current position."""
         if value and type(value) is dict:
             self._fields(value, begin)
         elif value and type(value) is list:
@@ -81,7 +82,7 @@ class _Writer:
 
 
 def _scalar(value: Any) -> str:
-    """Return a text, a number, a constant, or an object or a list that is empty."""
+    """Return a scalar, or an empty object or list, in YAML."""
     kind = type(value)
     if kind is str:
         return _text(value)
@@ -89,7 +90,7 @@ def _scalar(value: Any) -> str:
         return str(value)
     if kind is float:
         text = repr(value)
-        return text if "." in text else text.replace("e", ".0e")  # YAML 1.1 takes 1e+30 for a text
+        return text if "." in text else text.replace("e", ".0e")  # YAML 1.1 interprets 1e+30 as a string
     if kind is dict or kind is list:
         return "{}" if kind is dict else "[]"
     return _CONSTANTS[value]

@@ -1,8 +1,9 @@
-"""Answers requests to `proxy` of nodes, pods and Services by passing them on.
+"""Answers requests to the subresource `proxy` of nodes, pods and Services by passing the requests on.
 
 Guarantees:
 - The other server never receives the client's credentials. Kubelets receive this server's client certificate.
-- A server that is not reached is a 503 that says why. Links and redirects lead through the proxy again.
+- If a server cannot be reached, the answer is a 503 with the reason. Links and redirects in answers are changed so that
+  they lead through the proxy.
 - Requests for simulated nodes, and for pods on them, are answered by the simulation.
 - All requests end when the server stops.
 
@@ -58,7 +59,7 @@ class KubeletServers(Protocol):
 
     @property
     def pool(self) -> UpstreamPool:
-        """The connections, also those to other servers."""
+        """The connections to kubelets, and those to other servers."""
 
     def url(self, node: Object) -> KubeletUrl:
         """Return the address of a node's kubelet; raises `UnknownError` if the node has none."""
@@ -78,7 +79,10 @@ class ClusterProxy:
         pages: SimulatedKubelet,
         random: Random,
     ) -> None:
-        """Connect with `kubelets`; None: to no server. `runtime` and `pages` answer for simulated nodes."""
+        """Create a proxy that connects with `kubelets` (None: to no server).
+
+        `runtime` and `pages` answer for simulated nodes.
+        """
         self._view = view
         self._runtime = runtime
         self._kubelets = kubelets
@@ -89,13 +93,13 @@ class ClusterProxy:
         self._is_closing = False
 
     def close(self) -> None:
-        """End all requests. Those that start later end immediately."""
+        """End all requests; requests that start later end immediately."""
         self._is_closing = True
         for task in self._tasks:
             task.cancel()
 
     async def answer(self, request: Request, target: Target, name: str, obj: Object, path: str) -> None:
-        """Answer a request to `obj`, which it names with `name`; `path` is the path for the other server.
+        """Answer a request to `obj`; `name` is the name in the request, and `path` the path for the other server.
 
         Raises `ApiError`, and `Disconnected` if the client disconnects.
         """
@@ -140,7 +144,7 @@ class ClusterProxy:
         await self._pass_on(request, self._kubelets.pool, upstream, path)
 
     async def _answer_simulated(self, request: Request, runtime: Runtime, backend: Backend) -> None:
-        """Answer as a connection to a forwarded port is answered."""
+        """Answer in the same way as a connection to a forwarded port."""
         port = backend.port
         if not (port.isdecimal() and runtime.executions.listens(backend.pod, int(port))):
             where = f"{backend.host}:{port}"
@@ -171,7 +175,7 @@ class ClusterProxy:
                 task.cancel()
 
     def _upstream(self, host: str, port: str, *, is_secure: bool) -> Upstream:
-        """Return a server that is no kubelet; raises `ServiceUnavailable` for a port that does not exist."""
+        """Return a server that is not a kubelet; raises `ServiceUnavailable` for a port that does not exist."""
         if not port.isdecimal():
             raise ServiceUnavailable(f"error trying to reach service: dial tcp: lookup tcp/{port}: unknown port")
         if int(port) > _LARGEST:
@@ -199,9 +203,9 @@ async def _check(host: str) -> None:
 
 
 async def _redirected(request: Request, path: str) -> bool:
-    """Answer a request without a path for the other server with a redirect to `/`, so that its links work.
+    """Answer a request without a path for the other server with a redirect to `/`, so that relative links work.
 
-    Return whether it is such a request.
+    Return False if the request has a path, and do nothing.
     """
     if path or request.method not in ("GET", "HEAD") or request.upgrades:
         return False
@@ -212,7 +216,7 @@ async def _redirected(request: Request, path: str) -> bool:
 
 
 def _passing(request: Request, upstream: Upstream, path: str) -> ForwardedRequest:
-    """Return the request as the other server receives it."""
+    """Return the request in the form that the other server receives."""
     whole = request.location.path
     where = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
     asked = request.header(b"host").decode("latin-1") or f"{where}:{upstream.port}"
@@ -227,7 +231,7 @@ def _passing(request: Request, upstream: Upstream, path: str) -> ForwardedReques
 
 
 def _failed(error: UpstreamFailed, request: Request, upstream: Upstream) -> ServiceUnavailable | UnknownError:
-    """Return the error for a request whose server failed before it answered."""
+    """Return the error for a request if the other server failed before it answered."""
     words = failure_words(error, upstream.host, upstream.port)
     if not (is_upgrade(request.raw_headers) and request.upgrades):
         return ServiceUnavailable(f"error trying to reach service: {words}")

@@ -1,7 +1,7 @@
-"""Finds the server that a request to `proxy` of a pod or a Service is passed on to.
+"""Finds the server to which a request to the `proxy` of a pod or a Service is passed on.
 
-Guarantees: only addresses of pods are used, and no loopback, link-local or multicast addresses. A client cannot reach
-this machine's own services through the proxy.
+Guarantees: only addresses of pods are used, and no loopback, link-local or multicast addresses. Therefore a client
+cannot reach this machine's own services through the proxy.
 
 Rules and error texts: `ResourceLocation` in `pkg/registry/core/pod/strategy.go` and
 `pkg/registry/core/service/storage/storage.go`, and apimachinery `pkg/util/net/port_split.go`.
@@ -35,7 +35,7 @@ class ProxyName(NamedTuple):
     scheme: str
     name: str
     port: str
-    """A number or the name of a port; empty for the default."""
+    """The number or the name of a port; empty for the default port."""
 
     @classmethod
     def of(cls, text: str, kind: str) -> ProxyName:
@@ -55,12 +55,12 @@ class ProxyName(NamedTuple):
 
 
 class Backend(NamedTuple):
-    """The server that a request is passed on to."""
+    """The server to which a request is passed on."""
 
     scheme: str
     host: str
     port: str
-    """A number, or a name that no client can connect to."""
+    """The port number, or a port name, with which no connection is possible."""
     pod: Object
 
     @property
@@ -151,7 +151,7 @@ def backend_of_pod(pod: Object, wanted: ProxyName) -> Backend:
 
 
 def backend_of_service(service: Object, wanted: ProxyName, asked: str, view: View, random: Random) -> Backend:
-    """Return a ready endpoint of a Service, chosen at random among the pods that have the port.
+    """Return a ready endpoint of a Service, randomly chosen from the pods that have the port.
 
     `asked` is the name in the request. Raises `NotFound` and `ServiceUnavailable`.
     """
@@ -173,7 +173,7 @@ def backend_of_service(service: Object, wanted: ProxyName, asked: str, view: Vie
 
 
 def _port_name(service: Object, wanted: ProxyName) -> str:
-    """Return the name of the wanted port; raises `ServiceUnavailable` for a number that the Service does not have."""
+    """Return the name of the requested port; raises `ServiceUnavailable` if the Service does not have the port."""
     if not wanted.port.isdecimal():
         return wanted.port
     spec = service.view(_Service).spec or _ServiceSpec()
@@ -198,12 +198,12 @@ def _addresses(pod: Object) -> list[str]:
 
 
 def _first_port(pod: Object) -> str:
-    """Return the first declared port of a pod; empty if there is none."""
+    """Return the first declared port of a pod; empty if the pod declares none."""
     spec = pod.view(_Pod).spec or _Spec()
     return next((str(each.ports[0].container_port) for each in spec.containers or () if each.ports), "")
 
 
 def _shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
-    """Yield all items, from a random one on."""
+    """Yield all items in order, starting at a random item."""
     start = random.randrange(len(items)) if items else 0
     return iter([*items[start:], *items[:start]])

@@ -1,4 +1,4 @@
-"""Answers requests to `proxy` of simulated nodes, with some pages of a kubelet.
+"""Answers requests to the `proxy` of simulated nodes, with some pages of a kubelet.
 
 | path | answer |
 |---|---|
@@ -33,14 +33,14 @@ from ctrlmgr.server.request import Request
 
 _HTML: Final[Header] = (b"content-type", b"text/html; charset=utf-8")
 _LOGS: Final = 5
-"""Segments in the path of a container's log."""
+"""The number of segments in the path of a container's log."""
 
 
 class SimulatedKubelet:
     """The pages of the kubelets of simulated nodes. Used on the event loop only."""
 
     def __init__(self, view: View, runtime: Runtime | None, logs: Logs) -> None:
-        """Read pods from `view`, and send the logs of `runtime` with `logs`."""
+        """Create pages that read pods from `view`, and send the logs of `runtime` with `logs`."""
         self._view = view
         self._runtime = runtime
         self._logs = logs
@@ -89,7 +89,7 @@ class SimulatedKubelet:
 
 
 def _running(pod: Unstructured) -> Sequence[Any]:
-    """Return the statuses of a pod's containers that run."""
+    """Return the statuses of a pod's running containers."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return [each for each in statuses if (each.get("state") or {}).get("running") is not None]
 

@@ -1,1 +1,1 @@
-"""Watches: their start, and the fan-out of each change to all watchers with one encoding."""
+"""Serves watches: starts them, and sends each change, encoded once, to all watchers."""

@@ -3,11 +3,11 @@
 Guarantees:
 - `catch_up` returns when the cache has all events that any process had acknowledged before the call. If the newest
   revision is not known at once (`EventLog.peek`), a worker thread queries the log. At most one query runs at a time.
-  Its answer serves all callers that waited before it started, but no later caller.
+  The answer serves all callers that waited before the query started, but no later caller.
 - `catch_up` returns or fails within seconds, even if the database does not answer at all.
-- However many events arrive while the event loop is busy, it is woken once for all of them.
+- If many events arrive while the event loop is busy, it is woken only once for all these events.
 - Events that the feed has lost are read from the log on a worker thread. Until then, newer events are not applied, and
-  their waiters wait.
+  callers that wait for their revisions keep waiting.
 - Used on the event loop only, except for `_wake`, which any thread may call.
 """
 
@@ -29,21 +29,21 @@ from ctrlmgr.server.workers import Workers
 log = structlog.get_logger(__name__)
 
 PATIENCE = 3.5
-"""Maximum seconds to read the newest revision and to bring the cache there.
+"""Maximum seconds to read the newest revision and to update the cache to this revision.
 
-It takes milliseconds unless the database hangs.
+This takes milliseconds unless the database hangs.
 """
 
 
 class LogFeed(Feed, Protocol):
-    """The feed's methods that the follower uses."""
+    """The methods of the feed that the follower uses."""
 
     def catch_up(self) -> Revision:
         """Read the events after the feed's head from the log; return the new head."""
 
 
 class FeedReader(Protocol):
-    """The cacher's methods that the follower uses."""
+    """The methods of the cacher that the follower uses."""
 
     @property
     def revision(self) -> Revision:
@@ -67,7 +67,7 @@ class Follower:
     """Keeps the cache up to date with the log."""
 
     def __init__(self, event_log: EventLog, feed: LogFeed, cacher: FeedReader, workers: Workers) -> None:
-        """Follow `event_log` with `cacher`, which reads `feed`."""
+        """Create a follower that updates `cacher`, which reads `feed`, from `event_log`."""
         self._log = event_log
         self._feed = feed
         self._cacher = cacher
@@ -76,7 +76,7 @@ class Follower:
         self._woken = False  # whether `_advance` is scheduled; any thread sets it, the event loop clears it
         self._listeners: list[Callable[[], None]] = []
         self._reaching: list[tuple[Revision, asyncio.Future[bool]]] = []
-        # Callers that wait for the next query of the log; the running query is not for them.
+        # Callers that wait for the next query of the log; the running query does not serve these callers.
         self._asking: list[asyncio.Future[Revision]] = []
         self._question: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None  # the task that reads the events that the feed has lost
@@ -92,7 +92,7 @@ class Follower:
         self._listeners.append(listener)
 
     def is_current(self) -> bool:
-        """Return whether, without waiting, the cache is known to have all events acknowledged before this call."""
+        """Return whether the cache has all events acknowledged before this call; False if that is unknown yet."""
         newest = self._log.peek()
         if newest is None:
             return False
@@ -133,7 +133,7 @@ class Follower:
             self._loop.call_soon_threadsafe(self._advance)
 
     def _advance(self) -> None:
-        self._woken = False  # cleared first: an event from here on schedules `_advance` again
+        self._woken = False  # cleared first, so that an event that arrives from here on schedules `_advance` again
         self._step()
         revision = self._cacher.revision
         for target, reached in self._reaching:
@@ -149,9 +149,9 @@ class Follower:
             self._reading = asyncio.create_task(self._read_missing())
 
     async def _read_missing(self) -> None:
-        """Read lost events until the cache reaches the feed.
+        """Read lost events until the cache contains all events of the feed.
 
-        If the log is unavailable, the next step starts this again.
+        If the log is unavailable, the next step starts this method again.
         """
         log.info("watch cache too small, reading events from the log", revision=self._cacher.revision)
         try:
@@ -182,7 +182,7 @@ class Follower:
             self._asking = []
             try:
                 revision = await self._workers.run(self._look_up)
-            except Exception as error:  # raised again in the waiting callers
+            except Exception as error:  # the error is raised again in the waiting callers
                 for answer in asking:
                     if not answer.done():
                         answer.set_exception(error)
@@ -192,7 +192,7 @@ class Follower:
         self._question = None
 
     def _look_up(self) -> Revision:
-        """Return the log's head, and let the feed read up to it; runs on a worker thread."""
+        """Return the log's head, and let the feed read up to the head; runs on a worker thread."""
         revision = self._log.head().revision
         if self._feed.head() < revision:
             self._feed.catch_up()

@@ -1,18 +1,18 @@
 """The hub: sends each change to all watchers that have caught up.
 
-Guarantees (the others of W1 to W13 are in `watching`):
+Guarantees (`watching` contains the other guarantees of W1 to W13):
 - **One round for all.** When the cache advances, its changes are matched and encoded once per group of watchers with
-  the same selection and presentation. Each watcher receives one write per round, however many changes there are.
-- **Rounds overlap.** A change during a round is sent at once to the watchers that this round has not reached, and to
-  the others in the next round. So a change reaches all watchers within the time of one round.
-- **Watchers are independent.** A watcher whose connection is full leaves the hub and keeps its cursor. It delays no
-  other watcher. During a round, the event loop regularly runs other tasks.
-- **In order.** A watcher enters at exactly the hub's revision, so it misses no event and receives none twice. All
-  events that a bookmark covers are written before it.
+  the same selection and presentation. Each watcher receives one write per round, even if there are many changes.
+- **Rounds overlap.** A change during a round is sent at once to the watchers that this round has not reached yet, and
+  to all other watchers in the next round. So a change reaches all watchers within the duration of one round.
+- **Watchers are independent.** A watcher whose connection is full leaves the hub and keeps its cursor, so it does not
+  delay other watchers. During a round, the event loop regularly runs other tasks.
+- **In order.** A watcher enters at exactly the hub's revision, so it misses no event and receives no event twice. A
+  bookmark is written after all events up to its revision.
 
 A watcher is a cursor over the cache's changes. While it is behind, its own task moves the cursor (`watching`). Once it
-has caught up, it enters the hub, which moves the cursor. It is then at the hub's revision unless its group has pending
-events.
+has caught up, it enters the hub, which moves the cursor. In the hub, a watcher has received all events up to the hub's
+revision, unless its group has pending events.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ctrlmgr.server.watch.watcher import DisconnectReason, Watcher
 log = structlog.get_logger(__name__)
 
 _ROUND = 500
-"""Maximum number of revisions in one round, from the first with a watcher.
+"""Maximum number of revisions in one round, counted from the first one with a watcher.
 
-It bounds a round after the event loop was blocked.
+It limits the duration of a round after the event loop was blocked.
 """
 
 _SLICE = 64
@@ -50,7 +50,7 @@ _NEVER = float("inf")
 
 
 class Cached(Protocol):
-    """The cacher's methods that the hub uses."""
+    """The methods of the cacher that the hub uses."""
 
     revision: Revision
 
@@ -62,26 +62,26 @@ class Hub:
     """Sends each change to all watchers that have caught up. Used on the event loop only."""
 
     def __init__(self, cacher: Cached, *, clock: Clock, rewinds: bool = False) -> None:
-        """Send the changes that `cacher` applies from now on.
+        """Create a hub that sends the changes that `cacher` applies from now on.
 
-        `rewinds` says that the log can be taken back to an earlier revision. A watcher beyond the newest revision has
-        then seen events that no longer exist, and its watch ends.
+        `rewinds` is whether the log can be reset to an earlier revision. A watcher beyond the newest revision has then
+        received events that no longer exist, so its watch ends.
         """
         self.revision: Revision = cacher.revision
-        """Every watcher in the hub has received all events up to here, or has them pending."""
+        """The revision up to which all events have been sent to every watcher in the hub, or are pending for it."""
         self._cacher = cacher
         self._clock = clock
         self._boards: dict[Resource, ResourceWatchers] = {}
         self._ahead: dict[Watcher, None] = {}  # watchers that wait for a later revision
         self._work = asyncio.Event()
         self._told: dict[WatchMetrics, int] = {}  # number of events sent, added to the metrics at the end of a round
-        self._due_at = _NEVER  # when the timer fires
+        self._due_at = _NEVER  # the time at which the timer fires
         self._timer: asyncio.TimerHandle | None = None
         self._rewinds = rewinds
-        self._closing: DisconnectReason | None = None  # the reason for which watchers leave from now on
+        self._closing: DisconnectReason | None = None  # the reason with which all watchers leave from now on
 
     def advance(self) -> None:
-        """Schedule a check whether the cache has advanced."""
+        """Schedule a check whether the cache has new changes."""
         self._work.set()
 
     async def run(self) -> None:
@@ -95,7 +95,7 @@ class Hub:
                 self._look()
 
     def close(self, parting: DisconnectReason = DisconnectReason.CLOSING) -> None:
-        """End all watches. Watches that start later end immediately."""
+        """End all watches; watches that start later end immediately."""
         self._closing = self._closing or parting
         for group, watcher in self._members():
             watcher.part(self._closing, group.reached(watcher, self.revision))
@@ -104,10 +104,11 @@ class Hub:
         self._work.set()
 
     async def stay(self, watcher: Watcher) -> DisconnectReason:
-        """Keep a watcher in the hub until it must leave; return the reason. It must have caught up, or be past its end.
+        """Keep a watcher in the hub until it must leave; return the reason.
 
-        Events that need conversion by a webhook are not sent here: the watcher leaves when the hub advances. A watcher
-        beyond the hub's revision leaves when the hub reaches it.
+        The watcher must have caught up, or its time must have ended. The hub does not send events that a webhook must
+        convert; a watcher of such events leaves when the hub advances. A watcher beyond the hub's revision leaves when
+        the hub reaches it.
         """
         if self._closing:
             return self._closing
@@ -176,7 +177,7 @@ class Hub:
             (board, self._cacher.changes_after(before, resource, _ROUND)) for resource, board in self._boards.items()
         ]
         newest = self._cacher.revision
-        # Many revisions may have no watcher, as in a recording: these are skipped at once.
+        # Many revisions may have no watcher, for example in a recording; these revisions are skipped at once.
         first = min((changes[0].revision for _, changes in found if changes), default=newest)
         self.revision = min(newest, first + _ROUND - 1)
         for board, changes in found:
@@ -218,13 +219,13 @@ class Hub:
         self._told.clear()
 
     def _release(self) -> None:
-        """Let watchers leave that waited for a revision that the hub has reached."""
+        """Let watchers leave if the hub has reached the revision for which they wait."""
         for watcher in self._ahead:
             if watcher.awaits <= self.revision:
                 watcher.part(DisconnectReason.REACHED, watcher.cursor)
 
     def _attend(self) -> None:
-        """Send bookmarks and end watches that are due, and set the timer for the next."""
+        """Send bookmarks and end watches that are due, and set the timer for the next of these."""
         now = self._clock.monotonic()
         if now < self._due_at:
             return
@@ -240,7 +241,7 @@ class Hub:
         self._ring_by(min((_due(watcher) for watcher in self._ahead), default=_NEVER))
 
     def _attend_to(self, watcher: Watcher, now: float, reached: Revision) -> None:
-        # Pending events are sent first; the timer fires again after that.
+        # Pending events must be sent first; the timer fires again after that.
         if reached == self.revision and watcher.take_bookmark(now) and not watcher.stream.paused and watcher.is_here:
             watcher.stream.write(chunk(watcher.presentation.bookmark(reached)))
             _move_on(watcher, reached)
@@ -268,7 +269,7 @@ def _due(watcher: Watcher) -> float:
 
 
 def _move_on(watcher: Watcher, revision: Revision) -> None:
-    """After a watcher's first frame, let it leave the hub if its presentation changes: it belongs to another group."""
+    """Let a watcher leave the hub after its first frame if its presentation changes, and with it its group."""
     following = watcher.presentation.following
     if following is not watcher.presentation:
         watcher.presentation = following

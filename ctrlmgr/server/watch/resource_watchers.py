@@ -1,8 +1,8 @@
 """The watchers of one resource, in groups that receive the same bytes.
 
 Guarantees: a change is matched only against groups whose namespace and name allow it. A frame that two groups share is
-encoded once. The pieces for a group are in order, and each carries its last revision. Within a group, the watcher whose
-last write is oldest comes first; it has the most pending events.
+encoded once. The pieces for a group are in order, and each piece contains its last revision. Within a group, the
+watcher whose last write is oldest is first, because it has the most pending events.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ctrlmgr.server.presenting.presentation import Presentation
 from ctrlmgr.server.watch.watcher import Watcher
 
 _PIECE = 256 * 1024
-"""Size in bytes from which the following frames go into the next piece."""
+"""Size of a piece in bytes from which on further frames go into the next piece."""
 
 _FRAMES: Final = 2_000
 """Maximum number of frames that a resource's watchers cache while watchers have pending events."""
 _FRAME_BYTES: Final = 32 * 1024 * 1024
-"""Maximum total size of these frames, in bytes."""
+"""Maximum total size of the cached frames, in bytes."""
 
 _Place: TypeAlias = tuple[str | None, str | None]
 _Made: TypeAlias = BoundedCache[tuple[Presentation, Revision, str], bytes]
 
 
 class FrameChunk(NamedTuple):
-    """Several frames in one HTTP chunk. A watcher that has received it has all events up to `revision`."""
+    """Several frames in one HTTP chunk. A watcher that has received the chunk has all events up to `revision`."""
 
     chunk: bytes
     revision: Revision
@@ -51,7 +51,7 @@ class Group:
         self.selection = selection
         self.presentation = presentation
         self.watchers: OrderedDict[Watcher, None] = OrderedDict()
-        """Ordered by cursor: a watcher moves to the end after each write."""
+        """The watchers, ordered by cursor, because a watcher moves to the end after each write."""
         self.newest: Revision = 0
         """The revision of the last change that matches the selection."""
         self._events: list[tuple[Revision, str, Object]] = []  # events that are pending for some watchers
@@ -59,13 +59,16 @@ class Group:
 
     @property
     def place(self) -> _Place:
-        """The namespace and name of the matching changes; None matches any."""
+        """The namespace and name of the matching changes; None stands for any."""
         selection = self.selection
         namespace = selection.namespace if selection.namespace is not None else selection.fields.namespace
         return namespace, selection.fields.name
 
     def note(self, changes: Sequence[Change]) -> bool:
-        """Store the `changes` that match the selection, which are newer than all before; return False if none match."""
+        """Store the `changes` that match the selection; return False if no change matches.
+
+        The changes must be newer than all changes before.
+        """
         transition = self.selection.transition
         events = [(change.revision, *event) for change in changes if (event := transition(change)) is not None]
         if not events:
@@ -77,7 +80,7 @@ class Group:
         return True
 
     def next_due(self) -> Watcher | None:
-        """Return the watcher with the most pending events, None if no watcher has any."""
+        """Return the watcher with the most pending events, None if no watcher has pending events."""
         first = next(iter(self.watchers), None)
         if first is None or first.cursor >= self.newest:
             self._events, self._pieces = [], {}
@@ -89,7 +92,7 @@ class Group:
         return watcher.cursor if watcher.cursor < self.newest else revision
 
     def pieces(self, cursor: Revision, made: _Made) -> Sequence[FrameChunk]:
-        """Return the pieces after `cursor`; `made` caches the frames of all groups."""
+        """Return the pieces with events after `cursor`; `made` caches the frames of all groups."""
         pieces = self._pieces.get(cursor)
         if pieces is None:
             pieces = self._pieces[cursor] = list(self._chunks(cursor, made))
@@ -129,7 +132,7 @@ class ResourceWatchers:
         self.made: _Made = BoundedCache("watch-frames", entries=_FRAMES, size=_FRAME_BYTES)
         """The frames of pending events, for all groups."""
         self._groups: dict[tuple[Presentation, str | None, LabelSelector, FieldSelector], Group] = {}
-        # The same groups, by the namespace and name of their objects.
+        # The groups, by the namespace and name of their objects.
         self._places: dict[_Place, dict[Group, None]] = {}
         self._due: dict[Group, None] = {}  # groups with pending events
 
@@ -163,7 +166,7 @@ class ResourceWatchers:
                 yield group, watcher
 
     def note(self, changes: Sequence[Change]) -> None:
-        """Store `changes` in the groups that they match, until all watchers of these have received them."""
+        """Store `changes` in the groups that they match, until all watchers of these groups have received them."""
         for group, concerning in self._concerned(changes).items():
             if group.watchers and group.note(concerning):
                 self._due[group] = None
@@ -188,5 +191,5 @@ class ResourceWatchers:
 def _key(
     selection: Selection, presentation: Presentation
 ) -> tuple[Presentation, str | None, LabelSelector, FieldSelector]:
-    """Return the key of a group. Selectors with the same text are the same object."""
+    """Return the key of a group. Selectors with the same text are the same object, because parsing is memoized."""
     return presentation, selection.namespace, selection.labels, selection.fields

@@ -22,7 +22,7 @@ The client's next watch then starts at a recent revision.
 
 
 class DisconnectReason(Enum):
-    """Why a watcher leaves the hub."""
+    """The reason why a watcher leaves the hub."""
 
     BEHIND = "the watcher did not read its events, or the cache no longer has the next ones"
     REACHED = "the hub reached the revision that the watcher waited for"
@@ -34,7 +34,7 @@ class DisconnectReason(Enum):
 
 
 class Watcher:
-    """One watch. Outside the hub, its cursor is its position; inside, the hub's revision is."""
+    """One watch. Outside the hub, its position is its cursor; inside the hub, its position is the hub's revision."""
 
     __slots__ = (
         "_bookmark_at",
@@ -59,15 +59,18 @@ class Watcher:
         bookmarks_from: float | None,
         metrics: WatchMetrics,
     ) -> None:
-        """Watch from `cursor` until `ends_at`, with bookmarks from `bookmarks_from`, if any (monotonic seconds)."""
+        """Create a watch from `cursor` until `ends_at`, with bookmarks from `bookmarks_from` on (monotonic seconds).
+
+        If `bookmarks_from` is None, no bookmarks are sent.
+        """
         self.stream = stream
         self.selection = selection
         self.presentation = presentation
-        """The presentation of its next frame."""
+        """The presentation of the watch's next frame."""
         self.cursor = cursor
-        """All events up to this revision have been written."""
+        """The revision up to which all events have been written."""
         self.awaits: Revision = 0
-        """The revision at which a watcher that waits for a later one leaves the hub."""
+        """The revision at which the watcher leaves the hub, if it waits for a revision that the hub has not reached."""
         self.ends_at = ends_at
         self.metrics = metrics
         self.parting: asyncio.Future[DisconnectReason] | None = None
@@ -78,7 +81,7 @@ class Watcher:
 
     @property
     def due_at(self) -> float:
-        """When the next bookmark or the end is due, in monotonic seconds."""
+        """The time at which the next bookmark or the end is due, in monotonic seconds."""
         return min(self.ends_at, self._bookmark_at)
 
     def take_bookmark(self, now: float) -> bool:
@@ -100,5 +103,5 @@ class Watcher:
 
     @property
     def is_here(self) -> bool:
-        """Return whether the watcher is in the hub and need not leave."""
+        """Return whether the watcher is in the hub and does not have to leave."""
         return self.parting is not None and not self.parting.done()

@@ -1,12 +1,13 @@
 """Serves a watch from its first event to its last.
 
-Guarantees (reliability of a watch, W1 to W13; `hub` has the live part):
-- Events are sent in the order of their revisions, each once, with none missing, from any revision that the log still
-  has. Events that the cache no longer has are read from the log on a worker thread.
-- A watch that cannot continue ends with an ERROR event whose Status says so (410 Expired), never silently. The same
-  holds if the log is taken back to an earlier revision.
-- A client that has read nothing for `READ_PATIENCE` seconds is disconnected. Until then it costs only its connection.
-- A stream ends with its final chunk: at its timeout, after an ERROR, and when the server stops.
+Guarantees (reliability of a watch, W1 to W13; `hub` contains those about live events):
+- Events are sent in the order of their revisions, each exactly once, from any revision that the log still has. Events
+  that the cache no longer has are read from the log on a worker thread.
+- A watch that cannot continue ends with an ERROR event with a Status (410 Expired), never silently. This is also so if
+  the log is reset to an earlier revision.
+- A client that has read nothing for `READ_PATIENCE` seconds is disconnected. Until then, only its connection uses
+  resources.
+- A stream always ends with a final chunk: at its timeout, after an ERROR, and when the server stops.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from ctrlmgr.server.workers import Workers
 log = structlog.get_logger(__name__)
 
 READ_PATIENCE = 1.0
-"""Seconds for which a client may read nothing while its connection is full."""
+"""Maximum seconds in which a client reads nothing while its connection is full."""
 
 _SHORTEST = 1800.0
 """Minimum seconds of a watch without a timeout; the maximum is twice as much.
@@ -71,7 +72,7 @@ class Watches:
         clock: Clock,
         random: Random,
     ) -> None:
-        """Serve watches with the changes of `cacher`, older ones of `event_log`, and then in `hub`.
+        """Create an instance that sends changes of `cacher` and older changes of `event_log`, and then uses `hub`.
 
         `driver` runs the conversion of changes to another version.
         """
@@ -93,7 +94,7 @@ class Watches:
         metrics: WatchMetrics,
         begun: Callable[[], None] = lambda: None,
     ) -> None:
-        """Serve a watch from `start` until its timeout, its error or the client's disconnection.
+        """Serve a watch from `start` until its timeout, an error, or the client's disconnection.
 
         `begun` is called when the initial events have been sent.
         """
@@ -161,7 +162,7 @@ class Watches:
                     return
 
     async def _overtake(self, watcher: Watcher) -> None:
-        """Catch up with the hub; raises the `ApiError` to send if that is impossible."""
+        """Send past events until the watch has caught up; raises the `ApiError` to send if that is impossible."""
         while watcher.cursor < (goal := self._hub.revision) and self._clock.monotonic() < watcher.ends_at:
             stretch = self._cached(watcher, goal)
             if stretch is None:
@@ -170,14 +171,14 @@ class Watches:
             watcher.cursor = stretch.reached
 
     async def _events(self, selection: Selection, changes: Sequence[Change]) -> Iterable[tuple[str, Object]]:
-        """Return the events that the changes mean for a selection."""
+        """Return the events that result from the changes for a selection."""
         transition = selection.transition
         if selection.kind.calls_out and changes:
             return await self._driver.run(converted_transitions(selection, changes, self._around))
         return (event for change in changes if (event := transition(change)))
 
     def _cached(self, watcher: Watcher, goal: Revision) -> _ChangeBatch | None:
-        """Return the next changes up to `goal` from the cache, None if it no longer has them."""
+        """Return the next changes up to `goal` from the cache, None if the cache no longer has these changes."""
         changes = self._cacher.changes_after(watcher.cursor, watcher.selection.kind.storage, _BATCH)
         if changes is None:
             return None
@@ -213,7 +214,7 @@ class Watches:
 
 
 class _ChangeBatch(NamedTuple):
-    """Some changes. A watcher that has received them is at `reached`."""
+    """Some changes. A watcher that has received these changes is at the revision `reached`."""
 
     changes: Sequence[Change]
     reached: Revision
@@ -222,7 +223,7 @@ class _ChangeBatch(NamedTuple):
 async def _write(watcher: Watcher, frames: Sequence[bytes]) -> None:
     watcher.stream.write(chunk(b"".join(frames)))
     watcher.metrics.events.inc(len(frames))
-    await asyncio.sleep(0)  # lets other tasks run during a long list of events
+    await asyncio.sleep(0)  # let other tasks run during a long list of events
     await watcher.stream.drain(READ_PATIENCE)
 
 
