@@ -75,14 +75,25 @@ def test_an_interactive_shell_has_a_prompt(kubectl: Kubectl) -> None:
     command = kubectl.line("exec -it web -- sh")
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=kubectl.environment) as process:
         os.close(theirs)
-        told = b""
+        told, said = b"", dict[str, bytes]()
         while not told.endswith(b"# "):
             told += os.read(ours, 1024)
-        os.write(ours, b"echo it is $GREETING\rexit 3\r")
+        told = b""
+        for line in ("echo it is $GREETING", "env", "hostname", "echo a > /tmp/f", "cat /tmp/f", "ls /tmp", "ps"):
+            os.write(ours, f"{line}\r".encode())
+            while not told.endswith(b"# "):
+                told += os.read(ours, 4096)
+            said[line] = told
+            told = b""
+        os.write(ours, b"exit 3\r")
         assert process.wait(DEADLINE) == 3
-        told += os.read(ours, 4096)
     os.close(ours)
-    assert b"it is hello\r\n" in told
+    assert b"it is hello\r\n" in said["echo it is $GREETING"]
+    assert b"GREETING=hello\r\n" in said["env"]
+    assert b"\nweb\r\n" in said["hostname"]
+    assert b"\na\r\n" in said["cat /tmp/f"]
+    assert b"\nf\r\n" in said["ls /tmp"]
+    assert b"PID   USER" in said["ps"]
 
 
 @WAYS

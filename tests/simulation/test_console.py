@@ -102,3 +102,17 @@ def test_tar_names_what_is_missing() -> None:
     running = start("tar", "cf", "-", "/none")
     assert b"tar: /none: Cannot stat" in told(running, b"")
     assert running.code == 2
+
+
+def test_tar_fails_without_its_archive() -> None:
+    running = start("tar", "xzf", "/none.tgz")
+    assert told(running, b"").startswith(b"tar: /none.tgz: Cannot open: No such file or directory\n")
+    assert running.code == 2
+
+
+def test_tar_unpacks_nothing_of_a_simulated_download() -> None:
+    files = Files()
+    files["/site.tgz"] = ""
+    running = start("tar", "xzf", "/site.tgz", files=files)
+    assert b"the archive is empty, as simulated downloads are" in told(running, b"")
+    assert running.code == 0

@@ -89,8 +89,11 @@ def _add(tar: tarfile.TarFile, path: str, is_folder: bool, base: str, desk: Tool
 
 def _unpacked(archive: str, base: str, desk: ToolContext) -> Outcome:
     text = desk.input() if archive == "-" else desk.files.get(desk.path(archive))
-    if text is None:  # A simulated download creates no file, and its script must continue.
-        return Outcome(err=f"tar: there is no '{archive}' on this simulated node, so nothing is unpacked\n")
+    if text is None:
+        missing = f"tar: {archive}: Cannot open: No such file or directory\n"
+        return Outcome(2, err=f"{missing}tar: Error is not recoverable: exiting now\n")
+    if not text:  # as for /dev/null; a simulated download is empty
+        return Outcome(err="tar: the archive is empty, as simulated downloads are: nothing is unpacked\n")
     try:
         with tarfile.open(fileobj=io.BytesIO(encoded(text))) as tar:
             for member in tar:
