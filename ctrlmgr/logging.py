@@ -90,7 +90,7 @@ def _without_url_passwords(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Return the text with control characters (newlines, escapes, directions) as Python escapes: ` `, `\x1b`."""
+    r"""Return the text with control characters (newlines, escapes, directions) as Python escapes: `\n`, `\x1b`."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 

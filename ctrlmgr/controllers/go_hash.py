@@ -2,7 +2,7 @@
 
 `pkg/api/v1/endpoints/util.go` sorts by a hash of `dump.ForHash`, which in 1.36 is the 128-bit FNV-1a (it was MD5, until
 FIPS forbade that: kubernetes/kubernetes#129652). The text is go-spew's `%#v`, with sorted keys, and without methods and
-pointer addresses. For these types it is:
+pointer addresses. For these types, the text is:
 
     a struct                  (v1.EndpointPort){Name:(string)http Port:(int32)80 …}
     an element of a slice     {Name:(string)http …}             its type is written before the slice

@@ -215,7 +215,7 @@ class Election:
             running.stop.set()
 
     def _end(self, running: _Running) -> None:
-        """Handle the end of all runnables of a term."""
+        """Handle the moment when all runnables of a term have ended."""
         self._running = None
         self._acting = False
         if running.error is not None:

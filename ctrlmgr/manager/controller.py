@@ -133,8 +133,8 @@ class Controller:
         # The revision that the caches must have before a key is reconciled again. None means the log's head at the next
         # check. Only one worker uses a key at a time, and changing one entry of a dictionary is atomic.
         self._wanted: dict[Key, Revision | None] = {}
-        # Triggers of a key from deliveries while the cache was behind; the next delivery receives them. The queue would
-        # keep them until the delay has passed, and an earlier delivery would not have them.
+        # The triggers of a key from deliveries that waited for the cache; the next delivery receives these triggers.
+        # The queue would keep them until the delay has passed, and an earlier delivery would not have them.
         self._unanswered: dict[Key, tuple[Revision, ...]] = {}
         self._failures = Failures(name, kind, log, clock.now)
         self._counts = reconciles(name, workers=workers)

@@ -1,8 +1,8 @@
 """Stores in the id of a container the time since when the container's present behaviour applies.
 
 Each call computes a pod's life from its beginning. A changed behaviour (another image or annotation) must not change
-the past. So the container id stores the time from which to compute, and the behaviour for which. Like the ids of real
-container runtimes, it has 64 hexadecimal digits.
+the past. So the container id stores the time from which to compute the life, and the behaviour for it. Like the ids of
+real container runtimes, it has 64 hexadecimal digits.
 
 Guarantees: all functions are pure; an id of any other form is read as None.
 """

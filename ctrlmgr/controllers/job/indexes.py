@@ -57,7 +57,7 @@ class Intervals(tuple[Interval, ...]):
 
     @classmethod
     def of(cls, indexes: Iterable[int]) -> Intervals:
-        """Return the set of some indexes."""
+        """Return the set that contains these indexes."""
         return cls().merge(cls(Interval(each, each) for each in sorted(set(indexes))))
 
     def merge(self, other: Iterable[Interval]) -> Intervals:

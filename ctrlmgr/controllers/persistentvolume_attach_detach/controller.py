@@ -66,7 +66,7 @@ class _Memory:
     """The state of a node that its objects do not contain; times are monotonic seconds, by volume."""
 
     unused: dict[str, float] = field(default_factory=dict)
-    """For each attached volume that is not needed: the time since when it is not needed."""
+    """For each attached volume that no pod needs: since when no pod needs it."""
     attaching: dict[str, float] = field(default_factory=dict)
     """For each volume that a driver is attaching: the time since when."""
     told: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""The StatefulSet controller: keeps pods with stable names, an order, and storage of their own."""
+"""The StatefulSet controller: keeps pods that have stable names, an order, and storage of their own."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ Guarantee: `deletion_order` sorts by all criteria of kube-controller-manager 1.3
 2. Pending before Unknown before Running;
 3. not ready before ready;
 4. the lower `controller.kubernetes.io/pod-deletion-cost` first (KEP 2255);
-5. the one with more pods of related ReplicaSets on its node first;
+5. a pod with more pods of related ReplicaSets on its node first;
 6. ready for a shorter time first; times are compared by their binary logarithm, then the uid decides (KEP 2185);
 7. more restarts first: of containers, then of sidecars;
 8. younger first, again by the logarithm.
@@ -92,7 +92,7 @@ def _compare(one: _Ranked, other: _Ranked, now: int) -> int:
 def _younger(one: _Ranked, other: _Ranked, since: Callable[[_Ranked], int], now: int) -> int:
     """Compare two different times: an unknown time is first, then the later one.
 
-    The logarithms of ages are compared.
+    The comparison uses the logarithms of the ages.
     """
     first, second = since(one), since(other)
     if not first or not second:

@@ -1,7 +1,7 @@
 """Formats API types as Go does: go-spew's `%#v` with sorted keys, without methods, pointer addresses and capacities.
 
 Kubernetes hashes that text (`pkg/util/hash.DeepHashObject`, `dump.ForHash`), so names of ReplicaSets depend on every
-byte of that text. `schema.published_schema` contains the fields of Kubernetes 1.36 with their order and types. This
+byte of the result. `schema.published_schema` contains the fields of Kubernetes 1.36 with their order and types. This
 module adds their Go names, and which structs are embedded.
 
     a struct                  {Name:(string)web Optional:(*bool)true …}

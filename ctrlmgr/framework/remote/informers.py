@@ -1,4 +1,4 @@
-"""Informers of a cluster; one list and watch for each resource fills them.
+"""Informers of a cluster; each is filled by one list and watch of its resource.
 
 Guarantees:
 

@@ -47,7 +47,7 @@ _decode = msgspec.json.Decoder(_Review).decode
 
 
 def answer(declared: AppAdmission, body: bytes, cache: Cache) -> bytes:
-    """Return the answer to the AdmissionReview in `body`; raises `BadRequest` if `body` is no AdmissionReview.
+    """Return the answer to the AdmissionReview in `body`; raises `BadRequest` if `body` is not an AdmissionReview.
 
     The function reads other objects from `cache`.
     """

@@ -112,7 +112,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "0": "\0", "a": 
 
 
 def unescaped(text: str) -> str:
-    r"""Return a text in which escapes such as `\ ` are replaced."""
+    r"""Return a text in which escapes such as `\n` are replaced."""
     return re.sub(r"\\([ntr\\0a])", lambda found: _ESCAPES[found[1]], text)
 
 
