@@ -70,7 +70,7 @@ class LogClient:
         )
 
     def create(self, obj: Object) -> Object:
-        """Store a new object, as `Client.create` specifies. Its generation is not set."""
+        """Store a new object, as `Client.create` specifies. The generation of the object is not set."""
         created = obj.with_metadata(uid=self._new_uid(), creation_timestamp=self._now())
         return self._append(EventType.ADDED, created, 0)
 

@@ -72,7 +72,7 @@ def _is_large_yaml(data: bytes, cost: int) -> bool:
 
 
 def heard(body: Body, ask: Callable[..., Any]) -> Body:
-    """Return a body that reports its decoded form to the server's audit log through `ask`."""
+    """Return a body that sends its decoded form to the server's audit log with `ask`."""
 
     def tell(fields: Unstructured, encode: Callable[[], bytes]) -> None:
         said: Mapping[str, Any] = fields.get("metadata") or {}

@@ -26,7 +26,7 @@ class RemoteState:
     """The server's state, as an `engine.strategy.State` that also returns recent changes."""
 
     def __init__(self, ask: Ask) -> None:
-        """Ask with `ask`."""
+        """Create an instance that queries the server with `ask`."""
         self._ask = ask
         self._known: dict[Hashable, Any] = {}
 
@@ -73,7 +73,7 @@ class RemoteAuthorizer:
     """
 
     def __init__(self, ask: Ask) -> None:
-        """Ask with `ask`."""
+        """Create an instance that queries the server with `ask`."""
         self._ask = ask
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
@@ -95,7 +95,7 @@ class RemoteIndex(RbacIndex):
     """The server's index of roles and bindings."""
 
     def __init__(self, ask: Ask) -> None:
-        """Ask with `ask`."""
+        """Create an instance that queries the server with `ask`."""
         super().__init__()
         self._ask = ask
 

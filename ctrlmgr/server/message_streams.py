@@ -1,9 +1,9 @@
-"""Sends a stream as WebSocket messages to a client that asks for them, such as a browser.
+"""Sends a stream as WebSocket messages to a client that requests a WebSocket, such as a browser.
 
 Guarantees:
 - A watch sends one text message for each event. A log sends binary messages, or text messages in base64.
-- Messages from the client are ignored. A client that closes its WebSocket ends the stream.
-- A client that does not read delays the stream, and is disconnected as any other.
+- Messages from the client are ignored. If the client closes the WebSocket, the stream ends.
+- A client that does not read delays the stream, and is disconnected like a client without WebSocket.
 
 Rules: apimachinery `pkg/util/httpstream/wsstream` (`Reader`), apiserver `pkg/endpoints/handlers/watch.go` (`HandleWS`).
 """
@@ -46,22 +46,22 @@ _LOG_PROTOCOLS: Final[Mapping[str, Encode]] = {
 
 
 def asks_for_messages(request: Request) -> bool:
-    """Return whether a client asks for WebSocket messages, and can receive them."""
+    """Return whether a client requests WebSocket messages, and can receive them."""
     is_websocket = request.header(b"upgrade").lower() == b"websocket"
     return is_websocket and is_upgrade(request.raw_headers) and request.upgrades
 
 
 async def begin_watch(request: Request, headers: Sequence[Header]) -> Stream:
-    """Begin the answer to a watch, with messages if the client asks for them; `headers` are those without."""
+    """Begin the answer to a watch, with messages if the client requests them; `headers` are for other clients."""
     if not asks_for_messages(request):
         return await request.begin_stream(200, headers)
     return _switched(request, next(iter(_offered(request)), ""), _as_lines)
 
 
 async def begin_log(request: Request, headers: Sequence[Header]) -> Stream:
-    """Begin the answer to a log, with messages if the client asks for them; `headers` are those without.
+    """Begin the answer to a log, with messages if the client requests them; `headers` are for other clients.
 
-    Raises `Forbidden` if the client offers no protocol of logs.
+    Raises `Forbidden` if the client offers no subprotocol for logs.
     """
     if not asks_for_messages(request):
         return await request.begin_stream(200, headers)
@@ -71,16 +71,16 @@ async def begin_log(request: Request, headers: Sequence[Header]) -> Stream:
         supported = " ".join(_LOG_PROTOCOLS).strip()
         raise Forbidden(f"requested protocol(s) are not supported: [{' '.join(offered)}]; supports [{supported}]")
     encode = _LOG_PROTOCOLS[protocol]
-    return _switched(request, protocol, encode, *encode(b""))  # an empty message says that the log begins
+    return _switched(request, protocol, encode, *encode(b""))  # an empty message marks the beginning of the log
 
 
 def _offered(request: Request) -> list[str]:
-    """Return the client's protocols, without the one that holds its token."""
+    """Return the client's subprotocols, without the one that contains its token."""
     return offered_protocols([*without_credentials(request.raw_headers)])
 
 
 def _switched(request: Request, protocol: str, encode: Encode, *first: tuple[int, bytes]) -> Stream:
-    """Switch to WebSocket, send the `first` messages, and return the stream for others."""
+    """Switch to WebSocket, send the `first` messages, and return the stream for further messages."""
     socket = WebSocket(request.switch(accepting(request.header(b"sec-websocket-key"), protocol)))
     stream = Stream(_Outlet(socket, encode), Framing.PLAIN, None, socket.finish)
     socket.open(_Events(stream))

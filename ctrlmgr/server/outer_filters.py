@@ -1,11 +1,11 @@
-"""The filters that a request passes before authentication: CORS, HSTS, and GOAWAY for load balancing.
+"""The filters through which a request passes before authentication: CORS, HSTS, and GOAWAY for load balancing.
 
 Guarantees:
 - A web page of an allowed origin may read answers (CORS, the Fetch standard). A preflight request of such a page is
   answered with 204 at once, without authentication.
-- With directives for it, every answer has the header Strict-Transport-Security (RFC 6797).
-- With a chance for it, some requests ask their HTTP/2 client to open a new connection. A load balancer can then choose
-  another server. The running requests of the old connection are answered.
+- If directives are configured, every answer has the header Strict-Transport-Security (RFC 6797).
+- If a probability is configured, the server requests some HTTP/2 clients to open a new connection (GOAWAY), so that a
+  load balancer can choose another server. The running requests of the old connection are answered.
 
 Rules: apiserver `pkg/server/filters/{cors,hsts,goaway}.go`; for the values `pkg/server/options/server_run_options.go`.
 """
@@ -35,14 +35,14 @@ _CORS: Final = (
 _PREFLIGHT_ANSWER: Final = Response(204, b"", ())
 _DIRECTIVES: Final = ("includeSubDomains", "preload")
 _LONGEST_ORIGIN: Final = 1024
-"""Maximum length in bytes of an Origin header that is compared with the patterns; a host name has at most 253."""
+"""Maximum length in bytes of an Origin header that is compared with the patterns; a host name has at most 253 bytes."""
 
 
 class OuterFilters:
-    """The filters of a server with certain settings. Used on the event loop only."""
+    """The filters that the server's settings configure. Used on the event loop only."""
 
     def __init__(self, settings: ServerSettings, *, random: Random) -> None:
-        """Prepare the filters that `settings` ask for; raises `SettingsError` for a wrong pattern or directive."""
+        """Create the filters that `settings` configure; raises `SettingsError` for an invalid pattern or directive."""
         self._origins = [_pattern(each) for each in settings.cors_allowed_origins]
         directives = "; ".join(_directive(each) for each in settings.strict_transport_security_directives)
         self._always: tuple[Header, ...] = ((b"strict-transport-security", directives.encode()),) if directives else ()
@@ -52,7 +52,7 @@ class OuterFilters:
         """Whether any filter is configured."""
 
     def begin(self, request: Request) -> Response | None:
-        """Add the filters' headers to the request's answer. Return the answer to a preflight request, else None."""
+        """Add the filters' headers to the request's answer; return the answer to a preflight request, else None."""
         if self._goaway_chance and self._random.random() < self._goaway_chance:
             request.exchange.retire()
         request.headers = (*request.headers, *self._always)
@@ -70,7 +70,10 @@ class OuterFilters:
 
 
 def _pattern(text: str) -> regexp.Regexp:
-    """Compile the pattern of an origin. It must match the whole host, else other hosts match too (CVE-2022-1996)."""
+    """Compile the pattern of an origin.
+
+    The pattern must match the whole host; otherwise other hosts could match too (CVE-2022-1996).
+    """
     try:
         pattern = regexp.compiled(text)
     except regexp.PatternError as error:

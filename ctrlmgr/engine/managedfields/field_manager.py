@@ -257,7 +257,7 @@ class FieldManager:
     def _apply(
         self, live: Unstructured, applied: Unstructured, managed: Managed, who: Manager, *, force: bool
     ) -> tuple[Unstructured, Managed]:
-        """Return the merged object (`live` itself if nothing changed) and the managers; raises Conflicts."""
+        """Return the merged object (`live` itself if no field changed) and the managers; raises Conflicts."""
         managed = self._reconciled(live, managed)
         reset = self._resets.get(who.subresource)
         said = self._shape.owned(applied) or {}

@@ -1,6 +1,7 @@
 """Label selectors, and field selectors for the fields that a kind supports.
 
-Both are parsed once for each request and compiled to closures, because a list matches them against every object.
+Label and field selectors are parsed once for each request and compiled to closures, because a list matches every object
+against the selectors.
 """
 
 from ctrlmgr.engine.selectors.field_selector_parser import FieldSelector

@@ -114,7 +114,7 @@ class Committer:
         """Commit an append on the calling thread if no thread is working, else queue it; raises as `submit` does.
 
         A lone caller avoids two thread switches. If the last groups were large, the append is queued instead, because a
-        group of one would delay the others.
+        group of one append would delay other appends.
         """
         with self._lock:
             in_company = self._working or self._waiting or self._crowd >= _CROWD

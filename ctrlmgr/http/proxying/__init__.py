@@ -1,5 +1,5 @@
-"""A reverse proxy: passes requests on to other servers, and their answers back.
+"""A reverse proxy: passes requests on to other servers, and their answers back to the clients.
 
-`upstream_address` names a server, `upstream_pool` keeps connections to it, and `upstream_connection` is one of them.
-`hop_headers` has the rules for headers. `reverse_proxy` passes a request or an upgrade on.
+`upstream_address` is the address of a server, `upstream_pool` keeps connections to servers, and `upstream_connection`
+is one connection. `hop_headers` contains the rules for headers. `reverse_proxy` passes a request or an upgrade on.
 """

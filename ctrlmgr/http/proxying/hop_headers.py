@@ -26,30 +26,33 @@ _HOP: Final = frozenset(
         b"upgrade",
     }
 )
-"""Headers that are about one connection (`hopHeaders`)."""
+"""Headers that apply to a single connection (`hopHeaders`)."""
 _CORS: Final = frozenset(
     b"access-control-allow-" + each for each in (b"credentials", b"headers", b"methods", b"origin")
 )
-"""Headers of an answer that let scripts of other sites read it. They would hold for this server as a whole."""
+"""Response headers that allow scripts of other sites to read the answer.
+
+Browsers would apply these headers to this server as a whole.
+"""
 _IN_PATHS: Final = "/$&+,:;=@-_.~"
-"""Characters that Go escapes in no path."""
+"""Characters that Go never escapes in a path."""
 _VALID: Final = re.compile(r"(?:[A-Za-z0-9$&+,/:;=@\-_.~!'()*\[\]]|%[0-9A-Fa-f]{2})*")
-"""Paths that Go keeps as they are (`validEncoded`)."""
+"""Matches the paths that Go does not escape again (`validEncoded`)."""
 _FORWARDED: Final = frozenset({b"x-forwarded-uri", b"x-forwarded-host", b"x-forwarded-proto"})
 
 
 def escaped(path: str) -> str:
-    """Return a path with escapes, as Go's `URL.EscapedPath` writes it."""
+    """Return a path with escapes, as Go's `URL.EscapedPath` does."""
     return quote(path, safe=_IN_PATHS)
 
 
 def is_upgrade(headers: Iterable[Header]) -> bool:
-    """Return whether a request asks for an upgrade (apimachinery `httpstream.IsUpgradeRequest`)."""
+    """Return whether a request is an upgrade request (apimachinery `httpstream.IsUpgradeRequest`)."""
     return any(name == b"connection" and b"upgrade" in value.lower() for name, value in headers)
 
 
 def without_hops(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers without those about one connection, and without those that `Connection` names."""
+    """Return the headers without headers for a single connection, and without those that `Connection` names."""
     headers = list(headers)
     named = {
         each.strip().lower() for name, value in headers if name == b"connection" for each in value.split(b",", 1000)
@@ -69,16 +72,16 @@ def forwarded_for(headers: Iterable[Header], peer: str) -> list[Header]:
 
 
 class ExternalAddress(NamedTuple):
-    """How clients see the other server: the address that its links are rewritten to."""
+    """The address of the other server for clients, to which its links are rewritten."""
 
     scheme: str = ""
     host: str = ""
-    """The host and port."""
+    """The host and port that clients use."""
     prefix: str = ""
-    """The path in front of the other server's paths."""
+    """The prefix of the other server's paths that clients use."""
 
     def forwarded(self, headers: Iterable[Header], path: str) -> list[Header]:
-        """Return the headers of a request with X-Forwarded-Uri, -Host and -Proto; `path` is the other server's."""
+        """Add X-Forwarded-Uri, -Host and -Proto to a request's headers; `path` is the path for the other server."""
         uri = posixpath.normpath(posixpath.join("/", self.prefix.lstrip("/"), path.lstrip("/")))
         uri += "/" if path.endswith("/") and not uri.endswith("/") else ""
         kept = [header for header in headers if header[0] not in _FORWARDED]
@@ -87,9 +90,9 @@ class ExternalAddress(NamedTuple):
         return kept + [(name, value.encode()) for name, value in more if value]
 
     def rewritten(self, link: str, inside: str, asked: str) -> str:
-        """Return a link of the other server as clients can use it.
+        """Return a link of the other server in the form that clients can use.
 
-        `inside` is the other server's host and port, `asked` the Host header that it received.
+        `inside` is the other server's host and port, and `asked` the Host header that the other server received.
         """
         try:
             url = urlsplit(link)
@@ -110,7 +113,7 @@ class ExternalAddress(NamedTuple):
 
 
 def without_cors(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers of an answer without those that let scripts of other sites read it."""
+    """Return the headers of an answer without headers that allow scripts of other sites to read the answer."""
     return [header for header in headers if header[0] not in _CORS]
 
 

@@ -1,7 +1,7 @@
 """Rewrites the links in an HTML body, which may be compressed.
 
-Guarantees: the body is decoded in parts of at most `_PART` bytes, so a small body that expands to a large one needs
-little memory. A body in an unknown encoding is not changed.
+Guarantees: the body is decompressed in parts of at most `_PART` bytes, so a small body that expands to a large one
+needs little memory. A body in an unknown encoding is not changed.
 
 Rules: apimachinery `pkg/util/proxy/transport.go` (`rewriteResponse`).
 """
@@ -17,13 +17,13 @@ from ctrlmgr.http.proxying.html_links import LinkRewriter
 from ctrlmgr.http.proxying.upstream_address import UpstreamMalformed
 
 _ENCODINGS: Final = {b"gzip": 31, b"deflate": -15}
-"""The window of each encoding, as zlib names it; Go reads `deflate` without a zlib header."""
+"""The `wbits` argument of zlib for each encoding; Go reads `deflate` without a zlib header."""
 _PART: Final = 64 * 1024
 _BODILESS: Final = frozenset({204, 304})
 
 
 def is_rewritable(code: int, headers: Sequence[Header]) -> bool:
-    """Return whether an answer has links that can be rewritten: HTML, not a redirect, in a known encoding."""
+    """Return whether links in an answer can be rewritten: it is HTML, not a redirect, and in a known encoding."""
     kind = _header(headers, b"content-type").partition(b";")[0].strip()
     is_known = _header(headers, b"content-encoding") in (b"", *_ENCODINGS)
     return kind == b"text/html" and is_known and code not in _BODILESS and not _header(headers, b"location")
@@ -34,17 +34,17 @@ def _header(headers: Sequence[Header], name: bytes) -> bytes:
 
 
 class HtmlBody:
-    """The body of one answer."""
+    """The body of one HTML answer, whose links are rewritten."""
 
     def __init__(self, headers: Sequence[Header], rewrite: Callable[[str], str]) -> None:
-        """Replace each URL in the body with the one that `rewrite` returns; `headers` say how it is compressed."""
+        """Replace each URL in the body with the result of `rewrite`; `headers` contain the body's compression."""
         window = _ENCODINGS.get(_header(headers, b"content-encoding"))
         self._links = LinkRewriter(rewrite)
         self._decoder = None if window is None else zlib.decompressobj(window)
         self._encoder = None if window is None else zlib.compressobj(wbits=window)
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Yield the next parts of the body, given more of it; raises `UpstreamMalformed`."""
+        """Yield the next rewritten parts of the body, given more input; raises `UpstreamMalformed`."""
         if self._decoder is None:
             yield self._links.feed(piece)
             return

@@ -1,7 +1,7 @@
-"""Rewrites the links in HTML while it passes through.
+"""Rewrites the links in HTML while the HTML is passed on.
 
 Guarantees:
-- Only the values of attributes with links change. Everything else is passed on byte for byte.
+- Only the values of attributes with links change. All other bytes are passed on unchanged.
 - At most `_LONGEST` bytes of an incomplete tag are held. A longer tag is passed on unchanged.
 - The time is linear in the size of the document.
 
@@ -45,7 +45,7 @@ _LINKS: Final[Mapping[bytes, frozenset[bytes]]] = {
         ("video", "poster src"),
     )
 }
-"""The attributes of each tag that hold a URL."""
+"""The attributes of each tag that contain a URL."""
 _RAW: Final = frozenset(
     (b"iframe", b"noembed", b"noframes", b"noscript", b"script", b"style", b"textarea", b"title", b"xmp")
 )
@@ -63,14 +63,15 @@ class LinkRewriter:
     """Rewrites the links of one document."""
 
     def __init__(self, rewrite: Callable[[str], str]) -> None:
-        """Replace each URL with the one that `rewrite` returns for it."""
+        """Create a rewriter, which replaces each URL with the result of `rewrite`."""
         self._rewrite = rewrite
         self._held = b""
-        self._until: re.Pattern[bytes] | None = None  # what ends the current part without tags; None outside of one
-        self._overlap = 0  # how many bytes at the end may be the beginning of what ends it
+        # matches the end of the current part without tags; None outside of such a part
+        self._until: re.Pattern[bytes] | None = None
+        self._overlap = 0  # the number of last bytes in which such an end may begin
 
     def feed(self, data: bytes) -> bytes:
-        """Return the next part of the document, given more of it."""
+        """Return the next rewritten part of the document, given more input."""
         held, at, parts = self._held + data, 0, list[bytes]()
         while at < len(held):
             end = self._skip(held, at) if self._until is not None else held.find(b"<", at)
@@ -92,7 +93,7 @@ class LinkRewriter:
         return rest
 
     def _skip(self, held: bytes, at: int) -> int:
-        """Return where the part without tags ends, or the bytes that may be the beginning of its end."""
+        """Return the position at which the part without tags ends, or that of bytes that may begin its end."""
         assert self._until is not None, "there is such a part"
         found = self._until.search(held, at)
         if found is None:
@@ -104,7 +105,7 @@ class LinkRewriter:
         self._until, self._overlap = end, overlap
 
     def _read(self, held: bytes, at: int, parts: list[bytes]) -> int:
-        """Add what begins with `<` to `parts`; return its size, or 0 if it is incomplete."""
+        """Add the tag or comment that begins with `<` to `parts`; return its size, or 0 if it is incomplete."""
         if _BEGIN_OF_COMMENT.startswith(held[at : at + 4]) and len(held) - at < 4:
             return 0
         if held.startswith(_BEGIN_OF_COMMENT, at):

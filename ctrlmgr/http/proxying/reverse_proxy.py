@@ -1,12 +1,12 @@
 """Passes a request on to another server, and its answer back to the client.
 
 Guarantees:
-- Bodies are passed on in pieces, in both directions. A side that does not read slows the other down; the bytes held in
-  each direction are bounded.
-- A client that disconnects ends the request to the other server. A server that fails before its answer raises
-  `UpstreamFailed`; one that fails within its answer ends the client's answer visibly incomplete.
+- Bodies are passed on in pieces, in both directions. If one side does not read, the other side must wait, and the bytes
+  held in each direction are bounded.
+- If the client disconnects, the request to the other server ends. If the other server fails before its answer,
+  `UpstreamFailed` is raised. If it fails within its answer, the client's answer ends visibly incomplete.
 - A request without a body whose reused connection turns out to be closed is sent once more.
-- Links in HTML and in Location that lead to the other server lead to this one instead.
+- Links in HTML and in Location to the other server are rewritten to links to this server.
 - An upgrade is passed on if the client's connection supports it. Then both sides exchange bytes until one closes.
 
 Rules: apimachinery `pkg/util/proxy/upgradeaware.go`, Go's `net/http/httputil` (`ReverseProxy`).
@@ -37,7 +37,7 @@ from ctrlmgr.http.tunnel import Side, Tunnel
 T = TypeVar("T")
 
 PATIENCE: Final = 30.0
-"""Seconds in which the client must read at least a part of the answer."""
+"""Seconds within which the client must read at least a part of the answer."""
 _OWN: Final = frozenset({b"date", b"audit-id"})
 """Headers that this server writes itself."""
 _SWITCHING: Final = 101
@@ -45,17 +45,17 @@ _REDIRECTED: Final = "the backend attempted to redirect this request, which is n
 
 
 class ForwardedRequest(NamedTuple):
-    """A request as another server receives it."""
+    """A request in the form that the other server receives."""
 
     upstream: Upstream
     host: str
-    """The Host header."""
+    """The Host header of the request."""
     path: str
     """The path, with escapes."""
     query: str
     """The query without the question mark; empty if there is none."""
     headers: Sequence[Header]
-    """All headers of the client that may be passed on, and those of the proxy, such as credentials."""
+    """The client's headers that may be passed on, and the proxy's own headers, such as credentials."""
     outside: ExternalAddress = ExternalAddress()
     timeout: float | None = None
     """Seconds until the whole answer has been passed on; None for no limit."""
@@ -76,7 +76,7 @@ class Losable(Protocol):
         """Whether the client has disconnected."""
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
-        """Call `call` when the client disconnects, or now if it has."""
+        """Call `call` when the client disconnects, or now if it has disconnected."""
 
 
 class Downstream(Losable, Protocol):
@@ -94,11 +94,11 @@ class Downstream(Losable, Protocol):
 
     @property
     def may_have_body(self) -> bool:
-        """Whether the request has a body, or may have one that has not arrived."""
+        """Whether the request has a body, or may have a body that has not arrived yet."""
 
     @property
     def may_switch(self) -> bool:
-        """Whether the request asks for an upgrade that can be granted."""
+        """Whether the request is for an upgrade that the server can grant."""
 
     async def piece(self) -> bytes:
         """Return the next part of the body, empty at its end."""
@@ -113,7 +113,7 @@ class Downstream(Losable, Protocol):
 async def pass_on(pool: UpstreamPool, passing: ForwardedRequest, client: Downstream) -> None:
     """Pass a request on, and its answer back.
 
-    Raises `UpstreamFailed` if no answer has begun, and `Disconnected` if the client is gone.
+    Raises `UpstreamFailed` if no answer has begun, and `Disconnected` if the client has disconnected.
     """
     switches = is_upgrade(passing.headers) and client.may_switch
     work = (_tunnelled if switches else _answered)(pool, passing, client)
@@ -175,14 +175,14 @@ class _Request:
             self.stream.abort()
 
     def _rewritten(self, head: ResponseHead) -> HtmlBody | None:
-        """Return the body with rewritten links if it is HTML, else None."""
+        """Return the body with rewritten links if it is HTML, otherwise None."""
         if self._client.method == "HEAD" or not is_rewritable(head.code, head.headers):
             return None
         outside, inside, asked = self._passing.outside, _inside(self._passing), self._passing.host
         return HtmlBody(head.headers, lambda link: outside.rewritten(link, inside, asked))
 
     def close(self) -> None:
-        """Keep the connection for another request if it can be reused, else close it."""
+        """Keep the connection for another request if it can be reused, otherwise close it."""
         is_sent = self._sending is None or self._sending.done()
         if self._sending is not None:
             self._sending.cancel()
@@ -193,7 +193,7 @@ class _Request:
                 self._connection.close()
 
     async def _sent(self) -> tuple[ResponseHead, UpstreamConnection]:
-        """Send the request and return the head of its answer, from a reused connection if there is one."""
+        """Send the request and return the head of its answer; use an idle connection if one exists."""
         pool, upstream, client = self._pool, self._passing.upstream, self._client
         head = _head(self._passing, client)
         if client.may_have_body:
@@ -209,7 +209,7 @@ class _Request:
             return await connection.head()
         except UpstreamFailed:
             if self._sending.done():
-                self._sending.result()  # raises the client's fault, if it was one
+                self._sending.result()  # raises the error of the client, if the client caused the failure
             raise
 
 
@@ -223,7 +223,7 @@ async def _send_body(client: Downstream, connection: UpstreamConnection) -> None
         if chunked:
             connection.write(LAST_CHUNK)
     except UpstreamFailed:
-        return  # the server has answered before the end of the body, or the reader of its answer has the error
+        return  # either the server has answered before the end of the body, or reading its answer raises the error
     except Exception:
         connection.close()
         raise
@@ -247,7 +247,7 @@ async def _whole(client: Downstream, code: int, body: bytes) -> None:
 
 
 async def _tunnelled(pool: UpstreamPool, passing: ForwardedRequest, client: Downstream) -> None:
-    """Pass an upgrade on, or the answer that refuses it."""
+    """Pass an upgrade on; if the other server refuses it, pass its answer back."""
     connection = await pool.connected(passing.upstream)
     try:
         connection.begin(client.method, _upgrading(passing, client))
@@ -275,7 +275,7 @@ def _head(passing: ForwardedRequest, client: Downstream) -> bytes:
 
 
 def _upgrading(passing: ForwardedRequest, client: Downstream) -> bytes:
-    """Return the head of an upgrade request, which keeps the headers about the connection."""
+    """Return the head of an upgrade request, which keeps the headers for a single connection."""
     return _encoded(passing, client, passing.headers)
 
 
@@ -292,7 +292,7 @@ def _passed_back(headers: Sequence[Header], passing: ForwardedRequest) -> list[H
 
 
 def _inside(passing: ForwardedRequest) -> str:
-    """Return the other server's host and port, as its own links name them."""
+    """Return the other server's host and port in the form that its own links contain."""
     host, port = passing.upstream.host, passing.upstream.port
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

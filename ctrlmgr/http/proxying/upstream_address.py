@@ -1,4 +1,4 @@
-"""The address of a server that requests are passed on to, and the errors of reaching it."""
+"""The address of a server to which requests are passed on, and the errors of calling it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctrlmgr.errors import CtrlmgrError
 
 
 class Upstream(NamedTuple):
-    """A server that requests are passed on to. Connections are shared by all requests to an equal `Upstream`."""
+    """A server to which requests are passed on. All requests to an equal `Upstream` share connections."""
 
     host: str
     """The host name or address to connect to."""
@@ -17,28 +17,28 @@ class Upstream(NamedTuple):
     tls: ssl.SSLContext | None = None
     """The trusted authorities and the client certificate; None for a connection without TLS."""
     server_name: str = ""
-    """The name that the server's certificate must have, if it is not the host."""
+    """The name that the server's certificate must have, if that is not the host."""
 
 
 class UpstreamFailed(CtrlmgrError):
-    """The other server was not reached, or its answer is no HTTP; `__cause__` is the reason, if there is one."""
+    """Raised if a server was not reached, or its answer is not HTTP; `__cause__` is the reason, if it is known."""
 
 
 class UpstreamUnreachable(UpstreamFailed):
-    """No connection to the other server could be made."""
+    """Raised if no connection to the server could be made."""
 
 
 class UpstreamRefused(UpstreamFailed):
-    """The other server does not grant the upgrade."""
+    """Raised if the server does not grant an upgrade."""
 
 
 class UpstreamClosed(UpstreamFailed):
-    """The other server closed the connection before its answer was complete."""
+    """Raised if the server closed the connection before its answer was complete."""
 
 
 class UpstreamMalformed(UpstreamFailed):
-    """The other server's answer is no valid HTTP/1."""
+    """Raised if the server's answer is not valid HTTP/1."""
 
 
 class UpstreamTimeout(UpstreamFailed):
-    """The other server did not answer in time."""
+    """Raised if the server did not answer in time."""

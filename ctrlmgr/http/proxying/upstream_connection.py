@@ -1,10 +1,11 @@
 """A connection to another server: sends one HTTP/1.1 request at a time, and reads its answer in pieces.
 
 Guarantees:
-- At most `AHEAD` bytes of an answer, plus one read, wait for their reader. The server waits meanwhile.
+- At most `AHEAD` bytes of an answer, plus one read, are held until the application reads them. Meanwhile, the server
+  must wait.
 - A writer that calls `drain` exceeds the write buffer by at most one piece.
-- The head of an answer is limited in bytes and headers. Interim answers (1xx, except 101) are skipped.
-- After 101 Switching Protocols the connection is a `tunnel.Side`.
+- The bytes and headers of an answer's head are limited. Interim answers (1xx, except 101) are skipped.
+- After 101 Switching Protocols, the connection is a `tunnel.Side`.
 - An answer that ends too early is an error (`UpstreamClosed`) and never looks complete.
 """
 
@@ -21,14 +22,14 @@ from ctrlmgr.http.proxying.upstream_address import UpstreamClosed, UpstreamFaile
 from ctrlmgr.http.tunnel import ROOM, Receiver, close_when_written, read_all
 
 AHEAD: Final = 256 * 1024
-"""Bytes of an answer that are read before the application asks for them."""
+"""Maximum bytes of an answer that are read before the application reads them."""
 _UNREAD: Final = 128 * 1024
-"""Bytes of output from which the server counts as not reading."""
+"""Bytes of pending output from which on the server counts as not reading."""
 _HEAD_BYTES: Final = 1 << 20
 _HEAD_COUNT: Final = 1000
 _SWITCHING: Final = 101
 _FINISH: Final = 30.0
-"""Seconds in which the server must accept the rest of the output, and end its TLS session."""
+"""Seconds within which the server must accept the rest of the output, and end its TLS session."""
 
 
 class ResponseHead(NamedTuple):
@@ -36,7 +37,7 @@ class ResponseHead(NamedTuple):
 
     code: int
     headers: Sequence[Header]
-    """The headers in order, names in lower case."""
+    """The headers in their order, with names in lower case."""
 
     def header(self, name: bytes) -> bytes:
         """Return the first value of a header, whose name is in lower case; empty if it is missing."""
@@ -44,9 +45,9 @@ class ResponseHead(NamedTuple):
 
 
 class ReadBuffer:
-    """The buffer that all connections of an event loop read into; its content is copied before the next read.
+    """The buffer into which all connections of an event loop read; its content is copied before the next read.
 
-    A buffer for each connection would cost about 100 KB while the connection waits.
+    If each connection had its own buffer, a waiting connection would need about 100 KB.
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     """A connection to another server. Used on the event loop only."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, buffer: ReadBuffer) -> None:
-        """Start without a transport; `buffer` is shared by all connections of the loop."""
+        """Start without a transport; all connections of the event loop share `buffer`."""
         self.has_answered = False
         """Whether a byte of the current answer has arrived."""
         self.is_paused = False
@@ -114,14 +115,14 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             receiver.end()
 
     def eof_received(self) -> None:
-        """Let the transport close."""
+        """Let the transport close when the server sends no more."""
 
     def pause_writing(self) -> None:
-        """Note that the server does not read."""
+        """Record that the server does not read."""
         self.is_paused = True
 
     def resume_writing(self) -> None:
-        """Continue to write."""
+        """Let the writer continue, because the server reads again."""
         self.is_paused = False
         _wake(self._writer)
         if self._is_finishing and self._transport is not None:
@@ -161,14 +162,14 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         except httptools.HttpParserError as error:
             if not self._has_ended:
                 self._fail(UpstreamMalformed(f"malformed HTTP response: {error}"))
-            self._is_last = True  # what follows the answer is no HTTP
+            self._is_last = True  # the bytes after the answer are not HTTP
         if self._head is None and self._head_size > _HEAD_BYTES:
             self._fail(UpstreamMalformed("net/http: server response headers exceeded 1048576 bytes"))
 
     # Methods that httptools calls.
 
     def on_message_begin(self) -> None:
-        """Begin an answer, perhaps an interim one."""
+        """Begin an answer, which may be an interim answer."""
         self._headers = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -215,7 +216,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self.write(head)
 
     async def drain(self) -> None:
-        """Wait until the server has read enough; raises `UpstreamClosed`."""
+        """Wait until the server has read enough output; raises `UpstreamClosed`."""
         if self.is_paused and self._transport is not None:
             self._writer = self._loop.create_future()
             try:
@@ -241,7 +242,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             await self._wait()
         taken = bytes(self._body)
         self._body.clear()
-        self.resume_reading()  # also after the last part, or an idle connection would not notice its end
+        self.resume_reading()  # also after the last part, because otherwise an idle connection would not detect its end
         return taken
 
     def close(self) -> None:
@@ -249,7 +250,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # A side of a tunnel.
+    # Methods of a side of a tunnel.
 
     def attach(self, receiver: Receiver) -> None:
         """Pass all further bytes to `receiver`."""
@@ -314,7 +315,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self.pause_reading()
 
     def _ends_with_connection(self) -> bool:
-        """Return whether the body of the current answer ends with the connection (RFC 9112, section 6.3)."""
+        """Return whether the current answer's body ends when the connection is closed (RFC 9112, section 6.3)."""
         if self._head is None or self._failure is not None or self._has_switched:
             return False
         return {b"content-length", b"transfer-encoding"}.isdisjoint(name for name, _ in self._head.headers)

@@ -5,7 +5,7 @@ Guarantees:
   client certificate and server name.
 - At most `_IDLE_EACH` connections to one server are idle, each for at most `_IDLE` seconds.
 - Connecting ends within the pool's timeout.
-- A request without a body is sent again on a new connection if the server has closed the reused one meanwhile.
+- If the server has closed a reused connection, a request without a body is sent again on a new connection.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ctrlmgr.http.proxying.upstream_address import Upstream, UpstreamFailed, Ups
 from ctrlmgr.http.proxying.upstream_connection import ReadBuffer, ResponseHead, UpstreamConnection
 
 CONNECT: Final = 30.0
-"""Seconds to connect (client-go `transport.tlsTransportCache`)."""
+"""Maximum seconds to connect (client-go `transport.tlsTransportCache`)."""
 _HANDSHAKE: Final = 10.0
-"""Seconds for a TLS handshake (`tlsHandshakeTimeout`)."""
+"""Maximum seconds for a TLS handshake (`tlsHandshakeTimeout`)."""
 _SHUTDOWN: Final = 30.0
-"""Seconds in which the server must end its TLS session."""
+"""Seconds within which the server must end its TLS session."""
 _IDLE: Final = 90.0
-"""Seconds for which a connection may be idle (`idleConnTimeout`)."""
+"""Maximum seconds for which a connection may be idle (`idleConnTimeout`)."""
 _IDLE_EACH: Final = 25
-"""Idle connections to one server (`idleConnsPerHost`)."""
+"""Maximum number of idle connections to one server (`idleConnsPerHost`)."""
 
 
 class _Idle:
@@ -67,7 +67,7 @@ class UpstreamPool:
         return await _asked(connection, method, head), connection
 
     def reused(self, upstream: Upstream) -> UpstreamConnection | None:
-        """Return an idle connection, None if there is none."""
+        """Return an idle connection, None if no connection is idle."""
         idle = self._idle.get(upstream, [])
         found = None
         while idle and found is None:

@@ -99,8 +99,8 @@ class Recorder:
     ) -> list[Resource]:
         """Record until `stop` is set, or for `period` seconds after all resources were listed.
 
-        Returns the resources whose last changes the cluster did not deliver in time. `tell` is called about five times
-        a second. Raises the error of a resource that cannot be recorded.
+        Returns the resources whose last changes the cluster did not deliver in time. The callback `tell` is called
+        about five times a second. Raises the error of a resource that cannot be recorded.
         """
         for stream in self._streams.values():
             threads.start(f"record {stream.served.resource}", partial(stream.run, self._leave))
