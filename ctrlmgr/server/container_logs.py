@@ -18,7 +18,7 @@ from ctrlmgr.api.resource import PODS
 from ctrlmgr.engine.strategy import View
 from ctrlmgr.http.response_stream import Stream
 from ctrlmgr.server.connect_subresources import ContainerLogReader, node_of
-from ctrlmgr.server.message_streams import asks_for_messages, begin_log
+from ctrlmgr.server.presenting.message_streams import asks_for_messages, begin_log
 from ctrlmgr.server.presenting.responses import NO_CACHE, NO_SNIFFING, TEXT_TYPE, Response
 from ctrlmgr.server.request import Request
 from ctrlmgr.server.watch.watching import READ_PATIENCE

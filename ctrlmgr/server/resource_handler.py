@@ -43,7 +43,7 @@ from ctrlmgr.server.connect_subresources import Runtime, connect_options, object
 from ctrlmgr.server.container_connector import Connection, Connector, Make
 from ctrlmgr.server.event_loop_driver import Driver
 from ctrlmgr.server.largebodies.large_body_jobs import LargeBodyJobs, Listener
-from ctrlmgr.server.message_streams import begin_watch
+from ctrlmgr.server.presenting.message_streams import begin_watch
 from ctrlmgr.server.presenting.negotiation import PLAIN, body_type, patch_type
 from ctrlmgr.server.presenting.presentation import Presentation, Presentations
 from ctrlmgr.server.presenting.responses import JSON_TYPE, NO_CACHE, warnings

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.clients.websocket_client import connected, messages
 from tests.e2e.kubectl import Kubectl, find_kubectl
 from tests.e2e.serving import DEADLINE, Server
-from tests.e2e.websocket_client import connected, messages
 
 WAYS = pytest.mark.parametrize("websockets", ["true", "false"], ids=["WebSocket", "SPDY"])
 

@@ -36,7 +36,7 @@ from ctrlmgr.server.kubelets.kubelet_refusals import refused_by_kubelet
 from ctrlmgr.server.kubelets.kubelet_urls import KubeletUrl, log_url, node_url, stream_url
 from ctrlmgr.server.kubelets.shares import TunnelShares
 from ctrlmgr.server.kubelets.translation import Translation
-from ctrlmgr.server.message_streams import begin_log
+from ctrlmgr.server.presenting.message_streams import begin_log
 from ctrlmgr.server.presenting.responses import NO_CACHE, Response
 from ctrlmgr.server.request import Request
 from ctrlmgr.settings.kubelet_settings import KubeletSettings

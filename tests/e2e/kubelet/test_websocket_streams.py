@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import websocket
 
+from tests.e2e.clients.websocket_client import connected, messages
 from tests.e2e.kubelet.small_kubelet import SmallKubelet
 from tests.e2e.serving import Server
-from tests.e2e.websocket_client import connected, messages
 
 TEXT, BINARY = websocket.ABNF.OPCODE_TEXT, websocket.ABNF.OPCODE_BINARY
 
