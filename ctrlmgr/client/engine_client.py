@@ -48,7 +48,7 @@ class Runner(Protocol):
     def __call__(self, operation: Operation[T], cause: Cause | None = None, fence: Fence | None = None) -> T:
         """Run an operation until it has finished; its appends carry `cause` and `fence`.
 
-        Call it from any thread but the engine's. Raises the errors of the operation, and `Fenced`.
+        Any thread except the engine's may call this method. Raises the errors of the operation, and `Fenced`.
         """
 
 

@@ -1,7 +1,8 @@
 """The state that the engine uses to decide controllers' writes: either the informers' caches or the log alone.
 
-Guarantees: any thread may use it. Objects with an informer are as current as its cache; all other objects are read from
-the log. If a write was decided on outdated state, the log refuses the write, and the engine decides it again.
+Guarantees: any thread may use these classes. Objects with an informer are as current as its cache; all other objects
+are read from the log. If a write was decided on outdated state, the log refuses the write, and the engine decides it
+again.
 """
 
 from __future__ import annotations

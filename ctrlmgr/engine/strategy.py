@@ -237,7 +237,7 @@ class Strategy:
     def finalizers(self, obj: Object) -> Sequence[str]:
         """Return the finalizers outside metadata.finalizers that prevent the removal of a terminating object.
 
-        For a Namespace these are spec.finalizers.
+        For a Namespace, these finalizers are in spec.finalizers.
         """
         return ()
 

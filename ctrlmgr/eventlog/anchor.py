@@ -95,7 +95,7 @@ def check(anchored: Head, head: Head, hash_at: Callable[[Revision], bytes | None
 
 
 class Anchor:
-    """The anchor of one log. Only one thread may use it: the committer's."""
+    """The anchor of one log. Only the committer's thread may use the anchor."""
 
     def __init__(self, path: Path, clock: Clock, sealing: Sealing | None = None) -> None:
         """Use the file at `path`, which need not exist yet; raises `SettingsError` for an unusable seal."""

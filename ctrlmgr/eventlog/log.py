@@ -102,7 +102,7 @@ class EventLog(Protocol):
     def snapshots(self, resources: Collection[Resource], *, at: Revision) -> Mapping[Resource, Snapshot]:
         """Return a snapshot of each of `resources` at revision `at`; the SQL logs read all with one query.
 
-        Raises the same errors as `snapshot`.
+        This method raises the errors of `snapshot`.
         """
 
     def get(self, resource: Resource, key: Key, *, at: Revision | None = None) -> Object | None:

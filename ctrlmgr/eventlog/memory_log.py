@@ -1,4 +1,4 @@
-"""The event log in memory, for tests and replay. It is lost when its process exits.
+"""The event log in memory, for tests and replay. The log is lost when its process exits.
 
 The memory log passes the same contract suite as the SQL logs. Appends run on the calling thread under one lock.
 """
@@ -261,7 +261,7 @@ class MemoryEventLog:
             return state_at(self._places.get((resource, key), []), revision)
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of `keys` that existed at revision `at`."""
+        """Return the objects of `keys` that existed at revision `at`."""
         found = {key: self.get(resource, key, at=at) for key in keys}
         return {key: obj for key, obj in found.items() if obj is not None}
 

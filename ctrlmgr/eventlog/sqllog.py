@@ -351,7 +351,7 @@ class SQLLog(ABC):
         return as_object(row) if row else None
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of `keys` that existed at revision `at`."""
+        """Return the objects of `keys` that existed at revision `at`."""
         with self._consistent_read() as connection:
             self._refuse_unreadable(connection, at, read_head(connection).revision, resource)
             queries = narrowed(self._states_then.where(object_.c.resource == str(resource)), keys)

@@ -249,7 +249,7 @@ class Exchange:
     def switch(self, headers: Sequence[Header]) -> Side:
         """Answer 101 Switching Protocols, and return the connection for raw bytes; raises `Disconnected`.
 
-        Call it only if `switching` is set. The caller must close the connection.
+        Callers must check that `switching` is set. The caller must close the connection.
         """
         if self.is_lost or self.switching is None:
             raise Disconnected
@@ -289,7 +289,10 @@ class Exchange:
     # Methods that the connection calls.
 
     def hold_head(self, head: Head) -> bool:
-        """Reserve the memory of a long head; return False if that exceeds a budget. Must be called only once."""
+        """Reserve the memory of a long head; return False if that exceeds a budget.
+
+        The method must be called only once.
+        """
         cost = head.cost
         if cost <= self._bounds.short_head:
             return True

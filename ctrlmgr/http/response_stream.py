@@ -81,7 +81,7 @@ class Stream:
         return self._outlet.is_paused
 
     def on_lost(self, call: Callable[[], None]) -> None:
-        """Call `call` when the client disconnects, or now if it has."""
+        """Call `call` when the client disconnects, or now if it has disconnected."""
         self._on_lost = call
         if self.lost:
             call()

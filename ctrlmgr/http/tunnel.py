@@ -42,7 +42,10 @@ class Side(Protocol):
         """Whether the peer is behind with reading; nothing should be written until `Receiver.resume`."""
 
     def attach(self, receiver: Receiver) -> None:
-        """Pass all input to `receiver`, first the bytes that have been received already. Must be called only once."""
+        """Pass all input to `receiver`, first the bytes that have been received already.
+
+        The method must be called only once.
+        """
 
     def write(self, data: bytes) -> None:
         """Send bytes, or buffer them while the peer does not read; a closed side drops them."""

@@ -79,7 +79,7 @@ class WebSocket(Receiver):
         return self._side.is_paused
 
     def open(self, messages: Messages) -> None:
-        """Pass all messages to `messages`. Must be called only once."""
+        """Pass all messages to `messages`. The method must be called only once."""
         self._messages = messages
         self._side.attach(self)
 

@@ -233,10 +233,10 @@ class PostgresDatabase(Database):
             self._connection = Servers(url).connect("inspect", patience=_PATIENCE, standby=True)
         except psycopg.Error as error:
             raise LogUnavailable(f"the database cannot be opened: {str(error).strip()}") from error
-        self._connection.patience = None  # a long query may run; Ctrl-C ends it
+        self._connection.patience = None  # a query may take long; Ctrl-C ends the query
         # behind a pooler, the setting would remain for other clients
         if self._connection.prepare_threshold is not None:
-            self._connection.execute("SET jit = off")  # compiling takes longer than it saves
+            self._connection.execute("SET jit = off")  # JIT compilation takes longer than the time that it saves
         self._become_reader()
         self._connection.autocommit = False
         self._connection.read_only = True

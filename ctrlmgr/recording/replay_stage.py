@@ -60,7 +60,7 @@ _PATIENCE = 1_000
 class NotQuiescent(Exception):
     """Raised if a controller did not become quiescent; the argument is its name.
 
-    Callers outside of this package never get it.
+    Callers outside of this package never get this error.
     """
 
 

@@ -61,7 +61,7 @@ class Connections:
         )
 
     async def answer(self, call: Call) -> Reply:
-        """Return the answer to a call, or a reply with the problem. The caller must limit its duration."""
+        """Return the answer to a call, or a reply with the problem. The caller must limit the duration of the call."""
         try:
             return await self._answered(call)
         except (aiohttp.ClientError, OSError, ValueError) as error:

@@ -116,7 +116,7 @@ class NodeAuthorizer(Immediate):
         if asked.subresource:
             return _because("cannot authorize ResourceSlice subresources")
         match asked.verb:
-            case "create":  # NodeRestriction checks that it belongs to this node
+            case "create":  # NodeRestriction checks that the object belongs to this node
                 return ALLOWED
             case "get" | "update" | "patch" | "delete":
                 return _if_related(node, asked, self._graph.is_on(node, SLICES, Key("", asked.name)))
@@ -138,7 +138,7 @@ class NodeAuthorizer(Immediate):
                     return _if_related(node, asked, self._has_pod(node, asked))
                 return _because("can only list/watch pods with spec.nodeName field selector")
             case ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create"):
-                return ALLOWED  # NodeRestriction checks that it belongs to this node
+                return ALLOWED  # NodeRestriction checks that the object belongs to this node
         return NO_OPINION
 
     def _has_pod(self, node: str, asked: Attributes) -> bool:

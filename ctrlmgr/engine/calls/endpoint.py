@@ -28,7 +28,7 @@ class Endpoint(NamedTuple):
     """The address to which a review is sent."""
 
     url: str
-    """The URL without its query."""
+    """The URL without a query."""
     ca_bundle: bytes
     address: tuple[str, int] | None = None
     """The address to connect to, if it is not the host of the URL."""

@@ -1,6 +1,6 @@
 """Formats ages as kubectl does: `5s`, `3m20s`, `2d4h`, `400d`.
 
-The rules are those of apimachinery's `pkg/util/duration` (HumanDuration).
+The format is that of apimachinery's `pkg/util/duration` (HumanDuration).
 """
 
 from __future__ import annotations

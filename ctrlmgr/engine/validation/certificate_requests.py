@@ -102,7 +102,7 @@ def certificate_problem(certificates: bytes) -> str:
 
 
 def authorities_problem(certificates: bytes) -> str:
-    """Return the reason why certificates contain no valid authority; empty if they do, or without certificates.
+    """Return the reason why certificates contain no valid authority; empty if one is valid, or without certificates.
 
     Source: Go's `x509.CertPool.AppendCertsFromPEM` and client-go `transport/transport.go`, `createErrorParsingCAData`.
     """

@@ -160,7 +160,7 @@ def _first(cacher: Cacher, log: EventLog, kind: Kind, span: Span, options: ListO
     elif version != "0":
         revision = _parse(version, BadRequest, "invalid resource version: ")
         yield from _not_older(cacher, revision)
-        # as clients expect if the resourceVersion has no match option
+        # clients without a match option expect this
         if match == EXACT or (not match and options.limit > 0 and revision):
             try:
                 return (yield from _exactly(cacher, log, kind, span, revision))

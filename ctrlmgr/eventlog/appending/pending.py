@@ -105,7 +105,7 @@ class PendingAppend:
             self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
-        """End the append with an error: it is not in the log. With `OutcomeUnknown`, it may be in the log."""
+        """End the append with an error: it is not in the log. With `OutcomeUnknown`, the append may be in the log."""
         self.error = error
         self._ended = True
         self._run_callbacks()

@@ -91,7 +91,7 @@ class JudgedAutoscalers:
     def observe(self, change: Change) -> Divergence | None:
         """Process a change before all other parts of the replay; return the divergence if our decision differs."""
         resource = change.object.resource
-        if resource == PODS:  # these changes are the most frequent
+        if resource == PODS:  # changes of pods are the most frequent
             return None
         if resource == AUTOSCALERS:
             return self._observe_autoscaler(change)

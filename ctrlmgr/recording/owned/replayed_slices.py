@@ -54,7 +54,7 @@ class OwnedSlices:
     def __init__(self, stage: ReplayStage, controllers: Collection[str]) -> None:
         """Expect the recorded writes of `controllers`, which are keys of `MANAGERS`.
 
-        Must be created before `stage` starts.
+        The instance must be created before `stage` starts.
         """
         informer = stage.informer(ENDPOINT_SLICES)
         self._stage = stage

@@ -84,7 +84,7 @@ class SharedKinds:
     def __init__(self, stage: ReplayStage, shared: Mapping[str, Sequence[Resource]]) -> None:
         """Expect the recorded writes of controllers to their `shared` kinds.
 
-        Must be created before `stage` starts.
+        The instance must be created before `stage` starts.
         """
         names = [*shared]
         self._stage = stage

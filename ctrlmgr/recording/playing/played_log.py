@@ -155,7 +155,7 @@ class PlayedLog:
         return state_at(self._tape.history(resource, key), self._tape.events[position - 1].revision)
 
     def states(self, resource: Resource, keys: Collection[Key], *, at: Revision) -> Mapping[Key, Object]:
-        """Return those of `keys` that existed at revision `at`."""
+        """Return the objects of `keys` that existed at revision `at`."""
         found = {key: self.get(resource, key, at=at) for key in keys}
         return {key: obj for key, obj in found.items() if obj is not None}
 

@@ -84,7 +84,7 @@ class ToWebhook:
         return len(said) == len(events)
 
     def send(self, event: StageEvent) -> bool:
-        """Send an event now; return whether the other server accepted it. Any thread may call this."""
+        """Send an event now; return whether the other server accepted it. Any thread may call this method."""
         line = self._form(event)
         if line is None:
             return False

@@ -2,7 +2,7 @@
 
 Guarantees:
 - An answer is cached for the configured time, whether positive or negative. Failed calls are not cached.
-- A token is sent only if no other authenticator recognises it. The cache holds its digest, not the token.
+- A token is sent only if no other authenticator recognises it. The cache contains digests of tokens, not the tokens.
 - The other server decides for which of the requested audiences a token is valid.
 
 Rules: apiserver `plugin/pkg/authenticator/token/webhook/webhook.go`, `pkg/authentication/token/cache`.

@@ -160,8 +160,8 @@ class QueueSet:
     def start(self, ticket: Ticket) -> bool:
         """Start a request or put it into a queue; return False if it is refused.
 
-        `started` shows whether it runs. The code is optimized for the common case that seats are free and no request
-        waits.
+        `started` shows whether the request runs. The code is optimized for the common case that seats are free and no
+        request waits.
         """
         self._advance()
         flow, width = ticket.flow, ticket.width
@@ -251,7 +251,7 @@ class QueueSet:
         return [(each.next_start, each.next_start - each.seats * SEAT_WORK) for each in list(self._occupied)]
 
     def tickets(self) -> Sequence[Ticket]:
-        """Return the requests that wait or run. Any thread may call this."""
+        """Return the requests that wait or run. Any thread may call this method."""
         waiting = (ticket for queue in list(self._occupied) for ticket in list(queue.waiting))
         return [*waiting, *list(self.running)]
 

@@ -40,7 +40,7 @@ class ResourceRule(NamedTuple):
     cluster_scope: bool
 
     def match(self, asked: Attributes) -> bool:
-        """Return whether a request is one of them."""
+        """Return whether the rule applies to a request."""
         resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
         if not (_in(asked.verb, self.verbs) and _in(resource, self.resources) and _in(asked.group, self.groups)):
             return False
@@ -55,7 +55,7 @@ class PathRule(NamedTuple):
     prefixes: tuple[str, ...]
 
     def match(self, asked: Attributes) -> bool:
-        """Return whether a request is one of them."""
+        """Return whether the rule applies to a request."""
         if not _in(asked.verb, self.verbs):
             return False
         return _ALL in self.paths or asked.path in self.paths or asked.path.startswith(self.prefixes)

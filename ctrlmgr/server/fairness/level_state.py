@@ -194,12 +194,12 @@ class LevelStates:
 
     @property
     def present(self) -> Sequence[Level]:
-        """The levels, without applying changes of objects that are not applied yet. Any thread may read this."""
+        """The levels, without applying changes of objects that are not applied yet. Any thread may read it."""
         return list(self._levels.values())
 
     @property
     def counts(self) -> Sequence[SchemaCounts]:
-        """The counts of all schemas that had requests. Any thread may read this."""
+        """The counts of all schemas that had requests. Any thread may read this property."""
         return list(self._counts.values())
 
     def assign(self, user: User, asked: Attributes) -> Flow:

@@ -67,7 +67,7 @@ class Channels(Protocol):
         """Whether the peer is behind with reading."""
 
     def open(self, command: CommandInput) -> None:
-        """Pass all input to `command`. Must be called only once."""
+        """Pass all input to `command`. The method must be called only once."""
 
     def write(self, channel: int, data: bytes) -> None:
         """Send bytes on a channel; if the command does not have the channel, drop the bytes."""
