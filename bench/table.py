@@ -31,13 +31,17 @@ _HEAD = "| | value | limit | ratio | goal | |\n|---|---|---|---|---|---|"
 
 def page(former: str, reports: Iterable[Path]) -> Iterator[str]:
     """Yield the parts of the new page: `former` is the old page, in which these reports replace sections."""
-    sections = {name: table for name, table in _SECTION.findall(former) if (_BENCH / f"{name}.py").exists()}
+    sections = {name: table for name, table in _SECTION.findall(former) if _exists(name)}
     for report in reports:
         rows = filter(None, map(_row, report.read_text().splitlines()))
         sections[report.stem] = "\n".join([_HEAD, *rows])
     yield _INTRODUCTION.format(cores=os.cpu_count(), python=f"CPython {platform.python_version()}").rstrip()
     for name in sorted(sections):
         yield f"## python -m bench.{name}\n\n{sections[name]}"
+
+
+def _exists(name: str) -> bool:
+    return (_BENCH / f"{name}.py").exists() or (_BENCH / name / "__main__.py").exists()
 
 
 def _row(line: str) -> str:
