@@ -152,7 +152,7 @@ class Kind:
     listed_verbs: tuple[str, ...] = ()
     """The kind's verbs in discovery's order; if empty, discovery lists the verbs in alphabetical order."""
     list_kind: str = ""
-    """The kind of lists, if it is not the kind's name followed by `List`."""
+    """The kind of lists of these objects, if it is not the kind's name followed by `List`."""
     is_served: bool = True
     """Whether the kind has a path. A version of a custom kind may be stored but not served."""
     is_stored: bool = True

@@ -28,8 +28,8 @@ _Id = BigInteger().with_variant(Integer, "sqlite")
 log_epoch = Table(
     "log_epoch",
     metadata,
-    # An incarnation of the log. The first starts when the log is created, each later one when the log is restored from
-    # an older copy.
+    # An incarnation of the log. The first incarnation starts when the log is created, each later one when the log is
+    # restored from an older copy.
     Column("uuid", Text, primary_key=True),
     Column("after_revision", BigInteger, nullable=False),  # the incarnation's events follow this revision
     Column("parent_hash", LargeBinary, nullable=False),  # the hash chain of the incarnation starts from this hash

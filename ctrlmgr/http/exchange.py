@@ -45,7 +45,7 @@ class Wire(BodyWriter, Protocol):
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), its own first; not yet verified."""
+        """The client's certificates (DER), the client's own first; not yet verified."""
 
     def go_ahead(self) -> None:
         """Send 100 Continue."""
@@ -162,7 +162,7 @@ class Exchange:
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), its own first; not yet verified."""
+        """The client's certificates (DER), the client's own first; not yet verified."""
         return self._wire.certificates
 
     @property

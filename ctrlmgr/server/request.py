@@ -244,7 +244,7 @@ class Request:
 
     @property
     def certificates(self) -> Sequence[bytes]:
-        """The client's certificates (DER), its own first; not yet verified."""
+        """The client's certificates (DER), the client's own first; not yet verified."""
         return self._exchange.certificates
 
     @property

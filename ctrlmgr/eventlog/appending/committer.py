@@ -47,7 +47,7 @@ If outcomes were always written alone, a controller would need twice as many dis
 """
 _CROWD = 4
 _GATHER = 0.001
-"""While the committer waits for a group's clients, seconds without a new append after which it commits the group.
+"""Seconds without a new append after which the committer stops waiting for a group's clients.
 
 A server handles its clients' writes one after the other, each in up to half a millisecond. A shorter wait would cut
 most groups short.

@@ -4,8 +4,8 @@ Guarantees:
 - Only a primary is used, unless the URL requests otherwise, because a standby may lack acknowledged appends.
 - If there are several primaries, because the old one of a failover is still running, the primary with the newest
   timeline is used. After a newer timeline was seen, a primary with an older timeline is never used again.
-- A primary with another log is refused (`LogRolledBack`). Its log is another log if it is another incarnation, ends
-  earlier, or has another event at a revision that this process has seen.
+- A primary with another log is refused (`LogRolledBack`). A log counts as another log if it is another incarnation,
+  ends earlier, or has another event at a revision that this process has seen.
 - After the primary has changed, connections to the former primary are no longer used, and calls that wait for the
   former primary end.
 """
