@@ -97,7 +97,7 @@ class AuditedRequest:
 
     def __init__(self) -> None:
         """Return a request that creates a Service."""
-        self.told = AuthenticationNotes()
+        self.notes = AuthenticationNotes()
         self.raw_headers = HeaderLines(HEADERS)
 
 

@@ -174,7 +174,7 @@ class Chain:
             decided(now())
             step.times.refused(ends)
             raise
-        step.times.let_in(ends)
+        step.times.count_accepted(ends)
 
     def _route(self, resource: Resource, subresource: str, operation: Verb) -> _Route:
         key = (resource, subresource, operation)

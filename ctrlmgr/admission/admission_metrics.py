@@ -63,7 +63,7 @@ class StepTimes:
         self._others: dict[_Series, _Observed] = {}
         _admissions.watch(self)
 
-    def let_in(self, ends: Sequence[float]) -> None:
+    def count_accepted(self, ends: Sequence[float]) -> None:
         """Count a write that all plugins accepted.
 
         `ends` are the time at which the step started, and the times at which its plugins ended, in seconds.

@@ -22,7 +22,7 @@ _ENOUGH = 2 * LONGEST_TOGETHER
 """The maximum total length of the warnings to find, each counted as truncated; it leaves room for duplicates."""
 
 
-def told(found: Iterable[str]) -> list[str]:
+def limited_warnings(found: Iterable[str]) -> list[str]:
     """Return the first warnings of `found` without duplicates, about as many as a response can contain."""
     first: dict[str, None] = {}
     left = _ENOUGH

@@ -186,7 +186,7 @@ class Record(msgspec.Struct, gc=False):
         """Return whether the response's body is recorded."""
         return self.handling.level.wants_response
 
-    def hear(self, fields: Mapping[str, Any], encode: Callable[[], bytes]) -> None:
+    def record_object(self, fields: Mapping[str, Any], encode: Callable[[], bytes]) -> None:
         """Record the object that a decoded body names; keep the encoded body if the level requires it."""
         if told := fields.get("metadata"):
             say = told.get
@@ -194,9 +194,9 @@ class Record(msgspec.Struct, gc=False):
                 say("namespace") or "", say("name") or "", say("uid") or "", say("resourceVersion") or ""
             )
         if self.handling.level.wants_request:
-            self.asked(encode())
+            self.set_request_object(encode())
 
-    def asked(self, body: bytes) -> None:
+    def set_request_object(self, body: bytes) -> None:
         """Keep the request's body, which is JSON, if the level requires it."""
         if self.wants_request:
             self.request_object = self._kept(body)

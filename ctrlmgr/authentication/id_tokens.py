@@ -71,7 +71,7 @@ def token_user(payload: bytes, issuer: TrustedIssuer, now: int) -> User:
     """
     try:
         claims = _decode(payload)
-        seen: Seen = seen_claims(claims) if issuer.looks_at_claims else {}
+        seen: Seen = seen_claims(claims) if issuer.has_claim_expressions else {}
     except (ValueError, msgspec.MsgspecError, OverflowError, RecursionError) as error:
         raise CredentialsRefused(f"oidc: parse claims: {error}") from error
     _check_validity(claims, issuer, now // 1_000_000)

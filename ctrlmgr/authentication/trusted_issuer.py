@@ -48,7 +48,7 @@ class TrustedIssuer(NamedTuple):
     """The allowed signature algorithms; if empty, all supported algorithms are allowed."""
 
     @property
-    def looks_at_claims(self) -> bool:
+    def has_claim_expressions(self) -> bool:
         """Return whether the issuer has expressions about claims."""
         mappings = (self.username, self.groups, self.uid)
         return bool(self.extra or self.claim_rules) or any(each.expression is not None for each in mappings)

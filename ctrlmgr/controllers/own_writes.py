@@ -34,7 +34,7 @@ class _Writes:
     def __bool__(self) -> bool:
         return bool(self.written or self.deleted)
 
-    def lay_over(self, cached: dict[Key, Object], seen: Revision) -> None:
+    def overlay(self, cached: dict[Key, Object], seen: Revision) -> None:
         """Update `cached`, which was read at revision `seen` or later, with these writes.
 
         Drop the writes that the cache contains.
@@ -85,7 +85,7 @@ class OwnWrites:
         """Return the number of owners with writes."""
         return len(self._writes)
 
-    def lay_over(self, owner: Key, cached: dict[Key, Object], seen: Revision) -> None:
+    def overlay(self, owner: Key, cached: dict[Key, Object], seen: Revision) -> None:
         """Update `cached`, the owner's objects as read from the cache, with newer writes of this process.
 
         `seen` is the revision that the cache had before it was read.
@@ -94,7 +94,7 @@ class OwnWrites:
             return
         with self._lock:
             if (writes := self._writes.get(owner)) is not None:
-                writes.lay_over(cached, seen)
+                writes.overlay(cached, seen)
                 self._drop_if_empty(owner, writes)
 
     def is_own(self, owner: Key, change: Change) -> bool:

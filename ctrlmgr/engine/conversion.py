@@ -111,7 +111,7 @@ def asked(way: ConversionRoute, fields: Unstructured) -> Unstructured:
     return converted
 
 
-def is_anew() -> bool:
+def bypasses_cache() -> bool:
     """Return whether cached conversions of earlier operations must not be used."""
     answers = _answers.get()
     return answers is not None and answers.anew

@@ -55,7 +55,7 @@ class DeletionDecision(NamedTuple):
         return self.grace is not None and self.grace.pending
 
     @property
-    def goes_now(self) -> bool:
+    def is_removable(self) -> bool:
         """Return whether the object can be removed now."""
         return not self.held and (self.grace is None or not self.grace.seconds)
 

@@ -188,12 +188,12 @@ class WriteEngine:
             complete(attributes.fields)
             yield from self.admission.validate(attributes)
         except ApiError as error:
-            error.warnings, error.annotations = error.warnings or request.told(), request.annotations
+            error.warnings, error.annotations = error.warnings or request.all_warnings(), request.annotations
             raise
         if attributes.object is not body:
             body.clear()
             body.update(attributes.fields)
-        return Answer(200, warnings=tuple(request.told()), annotations=request.annotations)
+        return Answer(200, warnings=tuple(request.all_warnings()), annotations=request.annotations)
 
     def update(self, target: Target, body: Body, options: WriteOptions, requester: Requester) -> Operation[Answer]:
         """Replace the object by the body, or create it if its kind allows that."""

@@ -106,7 +106,7 @@ class Exchange:
         "headers",
         "is_answered",
         "is_begun",
-        "is_lost",
+        "is_disconnected",
         "is_started",
         "keep_alive",
         "length",
@@ -140,7 +140,7 @@ class Exchange:
         """Whether a part of the answer has been written."""
         self.is_answered = False
         """Whether the answer is complete."""
-        self.is_lost = False
+        self.is_disconnected = False
         """Whether the client has disconnected or sent a malformed body."""
         self.stream: Stream | None = None
         """The stream for the body of the answer, if the body is written in pieces."""
@@ -171,7 +171,7 @@ class Exchange:
         return self._wire.peer
 
     @property
-    def has_come(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the whole request has been received."""
         return self._has_ended
 
@@ -182,10 +182,10 @@ class Exchange:
         """
         self._go_ahead()
         self._allowed = limit
-        if not (self._has_ended or self.is_lost or self._is_refused or len(self._body) > limit):
+        if not (self._has_ended or self.is_disconnected or self._is_refused or len(self._body) > limit):
             self._wire.resume_reading()
             await self._change(patience)
-        if self.is_lost:
+        if self.is_disconnected:
             raise Disconnected
         if self._is_refused:
             raise TooManyBodies
@@ -199,7 +199,7 @@ class Exchange:
 
     def _go_ahead(self) -> None:
         """Send 100 Continue if the client waits for that before it sends the body."""
-        if self._expects and not self.is_lost:
+        if self._expects and not self.is_disconnected:
             self._expects = False
             self._wire.go_ahead()
 
@@ -209,12 +209,12 @@ class Exchange:
         Raises `BodyTooSlow`, `TooManyBodies`, or `Disconnected`.
         """
         self._go_ahead()
-        if not (self._body or self._has_ended or self.is_lost or self._is_refused):
+        if not (self._body or self._has_ended or self.is_disconnected or self._is_refused):
             self._allowed = 0  # the first bytes of the body wake the task
             self._wire.resume_reading()
             await self._waited(patience)
             self._allowed = self._bounds.unread_bytes
-        if self.is_lost:
+        if self.is_disconnected:
             raise Disconnected
         if self._is_refused:
             raise TooManyBodies
@@ -232,14 +232,14 @@ class Exchange:
     def answer(self, code: int, headers: Sequence[Header], body: bytes, own: Header | None = None) -> None:
         """Write a whole answer (head and body), with the header for its length; `own` is an additional header."""
         self._begin()
-        if not self.is_lost:
+        if not self.is_disconnected:
             self._wire.answer(self, code, headers, body, own)
             self._finish()
 
     def begin(self, code: int, headers: Sequence[Header]) -> Stream:
         """Write the head of an answer, and return the stream for its body; raises `Disconnected`."""
         self._begin()
-        if self.is_lost:
+        if self.is_disconnected:
             raise Disconnected
         length = next((int(value) for name, value in headers if name == b"content-length"), None)
         framing = self._wire.begin(self, code, headers, length)
@@ -251,7 +251,7 @@ class Exchange:
 
         Callers must check that `switching` is set. The caller must close the connection.
         """
-        if self.is_lost or self.switching is None:
+        if self.is_disconnected or self.switching is None:
             raise Disconnected
         self._begin()
         self.is_answered = True
@@ -266,12 +266,12 @@ class Exchange:
     def on_lost(self, call: Callable[[], object] | None) -> None:
         """Call `call` when the client disconnects, or now if it has disconnected. None cancels an earlier call."""
         self._on_lost = call
-        if self.is_lost and call is not None:
+        if self.is_disconnected and call is not None:
             call()
 
     def abandon(self) -> None:
         """Abort the connection if the answer is incomplete, so that the client sees an error."""
-        if not (self.is_answered or self.is_lost):
+        if not (self.is_answered or self.is_disconnected):
             self._wire.abort()
 
     def _begin(self) -> None:
@@ -310,7 +310,7 @@ class Exchange:
 
     def receive(self, piece: bytes) -> None:
         """Add a part of the body; ignore the part if the request has been answered."""
-        if self.is_answered or self.is_lost or self._is_refused:
+        if self.is_answered or self.is_disconnected or self._is_refused:
             return
         self._body += piece
         size = len(self._body)
@@ -330,7 +330,7 @@ class Exchange:
 
     def lose(self) -> None:
         """Note that the client has disconnected."""
-        self.is_lost = True
+        self.is_disconnected = True
         self._forget_body()
         if not self.is_started:
             self.forget_head()

@@ -71,7 +71,7 @@ def _is_large_yaml(data: bytes, cost: int) -> bool:
     return len(data) * cost > _LARGE_YAML and not data.lstrip().startswith(b"{")
 
 
-def heard(body: Body, ask: Callable[..., Any]) -> Body:
+def reporting_body(body: Body, ask: Callable[..., Any]) -> Body:
     """Return a body that sends its decoded form to the server's audit log with `ask`."""
 
     def tell(fields: Unstructured, encode: Callable[[], bytes]) -> None:

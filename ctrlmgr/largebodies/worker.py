@@ -27,7 +27,7 @@ from ctrlmgr.engine.request_options import Body
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, RequestEntityTooLarge, StatusDetails
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
-from ctrlmgr.largebodies.jobs import heard
+from ctrlmgr.largebodies.jobs import reporting_body
 from ctrlmgr.largebodies.messages import Job, JobResult, WorkerSocket, loaded
 from ctrlmgr.largebodies.server_state import RemoteAuthorizer, RemoteIndex, RemoteState
 
@@ -81,7 +81,7 @@ class Worker:
         """Return a body as one that reports to the server's audit log; return any other argument unchanged."""
         if not isinstance(argument, Body):
             return argument
-        return heard(argument, self._line.ask)
+        return reporting_body(argument, self._line.ask)
 
     def _run(self, operation: Operation[Any]) -> Any:
         try:

@@ -144,7 +144,7 @@ class Election:
 
         Otherwise return the problem.
         """
-        if stranger := self._elector.stranger():
+        if stranger := self._elector.foreign_holder():
             return f"the lease is held by {stranger}, which is not a process of this control plane"
         if self._acting or (self._elector.has_seen_leader() and not self._elector.term):
             return None
@@ -250,7 +250,7 @@ class Election:
 
     def _tell_of_stranger(self) -> None:
         """Log one warning if a process that does not belong to this control plane holds the lease."""
-        stranger = self._elector.stranger()
+        stranger = self._elector.foreign_holder()
         if stranger and stranger != self._stranger and (lease := self._elector.lease) is not None:
             self._warn(lease, f"{stranger} holds the lease and is not a process of this control plane")
         self._stranger = stranger

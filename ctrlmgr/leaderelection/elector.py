@@ -141,7 +141,7 @@ class Elector:
             return None
         return f"failed election to renew leadership on lease {self._lock.key.name}"
 
-    def stranger(self) -> str:
+    def foreign_holder(self) -> str:
         """Return the holder of the lease if it is not a process of this control plane; otherwise, or if unknown, "".
 
         A process writes its own session into the lease, or none if it cannot hold a session, as behind a pooler. So a

@@ -138,7 +138,7 @@ class HeldQueue(WorkQueue[Key]):
         self._priorities[item] = max(priority, self._priorities.get(item, priority))
 
     def add_rate_limited(self, item: Key, triggers: Iterable[Revision] = (), *, priority: int = CHANGE) -> float:
-        """Add `item` after the rate limiter's delay, or earlier if `hurry` is called."""
+        """Add `item` after the rate limiter's delay, or earlier if `queue_failed_now` is called."""
         self._failed[item] = None
         return super().add_rate_limited(item, triggers, priority=priority)
 
@@ -147,7 +147,7 @@ class HeldQueue(WorkQueue[Key]):
         self._failed.pop(item, None)
         super().forget(item)
 
-    def hurry(self) -> None:
+    def queue_failed_now(self) -> None:
         """Queue all failed items now, because the recorded controller's retries are unknown."""
         for item in self._failed:
             super().add(item)
@@ -316,7 +316,7 @@ class ReplayStage:
         most = {name: self._reconciles[name] + _PATIENCE for name in self.in_time}
         if again:
             for name in self.in_time:
-                self._queues[name].hurry()
+                self._queues[name].queue_failed_now()
         while True:
             waiting = self._release_all(self.in_time)
             delay = min(waiting.values(), default=None)

@@ -80,7 +80,7 @@ class AuditLog:
             each.start()
         stop.wait()
         if self.step is not None:
-            self.step.end_round()  # The event loop may have ended during a round.
+            self.step.end_batch()  # The event loop may have ended during a round.
         for each in self.kept:
             each.stop()
 

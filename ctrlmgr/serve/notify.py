@@ -50,27 +50,27 @@ class ServiceManager:
             self._feed()
             if stop.wait(_LOOK_AGAIN):
                 return
-        self.tell("READY=1")
+        self.send("READY=1")
         while not stop.wait(self.watchdog / 2 if self.watchdog else None):
             self._feed()
 
     def _feed(self) -> None:
         if self.watchdog and self.is_alive():
-            self.tell("WATCHDOG=1")
+            self.send("WATCHDOG=1")
 
     def stopping(self) -> None:
         """Send STOPPING."""
-        self.tell("STOPPING=1")
+        self.send("STOPPING=1")
 
     def reloading(self, reload: Callable[[], None]) -> None:
         """Call `reload`, and send messages at its beginning and end (`Type=notify-reload`)."""
-        self.tell(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+        self.send(f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
         try:
             reload()
         finally:
-            self.tell("READY=1")
+            self.send("READY=1")
 
-    def tell(self, message: str) -> None:
+    def send(self, message: str) -> None:
         """Send a message to the service manager."""
         if not self._address:
             return

@@ -119,7 +119,7 @@ class Backend:
             random=random,
         )
 
-    def tell_of_rounds(self, around: BatchListener) -> None:
+    def add_batch_listener(self, around: BatchListener) -> None:
         """Call `around` before and after several requests that are answered in one turn of the event loop."""
         self._driver.round = around
 

@@ -161,7 +161,7 @@ class Connector:
             return True
         reading = self._runtime.logs(pod, node, parse_log(request.query, pod.name))
         if reading is not None:
-            await self._logs.tell(request, reading, pod)
+            await self._logs.send_log(request, reading, pod)
         return reading is not None
 
     def _streams(self, runtime: Runtime) -> Simulated:

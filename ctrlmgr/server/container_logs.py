@@ -43,7 +43,7 @@ class Logs:
         for each in self._waiting:
             _wake(each)
 
-    async def tell(self, request: Request, reading: ContainerLogReader, pod: Object) -> None:
+    async def send_log(self, request: Request, reading: ContainerLogReader, pod: Object) -> None:
         """Answer with a log; raises `Disconnected` if the client disconnects before the log ends."""
         piece = reading.more(pod, node_of(pod, self._view))
         wait = piece.wait

@@ -37,10 +37,10 @@ T = TypeVar("T")
 class BatchListener(Protocol):
     """Receives a call before and after several operations that continue in one turn of the event loop."""
 
-    def begin_round(self) -> None:
+    def begin_batch(self) -> None:
         """Handle the beginning of a round: the first of these operations continues next."""
 
-    def end_round(self) -> None:
+    def end_batch(self) -> None:
         """Handle the end of a round: the last of these operations has ended or waits again."""
 
 
@@ -108,7 +108,7 @@ class Driver:
         """Run a long computation on another thread and return its result; raises its error."""
         return await self._computing.run(call)
 
-    async def obey(self, command: Command) -> Any:
+    async def perform(self, command: Command) -> Any:
         """Perform a command that a worker process sent, and return the answer; raises the command's error."""
         return await self._perform(command, None, None)
 
@@ -204,12 +204,12 @@ class Driver:
         self._resolving = False
         loop, around = asyncio.get_running_loop(), self.round
         if around is not None:
-            loop.call_soon(around.begin_round)  # the loop runs callbacks in the order in which they were scheduled
+            loop.call_soon(around.begin_batch)  # the loop runs callbacks in the order in which they were scheduled
         try:
             self._tell_ended()
         finally:
             if around is not None:
-                loop.call_soon(around.end_round)
+                loop.call_soon(around.end_batch)
 
     def _tell_ended(self) -> None:
         while self._ended:

@@ -79,7 +79,7 @@ class App:
         limits = limits or InFlightLimits(READS, WRITES)
         self._auditing = auditing
         if auditing is not None:
-            backend.tell_of_rounds(auditing)
+            backend.add_batch_listener(auditing)
         self._chain = Chain(
             backend,
             pages,

@@ -96,7 +96,7 @@ class InFlight:
             raise Overloaded
         self._count += 1
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Return a place."""
         self._count -= 1
 
@@ -128,7 +128,7 @@ class CountedSeat(Seat):
         """Return the place."""
         if self._is_taken:
             self._is_taken = False
-            self._among.give_back()
+            self._among.release()
 
     def end(self) -> None:
         """Return the place."""

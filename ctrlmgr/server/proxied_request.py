@@ -47,9 +47,9 @@ class ProxiedRequest:
         return self._exchange.switching is not None and not self._exchange.is_begun
 
     @property
-    def is_lost(self) -> bool:
+    def is_disconnected(self) -> bool:
         """Whether the client has disconnected."""
-        return self._exchange.is_lost
+        return self._exchange.is_disconnected
 
     async def piece(self) -> bytes:
         """Return the next part of the body, empty at its end; raises the same errors as `Request.body`."""

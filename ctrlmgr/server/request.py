@@ -76,8 +76,8 @@ class Request:
         "location",
         "method",
         "metrics",
+        "notes",
         "seat",
-        "told",
         "user",
     )
 
@@ -92,7 +92,7 @@ class Request:
         self.location = location
         self.user = _ANONYMOUS
         """The user of the request, set by authentication."""
-        self.told = AuthenticationNotes()
+        self.notes = AuthenticationNotes()
         """Warnings and annotations of the authenticators."""
         self.code = 0
         """The status of the answer, set when its head is sent; 0 before."""
@@ -158,7 +158,7 @@ class Request:
         if (self._exchange.length or 0) > BODY_LIMIT:
             raise _too_large()
         try:
-            if self._exchange.has_come:
+            if self._exchange.is_complete:
                 return await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
             self.seat.pause()
             body = await self._exchange.body(BODY_LIMIT, BODY_PATIENCE)
@@ -207,9 +207,9 @@ class Request:
         return self._exchange.switching is not None
 
     @property
-    def is_lost(self) -> bool:
+    def is_disconnected(self) -> bool:
         """Whether the client has disconnected."""
-        return self._exchange.is_lost
+        return self._exchange.is_disconnected
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
         """Call `call` when the client disconnects, or now if it has disconnected. None cancels an earlier call."""

@@ -92,7 +92,7 @@ class ChainBackend(Protocol):
     def running(self) -> AbstractAsyncContextManager[None]:
         """Run on the current event loop while the context is open."""
 
-    def tell_of_rounds(self, around: BatchListener) -> None:
+    def add_batch_listener(self, around: BatchListener) -> None:
         """Call `around` before and after several requests that are answered in one turn of the event loop."""
 
     def end_watches(self) -> None:
@@ -140,7 +140,7 @@ class Chain:
             return
         attributes = place.attributes(request.method, request.query)
         self._backend.step()
-        parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.told)
+        parts = RequestParts(request.raw_headers, request.certificates, request.location.path, request.notes)
         try:
             sender = request.user = await self._authenticator.authenticate(parts)
         except CredentialsRefused:
@@ -148,8 +148,8 @@ class Chain:
                 self._auditing.begin(request, attributes, None)
             raise
         finally:
-            if request.told.warnings:
-                request.headers = (*request.headers, *warnings(request.told.warnings))
+            if request.notes.warnings:
+                request.headers = (*request.headers, *warnings(request.notes.warnings))
         if self._auditing is not None:
             may = self._auditing.begin(request, attributes, sender)
             if (self._auditing.waits or not may) and not await self._is_kept(self._auditing, request, may=may):
@@ -209,12 +209,12 @@ class Chain:
         elif path is None:
             await request.respond(await self._pages.answer(request))
         elif endpoint is None or target is None or not endpoint.is_place_for(request.method):
-            await request.respond(self._pages.nowhere(request.location))
+            await request.respond(self._pages.not_found(request.location))
         else:
             if endpoint.headers and endpoint.serves(request.method):
                 request.headers = (*request.headers, *endpoint.headers) if request.headers else endpoint.headers
                 if request.audit is not None:
-                    request.told.annotations[DEPRECATED] = "true"
+                    request.notes.annotations[DEPRECATED] = "true"
             if endpoint.connects and path.subresource in _UPGRADING and attributes.verb != "create":
                 await self._check_upgrade(request, target, attributes)
             if endpoint.lacks:

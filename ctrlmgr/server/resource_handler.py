@@ -111,7 +111,7 @@ class Call:
     def heard(self, media_type: str, data: bytes) -> Body:
         """Return a body. If the request is audited, the audit record receives it when it is decoded."""
         record = self.request.audit
-        return Body(media_type, data) if record is None else Body(media_type, data, record.hear)
+        return Body(media_type, data) if record is None else Body(media_type, data, record.record_object)
 
 
 _Handler: TypeAlias = Callable[[Call], Awaitable[None]]
@@ -258,7 +258,7 @@ class Api:
         complete = partial(self._tokens.complete, account)
         told += await self._admit(call, Verb.CREATE, fields, TOKEN_REQUEST, options, complete)
         answer = self._tokens.answer(account, fields)
-        call.request.told.annotations[ISSUED] = answer.credential_id
+        call.request.notes.annotations[ISSUED] = answer.credential_id
         told += answer.warnings
         encoded = codec.encode(answer.fields)
         await self._sender.whole(call.request, 201, encoded + b"\n", call.how, warnings(told))
@@ -274,7 +274,7 @@ class Api:
         media_type = patch_type(request.header(b"content-type"), taken=call.patches)
         body = Body(media_type, await request.body())
         if request.audit is not None and request.audit.wants_request:
-            request.audit.asked(await self._run(call, jobs.as_json, body, is_large=jobs.is_large(body, 1)))
+            request.audit.set_request_object(await self._run(call, jobs.as_json, body, is_large=jobs.is_large(body, 1)))
         options = parse_patch(request.query, media_type)
         await self._write(call, jobs.patch, body, options)
 
@@ -347,9 +347,9 @@ class Api:
             is_large = self._is_large(target, body)
             answer = await self._run(call, write, target, body, options, requester, is_large=is_large)
         except ApiError as error:
-            call.request.told.annotations.update(error.annotations)
+            call.request.notes.annotations.update(error.annotations)
             raise
-        call.request.told.annotations.update(answer.annotations)
+        call.request.notes.annotations.update(answer.annotations)
         if call.request.audit is not None and answer.object is not None:
             call.request.audit.revision = answer.object.revision
         if answer.object is not None:
@@ -372,9 +372,11 @@ class Api:
             return await self._driver.run(job(self._engine, *arguments))
         record = call.request.audit
         is_heard = any(isinstance(each, Body) and each.heard is not None for each in arguments)
-        listener = Listener(record.hear, record.wants_request) if record is not None and is_heard else None
+        listener = Listener(record.record_object, record.wants_request) if record is not None and is_heard else None
         sent = (each._replace(heard=None) if isinstance(each, Body) else each for each in arguments)
-        result: T = await self._large.run(call.request.user.name, job, *sent, obey=self._driver.obey, listener=listener)
+        result: T = await self._large.run(
+            call.request.user.name, job, *sent, obey=self._driver.perform, listener=listener
+        )
         return result
 
     def _presentation(self, call: Call) -> Presentation:

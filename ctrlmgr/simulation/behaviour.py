@@ -254,7 +254,7 @@ class ReadBehaviour(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def told(subject: Subject, rules: Iterable[BehaviourSource]) -> ReadBehaviour:
+def behaviour_for(subject: Subject, rules: Iterable[BehaviourSource]) -> ReadBehaviour:
     """Return the behaviour of a container.
 
     The container's own annotation has precedence, then its pod's annotation, then the first matching rule.

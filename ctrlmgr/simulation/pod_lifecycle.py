@@ -210,7 +210,7 @@ def _live(
         found = _lived(_Pod(pod, asked, now, volumes, network), end)
         if volumes.written() == before:
             break
-    found.told = volumes.told()
+    found.told = volumes.shared_changes()
     found.next_change = _earliest([found.next_change, *_looks(found, volumes, now)])
     return found
 

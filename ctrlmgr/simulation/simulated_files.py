@@ -131,7 +131,7 @@ class Volumes:
         """Return all changes, to compare two computations."""
         return {number: [*journal.entries()] for number, journal in enumerate(self._journals())}
 
-    def told(self) -> list[tuple[str, str, Entry]]:
+    def shared_changes(self) -> list[tuple[str, str, Entry]]:
         """Return this pod's changes in shared volumes: place, path and change."""
         found = ((place, path, each) for place, journal in self._places.items() for path, each in journal.entries())
         return [each for each in found if each[2].author != OTHERS]

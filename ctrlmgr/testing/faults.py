@@ -29,7 +29,7 @@ class Fault:
     resource: Resource | None
     lost: bool
 
-    def strikes(self, verb: str, obj: Object) -> bool:
+    def applies(self, verb: str, obj: Object) -> bool:
         """Return whether the fault applies to a write; if so, count it."""
         if self.times < 1 or self.verb not in ("", verb) or self.resource not in (None, obj.resource):
             return False
@@ -50,9 +50,9 @@ class Faults:
         """Add a fault."""
         self._coming.append(fault)
 
-    def suffer(self, verb: str, obj: Object, write: Callable[[], T]) -> T:
+    def attempt(self, verb: str, obj: Object, write: Callable[[], T]) -> T:
         """Make a write, or raise the error of the first fault that applies to it."""
-        fault = next((each for each in self._coming if each.strikes(verb, obj)), None)
+        fault = next((each for each in self._coming if each.applies(verb, obj)), None)
         if fault is None:
             return write()
         self.raised.append(fault.error)
@@ -77,22 +77,22 @@ class FaultyClient(EngineClient):
     def create(self, obj: Object) -> Object:
         """Create the object, or raise the error of a fault."""
         observe(self._requester.user, "create", obj)
-        return self._faults.suffer("create", obj, lambda: super(FaultyClient, self).create(obj))
+        return self._faults.attempt("create", obj, lambda: super(FaultyClient, self).create(obj))
 
     def update(self, obj: Object, subresource: str = "") -> Object:
         """Update the object, or raise the error of a fault."""
         observe(self._requester.user, "update", obj, subresource)
-        return self._faults.suffer("update", obj, lambda: super(FaultyClient, self).update(obj, subresource))
+        return self._faults.attempt("update", obj, lambda: super(FaultyClient, self).update(obj, subresource))
 
     def apply(self, obj: Object, manager: str, *, force: bool = False, subresource: str = "") -> Object:
         """Apply the object, or raise the error of a fault."""
         apply = super().apply
         verb = "status" if subresource == "status" else "apply"
         observe(self._requester.user, verb, obj, subresource)
-        return self._faults.suffer(verb, obj, lambda: apply(obj, manager, force=force, subresource=subresource))
+        return self._faults.attempt(verb, obj, lambda: apply(obj, manager, force=force, subresource=subresource))
 
     def delete(self, obj: Object, propagation: str | None = None, *, grace: int | None = None) -> None:
         """Delete the object, or raise the error of a fault."""
         delete = super().delete
         observe(self._requester.user, "delete", obj)
-        self._faults.suffer("delete", obj, lambda: delete(obj, propagation, grace=grace))
+        self._faults.attempt("delete", obj, lambda: delete(obj, propagation, grace=grace))

@@ -25,7 +25,7 @@ from ctrlmgr.inspection.secret_redaction import masked_sides
 from ctrlmgr.inspection.user_edits import latest_user_edit
 from ctrlmgr.ui.grouping import grouped
 from ctrlmgr.ui.listing import TYPES
-from ctrlmgr.ui.object_page import change_at, told
+from ctrlmgr.ui.object_page import change_at, change_to_json
 from ctrlmgr.ui.parameters import Parameters
 from ctrlmgr.ui.reader import Reader
 from ctrlmgr.ui.visibility import PastVisibility
@@ -78,7 +78,11 @@ class Graphs:
                 raise NotFound(f"there is no event at revision {revision}; it may have been compacted")
             place = change.object
             where = {"resource": str(place.resource), "namespace": place.namespace, "name": place.name}
-            return {**where, **told(change), "graph": _GraphBuilder(database, head, visibility).around(change)}
+            return {
+                **where,
+                **change_to_json(change),
+                "graph": _GraphBuilder(database, head, visibility).around(change),
+            }
 
         return self._reader.ask(answer)
 

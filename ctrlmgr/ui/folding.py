@@ -48,7 +48,7 @@ class Folded(NamedTuple):
         number = bisect_right([each.ended for each in self.folds], time)
         return time - sum(each.ended - each.began - each.width for each in self.folds[:number])
 
-    def told(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, Any]]:
         """Return the folded pauses as plain JSON values.
 
         The value of a folded pause has the point at which it ends, its width, and the omitted time.

@@ -73,7 +73,11 @@ class Objects:
             before = min(parameters.number("before", head + 1, low=1), head + 1)
             after = parameters.visibility.past(database).object_hidden_until(resource, key)
             found = newest(database, resource, key, after=after, until=before - 1, limit=limit + 1)
-            return {"head": head, "changes": [told(each) for each in found[:limit]], "more": len(found) > limit}
+            return {
+                "head": head,
+                "changes": [change_to_json(each) for each in found[:limit]],
+                "more": len(found) > limit,
+            }
 
         return self._reader.ask(answer)
 
@@ -153,7 +157,7 @@ def author(author: Author) -> dict[str, Any]:
     }
 
 
-def told(change: Change) -> dict[str, Any]:
+def change_to_json(change: Change) -> dict[str, Any]:
     """Return a change with its differences as plain JSON values.
 
     `lost` is true if the state before the change was compacted.

@@ -64,7 +64,7 @@ class _Bars:
             self._revisions[index] = (min(known[0], block.first), block.last) if known else (block.first, block.last)
             self._times[index] = self._times[index] or block.began
 
-    def told(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, Any]]:
         """Return the bars that contain events."""
         bars = enumerate(zip(self._revisions, self._times, self._counts, strict=True))
         return [
@@ -113,8 +113,8 @@ class Timeline:
             "end": span.start + span.width * span.bars,
             "bars": span.bars,
             "series": names,
-            "items": drawn.told(),
-            "folds": folded.told(),
+            "items": drawn.to_json(),
+            "folds": folded.to_json(),
         }
 
     def moment(self, parameters: Parameters) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def test_quick_steps_are_all_there_however_many_they_are(steps: int) -> None:
     operation = f"QUICK-{steps}"
     times = StepTimes("admit", operation, ["A", "B"])
     for _ in range(steps):
-        times.let_in(ends(0.001, 0.002))
+        times.count_accepted(ends(0.001, 0.002))
     assert read("controller", "count", operation, name="A") == steps
     assert read("controller", "sum", operation, name="A") == pytest.approx(0.001 * steps)
     assert read("controller", "sum", operation, name="B") == pytest.approx(0.002 * steps)
@@ -37,8 +37,8 @@ def test_quick_steps_are_all_there_however_many_they_are(steps: int) -> None:
 
 def test_slow_steps_and_refusals_are_in_their_buckets() -> None:
     times = StepTimes("admit", "MIXED", ["A", "B"])
-    times.let_in(ends(0.001, 0.001))
-    times.let_in(ends(0.001, 0.2))
+    times.count_accepted(ends(0.001, 0.001))
+    times.count_accepted(ends(0.001, 0.2))
     times.refused(ends(0.001, 0.03))
     times.refused(ends(0.03))
     assert read("controller", "count", "MIXED", name="A") == 3
@@ -53,7 +53,7 @@ def test_slow_steps_and_refusals_are_in_their_buckets() -> None:
 
 def test_steps_of_one_name_are_reported_as_one() -> None:
     first, second = (StepTimes("admit", "SHARED", ["A"]) for _ in range(2))
-    first.let_in(ends(0.001))
-    second.let_in(ends(0.002))
+    first.count_accepted(ends(0.001))
+    second.count_accepted(ends(0.002))
     assert read("controller", "count", "SHARED", name="A") == 2
     assert read("controller", "sum", "SHARED", name="A") == pytest.approx(0.003)

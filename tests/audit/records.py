@@ -45,6 +45,6 @@ def told(
         parse_time(RECEIVED),
         annotations,
     )
-    record.asked(b'{"data":{"a":"%s"}}' % (b"x" * 1000))
+    record.set_request_object(b'{"data":{"a":"%s"}}' % (b"x" * 1000))
     record.answered(201, b'{"data":{"a":"%s"}}' % (b"x" * 1000))
     return StageEvent(record, stage, record.received + 5)

@@ -46,12 +46,12 @@ DONE = Plan("u", NOW, NOW, done=True)
     [
         pytest.param([], [], None, Decision(None), id="nothing to bear"),
         pytest.param([], [], SOON, Decision(None, called_off=True), id="the taints have gone"),
-        pytest.param([A], [], None, Decision(DONE, leave=True), id="not tolerated"),
-        pytest.param([A], [], SOON, Decision(DONE, called_off=True, leave=True), id="tolerated no more"),
+        pytest.param([A], [], None, Decision(DONE, keep=True), id="not tolerated"),
+        pytest.param([A], [], SOON, Decision(DONE, called_off=True, keep=True), id="tolerated no more"),
         pytest.param([A], [bears("a")], SOON, Decision(None, called_off=True), id="tolerated for ever now"),
         pytest.param([A], [bears("a", 9)], None, Decision(Plan("u", NOW, NOW + 9 * SECOND)), id="for a time"),
         pytest.param([A], [bears("a", 9)], SOON, Decision(SOON), id="the first plan holds"),
-        pytest.param([A], [bears("a", 9)], DUE, Decision(DUE._replace(done=True), leave=True), id="time is over"),
+        pytest.param([A], [bears("a", 9)], DUE, Decision(DUE._replace(done=True), keep=True), id="time is over"),
         pytest.param([A], [bears("a", 9)], DONE, Decision(DONE), id="has gone already"),
     ],
 )

@@ -70,7 +70,7 @@ def test_how_long_an_object_stays(
     strategy: Strategy, obj: Object, seconds: int | None, grace: GracePeriod | None, goes_now: bool
 ) -> None:
     going = decide(obj, DeleteOptions(grace_period_seconds=seconds), strategy, NOW)
-    assert (going.grace, going.goes_now) == (grace, goes_now)
+    assert (going.grace, going.is_removable) == (grace, goes_now)
     assert going.is_pending == (grace is not None and grace.pending)
 
 
@@ -99,9 +99,9 @@ def test_dependents_go_as_the_options_say_or_else_the_object(
 
 def test_what_has_no_dependents_gets_no_finalizer_and_keeps_those_of_others() -> None:
     options = DeleteOptions(propagation_policy="Foreground")
-    assert decide(pod(), options, Uncollected(), NOW).goes_now
+    assert decide(pod(), options, Uncollected(), NOW).is_removable
     held = decide(pod(finalizers=["a/b", "orphan"]), options, Uncollected(), NOW)
-    assert (held.goes_now, list(held.finalizers)) == (False, ["a/b"])
+    assert (held.is_removable, list(held.finalizers)) == (False, ["a/b"])
 
 
 @pytest.mark.parametrize(

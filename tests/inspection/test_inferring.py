@@ -61,10 +61,10 @@ class Story:
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
-    def story(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
-        return [step for step in self.stories(resource, key.namespace, until=until) if step.key == key]
+    def history(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
+        return [step for step in self.histories(resource, key.namespace, until=until) if step.key == key]
 
-    def stories(self, resource: Resource, namespace: str, *, until: Revision) -> Sequence[Step]:
+    def histories(self, resource: Resource, namespace: str, *, until: Revision) -> Sequence[Step]:
         place = (resource, namespace)
         return [each for each in self.steps if (each.resource, each.key.namespace) == place and each.revision < until]
 

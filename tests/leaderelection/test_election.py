@@ -210,7 +210,7 @@ def test_a_holder_that_is_none_of_ours_fails_readiness_and_is_told_of_once(
 ) -> None:
     running = Running(shared, "a")
     running.diary.wait_for("a works")
-    monkeypatch.setattr(running.candidate.elector, "stranger", lambda: "mallory")
+    monkeypatch.setattr(running.candidate.elector, "foreign_holder", lambda: "mallory")
     told = "mallory holds the lease and is not a process of this control plane"
     for _ in range(3):
         shared.write(shared.lease, shared.lease.revision)

@@ -55,20 +55,20 @@ def test_a_holder_under_the_session_of_another_process_is_a_stranger(shared: Sha
     leader, candidate = Candidate(shared, "a", sessions=sessions), Candidate(shared, "b", sessions=sessions)
     leader.step()
     candidate.step()
-    assert (leader.elector.stranger(), candidate.elector.stranger()) == ("", "")
+    assert (leader.elector.foreign_holder(), candidate.elector.foreign_holder()) == ("", "")
     written(shared, holderIdentity="mallory")
     candidate.step()
-    assert candidate.elector.stranger() == "mallory"
+    assert candidate.elector.foreign_holder() == "mallory"
     leader.step()
     leader.elector.ended()
-    assert leader.elector.stranger() == "mallory"
+    assert leader.elector.foreign_holder() == "mallory"
 
 
 def test_a_leader_behind_a_pooler_holds_no_session_and_is_no_stranger(shared: Shared) -> None:
     leader, candidate = Candidate(shared, "a"), Candidate(shared, "b", sessions=Sessions())
     leader.step()
     candidate.step()
-    assert (shared.lease.to_dict()["spec"]["holderIdentity"], candidate.elector.stranger()) == ("a", "")
+    assert (shared.lease.to_dict()["spec"]["holderIdentity"], candidate.elector.foreign_holder()) == ("a", "")
 
 
 def test_no_foreign_writer_is_reported_without_sessions(shared: Shared) -> None:
@@ -76,4 +76,4 @@ def test_no_foreign_writer_is_reported_without_sessions(shared: Shared) -> None:
     leader.step()
     written(shared, holderIdentity="mallory")
     candidate.step()
-    assert candidate.elector.stranger() == ""
+    assert candidate.elector.foreign_holder() == ""

@@ -101,10 +101,10 @@ def test_the_watchdogs_period_is_read_from_the_environment(environment: dict[str
 def test_notify_without_a_socket_does_nothing(tmp_path: Path) -> None:
     nobody = ServiceManager({})
     assert not nobody.listens
-    nobody.tell("READY=1")
+    nobody.send("READY=1")
     gone = ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "gone")})
     assert gone.listens
-    gone.tell("READY=1")
+    gone.send("READY=1")
 
 
 @pytest.fixture

@@ -127,10 +127,10 @@ class Heard:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def begin_round(self) -> None:
+    def begin_batch(self) -> None:
         self.told.append("begin")
 
-    def end_round(self) -> None:
+    def end_batch(self) -> None:
         self.told.append("end")
 
 

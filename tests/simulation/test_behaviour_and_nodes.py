@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.behaviour import ANNOTATION, Behaviour, Subject, read, read_rules, told
+from ctrlmgr.simulation.behaviour import ANNOTATION, Behaviour, Subject, behaviour_for, read, read_rules
 from ctrlmgr.simulation.nodes import CAPACITY, new_node, node_status, problems, slowness, templates
 
 NOW = "2026-01-01T00:00:00Z"
@@ -41,11 +41,11 @@ def test_source_of_container_behaviour(tmp_path: Path) -> None:
     path.write_text("- pod: web-*\n  do: never ready\n- image: '*/db*'\n  do: exit 1\n")
     rules = read_rules(path)
     annotations = {f"{ANNOTATION}c": "ready after 2s", f"{ANNOTATION}pod": "slow pull 1s; nonsense"}
-    found = told(Subject("a", "web-1", "c", "x", annotations=annotations), rules)
+    found = behaviour_for(Subject("a", "web-1", "c", "x", annotations=annotations), rules)
     assert found.behaviour == Behaviour(ready_after=2, never_ready=True)
     assert [each.partition(":")[0] for each in found.problems] == [f"{ANNOTATION}pod"]
-    assert told(Subject("a", "p", "c", "example.com/db:1"), rules).behaviour == Behaviour(exit_code=1)
-    assert told(Subject("a", "p", "c", "x"), rules).behaviour == Behaviour()
+    assert behaviour_for(Subject("a", "p", "c", "example.com/db:1"), rules).behaviour == Behaviour(exit_code=1)
+    assert behaviour_for(Subject("a", "p", "c", "x"), rules).behaviour == Behaviour()
 
 
 @pytest.mark.parametrize(
@@ -130,12 +130,17 @@ def test_capacity_that_others_add_stays_and_pressure_is_reported() -> None:
 
 
 def test_what_nodes_are_told() -> None:
-    def told(text: str) -> dict[str, str]:
+    def behaviour_for(text: str) -> dict[str, str]:
         return {"simulate.ctrlmgr.io/node": text}
 
-    assert [slowness(told(text)) for text in ("", "slow", "slow 3s; disk pressure", "Slow 500ms")] == [0, 10, 3, 0.5]
-    assert problems(told("lost; slow 1m; not ready")) == []
-    (problem,) = problems(told("slow down"))
+    assert [slowness(behaviour_for(text)) for text in ("", "slow", "slow 3s; disk pressure", "Slow 500ms")] == [
+        0,
+        10,
+        3,
+        0.5,
+    ]
+    assert problems(behaviour_for("lost; slow 1m; not ready")) == []
+    (problem,) = problems(behaviour_for("slow down"))
     assert problem.startswith(
         "simulate.ctrlmgr.io/node: 'slow down' is not a valid phrase; write one of disk pressure, lost"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ctrlmgr.errors import SettingsError
-from ctrlmgr.simulation.behaviour import NOTHING, Behaviour, Subject, told
+from ctrlmgr.simulation.behaviour import NOTHING, Behaviour, Subject, behaviour_for
 from ctrlmgr.simulation.python_behaviour import Scripted, ScriptedContainer, read_script
 
 SCRIPT = """
@@ -32,10 +32,10 @@ def script(folder: Path, text: str = SCRIPT) -> Scripted:
 def test_a_function_says_what_containers_do(tmp_path: Path) -> None:
     rules = [script(tmp_path)]
     web = Subject("a", "web-1", "c", "nginx", labels={"app": "web"})
-    assert told(web, rules).behaviour == Behaviour(exit_code=3, exits_after=20)
-    assert told(web._replace(labels={}), rules) == (NOTHING, ())
+    assert behaviour_for(web, rules).behaviour == Behaviour(exit_code=3, exits_after=20)
+    assert behaviour_for(web._replace(labels={}), rules) == (NOTHING, ())
     own = web._replace(annotations={"simulate.ctrlmgr.io/c": "exit 0 after 1s"})
-    assert told(own, rules).behaviour.exits_after == 1
+    assert behaviour_for(own, rules).behaviour.exits_after == 1
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_function_says_what_containers_do(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_and_the_container_does_as_it_would(
     subject: Subject, problem: str, tmp_path: Path
 ) -> None:
-    found = told(subject, [script(tmp_path)])
+    found = behaviour_for(subject, [script(tmp_path)])
     assert found.behaviour == NOTHING
     assert f"{tmp_path / 'rules.py'}{problem}" in found.problems[0]
 

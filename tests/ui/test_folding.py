@@ -20,5 +20,5 @@ def test_long_pauses_are_narrow_and_the_order_stays() -> None:
     points = [folded.point(each) for span in spans for each in span]
     assert points == sorted(points)
     assert points[-1] < 5 * HOUR
-    assert [each["pause"] for each in folded.told()] == [99 * HOUR, 798 * HOUR]
-    assert [each["at"] for each in folded.told()] == [points[2], points[6]]
+    assert [each["pause"] for each in folded.to_json()] == [99 * HOUR, 798 * HOUR]
+    assert [each["at"] for each in folded.to_json()] == [points[2], points[6]]

@@ -30,7 +30,7 @@ from ctrlmgr.admission.webhooks.webhook_dispatcher import (
     compact,
     count,
 )
-from ctrlmgr.admission.webhooks.webhook_match_conditions import is_asked
+from ctrlmgr.admission.webhooks.webhook_match_conditions import meets_match_conditions
 from ctrlmgr.admission.webhooks.webhook_selection import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.api.unstructured import Unstructured
@@ -87,7 +87,7 @@ class MutatingAdmissionWebhook(Plugin):
             invocation = invocation_of(hook, attributes, self._kinds)
             if invocation is None or (attributes.is_reinvocation and hook.uid not in rounds.again):
                 continue
-            if not (yield from is_asked(invocation, attributes, self._kinds, self._authorizer)):
+            if not (yield from meets_match_conditions(invocation, attributes, self._kinds, self._authorizer)):
                 continue
             if (yield from self._ask(attributes, invocation, index)):
                 rounds.require()

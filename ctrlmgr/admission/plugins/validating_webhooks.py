@@ -16,7 +16,7 @@ from ctrlmgr.admission.admission_plugin import Decision, Plugin, Registration
 from ctrlmgr.admission.webhooks.credentials import NO_CREDENTIALS, HookCredentials
 from ctrlmgr.admission.webhooks.hooks import VALIDATING, Hook, Hooks
 from ctrlmgr.admission.webhooks.webhook_dispatcher import NOT_CALLED, CallFailed, PreparedCall, answer, ask, count
-from ctrlmgr.admission.webhooks.webhook_match_conditions import is_asked
+from ctrlmgr.admission.webhooks.webhook_match_conditions import meets_match_conditions
 from ctrlmgr.admission.webhooks.webhook_selection import Invocation, invocation_of, is_exempt
 from ctrlmgr.api.resource import Resource
 from ctrlmgr.authorization.authorizer import Authorizer
@@ -92,7 +92,9 @@ class ValidatingAdmissionWebhook(Plugin):
         """Return those invocations whose match conditions are met."""
         met: list[Invocation] = []
         for each in invocations:
-            met += [each] if (yield from is_asked(each, attributes, self._kinds, self._authorizer)) else []
+            met += (
+                [each] if (yield from meets_match_conditions(each, attributes, self._kinds, self._authorizer)) else []
+            )
         return met
 
 

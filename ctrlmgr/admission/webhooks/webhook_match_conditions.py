@@ -18,7 +18,9 @@ from ctrlmgr.expressions.costs import MATCH_LIMIT
 from ctrlmgr.expressions.library.authorizing import Ask
 
 
-def is_asked(invocation: Invocation, attributes: Attributes, kinds: Kinds, authorizer: Authorizer) -> Operation[bool]:
+def meets_match_conditions(
+    invocation: Invocation, attributes: Attributes, kinds: Kinds, authorizer: Authorizer
+) -> Operation[bool]:
     """Return whether a write meets the match conditions of a webhook.
 
     Raises `Forbidden` if a condition raises an error and the failure policy is Fail.

@@ -61,10 +61,10 @@ def opened(loaded: Loaded) -> Iterator[Database]:
         try:
             yield database
         except NotFound as error:
-            raise NotFound(f"{error} in {asked(loaded, database)}; is this the right cluster?") from error
+            raise NotFound(f"{error} in {queried_log(loaded, database)}; is this the right cluster?") from error
 
 
-def asked(loaded: Loaded, database: Database) -> str:
+def queried_log(loaded: Loaded, database: Database) -> str:
     """Return the URL of the log that a command reads, with its length: `sqlite:////… (231 revisions)`."""
     from ctrlmgr.cli.inspect.remote_log import shown_log
 

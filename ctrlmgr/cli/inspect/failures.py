@@ -36,7 +36,7 @@ def failures(loaded: Loaded, ended: bool, at: str | None, output: str) -> None:
     with arguments.opened(loaded) as database:
         moment = None if at is None else moment_parser.time_of(database, at, now=SystemClock().now())
         found = inspected.failures(database, at=moment, ended=ended)
-        where = arguments.asked(loaded, database)
+        where = arguments.queried_log(loaded, database)
     if output in ("json", "yaml"):
         change_lines.write_document({"failures": inspected.as_json(found)}, output)
         return

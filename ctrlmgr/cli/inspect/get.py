@@ -9,8 +9,8 @@ import click
 
 from ctrlmgr.cli import completion
 from ctrlmgr.cli.completion import DEFAULT_NAMESPACE
-from ctrlmgr.cli.inspect.arguments import asked as asked_log
 from ctrlmgr.cli.inspect.arguments import at_option, moment, namespace_option, opened
+from ctrlmgr.cli.inspect.arguments import queried_log as asked_log
 from ctrlmgr.cli.inspect.get_arguments import RequestedKind, chosen
 from ctrlmgr.cli.inspect.remote_log import takes_log
 from ctrlmgr.cli.options import output_option

@@ -114,6 +114,6 @@ def _list(output: str) -> None:
 
 
 def _talk(database: Database, folder: Path, output: str) -> None:
-    from ctrlmgr.cli.inspect.sql_shell import Shell, talk
+    from ctrlmgr.cli.inspect.sql_shell import Shell, run_shell
 
-    talk(Shell(database, output), folder / "sql_history" if folder.is_dir() else None)
+    run_shell(Shell(database, output), folder / "sql_history" if folder.is_dir() else None)

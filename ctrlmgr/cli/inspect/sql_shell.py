@@ -113,7 +113,7 @@ class Shell:
             click.echo(f"error: {escape(str(error))}", err=True)
 
 
-def talk(shell: Shell, history: Path | None) -> None:
+def run_shell(shell: Shell, history: Path | None) -> None:
     """Read lines with readline until the end of the input; `history` is the file with earlier lines."""
     import readline
 

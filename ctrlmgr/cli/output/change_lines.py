@@ -40,7 +40,7 @@ def subject(resource: Resource, key: Key) -> str:
     return click.style(f"{escape(str(resource))} {escape(str(key))}", bold=True)
 
 
-def told(difference: Difference, *, widest: int | None = None) -> str:
+def difference_line(difference: Difference, *, widest: int | None = None) -> str:
     """Return a difference as a line: `+` for an added field, `-` for a removed one, `~` for a changed one.
 
     Values longer than `widest` characters are cut.
@@ -102,7 +102,7 @@ def write_change(change: Change, found: Sequence[Difference]) -> None:
     if change.before is None and change.type.name != "ADDED":
         click.echo("(the earlier state was compacted)")
     for difference in found:
-        click.echo(f"    {told(difference)}")
+        click.echo(f"    {difference_line(difference)}")
 
 
 def change_record(change: Change, found: Sequence[Difference]) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def write_pair(pair: Pair, found: Sequence[Difference]) -> None:
     revisions = " → ".join(str(obj.revision) for obj in (pair.before, pair.after) if obj)
     click.echo(f"{click.style(mark, fg=colour)} {subject(pair.resource, pair.key)}  {revisions}")
     for difference in found:
-        click.echo(f"    {told(difference)}")
+        click.echo(f"    {difference_line(difference)}")
 
 
 def pair_record(pair: Pair, found: Sequence[Difference]) -> dict[str, Any]:

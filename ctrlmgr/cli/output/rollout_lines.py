@@ -25,7 +25,7 @@ def lines(found: Rollout) -> Iterator[str]:
     verb = "template changed" if began.before is not None else "created"
     yield f"{subject} {verb} at revision {began.revision}, by {change_lines.written_by(began.author)}"
     for edit in found.edits:
-        yield f"    {change_lines.told(edit, widest=_WIDEST)}"
+        yield f"    {change_lines.difference_line(edit, widest=_WIDEST)}"
     for step in found.steps:
         if step.waited_for:
             yield _waited(step)

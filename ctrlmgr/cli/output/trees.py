@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from ctrlmgr.cli.output.change_lines import subject, told, written_by
+from ctrlmgr.cli.output.change_lines import difference_line, subject, written_by
 from ctrlmgr.clock import format_time
 from ctrlmgr.inspection.audited_requests import Request
 from ctrlmgr.inspection.causes import ADMISSION, Node, Run
@@ -81,7 +81,9 @@ def _likeness(node: Node) -> object:
     change = node.change
     if change is None:
         return node.revision
-    said = tuple(text for each in _differences(change) if not _TIME.search(text := told(each, widest=_WIDEST)))
+    said = tuple(
+        text for each in _differences(change) if not _TIME.search(text := difference_line(each, widest=_WIDEST))
+    )
     controller = node.run.controller if node.run else ""
     place = (change.object.resource, change.object.namespace)
     because = node.because.replace(change.object.name, "")
@@ -121,7 +123,7 @@ def _event(alike: Sequence[Node]) -> Iterator[str]:
     if node.because:
         yield f"{bar}{click.style('inferred', fg='magenta')}: {escape(node.because)}"
     for difference in found[:_MOST]:
-        yield f"{bar}{told(difference, widest=_WIDEST)}"
+        yield f"{bar}{difference_line(difference, widest=_WIDEST)}"
     if len(found) > _MOST:
         yield f"{bar}… and {len(found) - _MOST} more"
 
@@ -154,8 +156,8 @@ def _cut(node: Node) -> str:
 
 def _inferred(inference: Inference) -> str:
     controller = click.style(escape(inference.controller), bold=True)
-    told = "" if inference.causes else "; its cause is unknown"
-    return f"{click.style('inferred', fg='magenta')}: by {controller}, because {escape(inference.reason)}{told}"
+    suffix = "" if inference.causes else "; its cause is unknown"
+    return f"{click.style('inferred', fg='magenta')}: by {controller}, because {escape(inference.reason)}{suffix}"
 
 
 def _request(request: Request) -> str:

@@ -98,7 +98,7 @@ class DaemonSetReconciler:
         revisions = keeper.sort(found, pods)
         planner = Planner(obj, self._nodes.list(), by_node(pods), revisions.hash, now)
         step = planner.manage(lambda node: self._wait(obj, node))
-        for tale in step.told:
+        for tale in step.events:
             self._recorder.event(obj, *tale)
         if not step and obj.view(DaemonSet).is_rolling:
             rolled = planner.roll()

@@ -44,7 +44,7 @@ class Step:
 
     create: list[str] = field(default_factory=list)
     delete: list[Object] = field(default_factory=list)
-    told: list[DaemonEvent] = field(default_factory=list)
+    events: list[DaemonEvent] = field(default_factory=list)
     again: float | None = None
 
     def __bool__(self) -> bool:
@@ -102,7 +102,7 @@ class Planner:
                 self._replace_failed(node, pod, step, backoff)
             elif phase == "Succeeded":
                 what = f"Found succeeded daemon pod {pod.namespace}/{pod.name} on node {node}, will try to delete it"
-                step.told.append(DaemonEvent("Normal", "SucceededDaemonPod", what))
+                step.events.append(DaemonEvent("Normal", "SucceededDaemonPod", what))
                 step.delete.append(pod)
             else:
                 running.append(pod)
@@ -117,7 +117,7 @@ class Planner:
             step.wait(wait)
             return
         what = f"Found failed daemon pod {pod.namespace}/{pod.name} on node {node}, will try to kill it"
-        step.told.append(DaemonEvent("Warning", "FailedDaemonPod", what))
+        step.events.append(DaemonEvent("Warning", "FailedDaemonPod", what))
         step.delete.append(pod)
 
     def _tidy_surge(self, node: str, running: Sequence[Object], wanted: Fit, step: Step) -> None:

@@ -228,7 +228,7 @@ class EndpointsReconciler:
         seen = self._seen()  # Call this before the cache is read; the cache can then only be newer.
         cached = self._endpoints.get(key)
         found = {} if cached is None else {key: cached}
-        self._writes.lay_over(key, found, seen)
+        self._writes.overlay(key, found, seen)
         return found.get(key)
 
     def _write(self, service: Object, current: Object | None, client: Client) -> None:

@@ -44,7 +44,7 @@ class OwnSlices:
         """Return the slices of `owner` that are not being deleted, sorted by key."""
         seen = self._seen()  # Read the revision before the cache; the cache can then only be newer.
         found = {obj.key: obj for obj in self._slices.by_index(self._index, str(owner))}
-        self.writes.lay_over(owner, found, seen)
+        self.writes.overlay(owner, found, seen)
         return [obj for _, obj in sorted(found.items()) if not obj.is_terminating]
 
     def is_free(self, key: Key) -> bool:

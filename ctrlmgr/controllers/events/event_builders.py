@@ -19,7 +19,7 @@ _DEFAULT_NAMESPACE: Final = "default"
 
 def key_of(wanted: CorrelatedEvent | Series) -> Key:
     """Return the namespace and name of an Event."""
-    return Key(wanted.told.subject.namespace or _DEFAULT_NAMESPACE, wanted.name)
+    return Key(wanted.occurrence.subject.namespace or _DEFAULT_NAMESPACE, wanted.name)
 
 
 def event_of(wanted: CorrelatedEvent | Series) -> Object:
@@ -31,11 +31,11 @@ def patch_of(wanted: CorrelatedEvent | Series) -> dict[str, Any]:
     """Return the strategic merge patch that increments the count of an existing Event."""
     if isinstance(wanted, Series):
         return {"series": _repeated(wanted)}
-    return {"message": wanted.told.message, **_latest(wanted)}
+    return {"message": wanted.occurrence.message, **_latest(wanted)}
 
 
 def _latest(sighting: CorrelatedEvent) -> dict[str, Any]:
-    return {"lastTimestamp": format_time_seconds(sighting.told.at), "count": sighting.times}
+    return {"lastTimestamp": format_time_seconds(sighting.occurrence.at), "count": sighting.times}
 
 
 def _repeated(series: Series) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _repeated(series: Series) -> dict[str, Any]:
 
 
 def _counted(sighting: CorrelatedEvent) -> dict[str, Any]:
-    told = sighting.told
+    told = sighting.occurrence
     return {
         **_head(sighting),
         "source": {"component": told.component},
@@ -74,7 +74,7 @@ def _in_series(series: Series) -> dict[str, Any]:
 
 
 def _head(wanted: CorrelatedEvent | Series) -> dict[str, Any]:
-    key, told = key_of(wanted), wanted.told
+    key, told = key_of(wanted), wanted.occurrence
     return {
         "kind": "Event",
         "apiVersion": "v1",

@@ -59,10 +59,10 @@ class Occurrence(NamedTuple):
 class CorrelatedEvent(NamedTuple):
     """An Event to write.
 
-    `told` is its latest occurrence; `name` and `first` are the name and time of its first occurrence.
+    `occurrence` is its latest occurrence; `name` and `first` are the name and time of its first occurrence.
     """
 
-    told: Occurrence
+    occurrence: Occurrence
     name: str
     first: int
     times: int

@@ -139,7 +139,7 @@ class EventRecorder:
         at, name = self._broadcaster.stamp(reference)
         source = self._component
         told = Occurrence(reference, type, reason, message, source, action, at, name, self._instance, other)
-        self._broadcaster.tell(told, self._client)
+        self._broadcaster.enqueue(told, self._client)
 
 
 class _Task(NamedTuple):
@@ -190,7 +190,7 @@ class EventBroadcaster:
             name = f"{subject.name}.{self._stamp:x}"
             return now, new_uid(self._random) if subdomain_name(name) else name
 
-    def tell(self, told: Occurrence, client: PatchClient) -> None:
+    def enqueue(self, told: Occurrence, client: PatchClient) -> None:
         """Queue an occurrence; drop it if the queue is full or the broadcaster is closed."""
         with self._changed:
             dropped = self._closed or len(self._told) >= QUEUED
@@ -272,7 +272,7 @@ class EventBroadcaster:
     def _write(self, task: _Task) -> None:
         """Write an Event; keep it for a retry if the log is unavailable."""
         wanted, client = task.wanted, task.client
-        reason = wanted.told.reason
+        reason = wanted.occurrence.reason
         try:
             _send(wanted, client)
         except CtrlmgrError as error:

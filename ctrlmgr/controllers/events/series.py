@@ -33,7 +33,7 @@ class Series(NamedTuple):
     """The time of the latest occurrence, in microseconds since 1970."""
 
     @property
-    def told(self) -> Occurrence:
+    def occurrence(self) -> Occurrence:
         """The occurrence that the Event describes."""
         return self.first
 

@@ -250,10 +250,10 @@ class AutoscalingPass:
         context = MetricsContext(self._metrics, self._object.namespace, selector, situation, replicas)
         evaluation = evaluate(self._spec.metrics or (), context, self._computed)
         for failure in evaluation.failures:
-            self._tell(WARNING, failure.reason, failure.told)
+            self._tell(WARNING, failure.reason, failure.message)
         if evaluation.replicas is None:
             failure = evaluation.failures[0]
-            message = f"the HPA was unable to compute the replica count: {failure.told}"
+            message = f"the HPA was unable to compute the replica count: {failure.message}"
             self._draft.condition(SCALING_ACTIVE, False, failure.reason, message)
             self._fail(evaluation.error, current, evaluation.statuses, is_of_spec=failure.is_of_spec)
         message = f"the HPA was able to successfully calculate a replica count from {evaluation.name}"

@@ -44,15 +44,15 @@ class MetricProposal(NamedTuple):
 class MetricUnavailable(MetricsError):
     """A metric was unavailable.
 
-    `reason` and `told` are the reason and message of the condition and the Event. The message of the exception is used
-    for the combined error.
+    `reason` and `message` are the reason and message of the condition and the Event. The message of the exception is
+    used for the combined error.
     """
 
     def __init__(self, reason: str, told: str, message: str) -> None:
         """Set the reason and both messages."""
         super().__init__(message)
         self.reason = reason
-        self.told = told
+        self.message = told
         self.is_of_spec = reason == _NO_SUCH_SOURCE
         """Whether the autoscaler's spec is the cause of the error."""
 

@@ -168,7 +168,7 @@ class JobChanges:
         """Return the key of a Job if only its status or metadata changed."""
         return () if _is_new(change) else (change.object.key,)
 
-    def left_behind(self, change: Change) -> Iterator[Key]:
+    def orphaned_pods(self, change: Change) -> Iterator[Key]:
         """Yield the keys of pods whose Job was deleted or has finished."""
         job = change.object
         if change.new is None or job.view(Job).status.finished is not None:
@@ -214,7 +214,7 @@ def build(context: ControllerContext, options: Options) -> Controller:
         [
             Watch(jobs, changes.at_once, after_sync=True),
             Watch(jobs, changes.gathered, delay=batch_period),
-            Watch(jobs, changes.left_behind),
+            Watch(jobs, changes.orphaned_pods),
             Watch(pods, owners, delay=batch_period),
             Watch(pods, changes.orphaned),
         ],

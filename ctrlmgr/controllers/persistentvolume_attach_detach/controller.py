@@ -69,7 +69,7 @@ class _Memory:
     """For each attached volume that no pod needs: since when no pod needs it."""
     attaching: dict[str, float] = field(default_factory=dict)
     """For each volume that a driver is attaching: the time since when."""
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     """The volumes for which it was reported that another node has them."""
     compared: float | None = None
     """The time when attached volumes were last compared with their VolumeAttachments."""
@@ -134,7 +134,7 @@ class AttachDetach:
         was = name in work.node.reported
         if found is not None and found.is_attached and not found.object.is_terminating:
             work.memory.attaching.pop(name, None)
-            work.memory.told.discard(name)
+            work.memory.reported.discard(name)
             if not was:
                 self._tell(needed, NORMAL, "SuccessfulAttachVolume", "AttachVolume.Attach succeeded", "")
             return True
@@ -164,8 +164,8 @@ class AttachDetach:
         volume, node = needed.volume, work.node.name
         others = [] if volume.is_shared else self._attachable.elsewhere(volume, node)
         if others:
-            if any(is_attached for _, is_attached in others) and name not in work.memory.told:
-                work.memory.told.add(name)
+            if any(is_attached for _, is_attached in others) and name not in work.memory.reported:
+                work.memory.reported.add(name)
                 self._tell_multi_attach(name, needed, [other for other, _ in others])
             return
         # The cache is outdated; the change that it lacks will trigger the next reconcile.

@@ -126,7 +126,7 @@ class VolumeBinder:
         return current
 
     def _tell(self, plan: Plan, fields: Fields, subject: Object | None) -> None:
-        for each in plan.told:
+        for each in plan.events:
             about = subject
             if not fields["metadata"].get("namespace") and not each.about_volume:
                 reference = fields["spec"]["claimRef"]

@@ -83,7 +83,7 @@ class Plan(NamedTuple):
     volume: Fields | None = None
     """The volume in its desired state, None if it does not change."""
     claim: Fields | None = None
-    told: tuple[BinderEvent, ...] = ()
+    events: tuple[BinderEvent, ...] = ()
     deletes: bool = False
     """Whether to delete the volume."""
     wakes_claim: bool = False
@@ -111,13 +111,13 @@ def for_claim(claim: Fields, around: BinderLookups) -> Plan:
         if not problem:
             return _bind(volume, claim)
         message = f'Cannot bind to requested volume "{volume["metadata"]["name"]}": {problem}'
-        return Plan(claim=_with_status(claim, PENDING, None), told=(BinderEvent(WARNING, "VolumeMismatch", message),))
+        return Plan(claim=_with_status(claim, PENDING, None), events=(BinderEvent(WARNING, "VolumeMismatch", message),))
     if is_bound_to(volume, claim):
         return _bind(volume, claim)
     if annotation(claim, BOUND_BY_CONTROLLER) is not None:
         return _NOTHING  # A client that has removed the other annotation must restore it.
     message = f'volume "{volume["metadata"]["name"]}" already bound to a different claim.'
-    return Plan(claim=_with_status(claim, PENDING, None), told=(BinderEvent(WARNING, "FailedBinding", message),))
+    return Plan(claim=_with_status(claim, PENDING, None), events=(BinderEvent(WARNING, "FailedBinding", message),))
 
 
 def _without_volume(claim: Fields, around: BinderLookups) -> Plan:
@@ -129,11 +129,11 @@ def _without_volume(claim: Fields, around: BinderLookups) -> Plan:
     if not names_class(claim) and (name := around.default_class()) is not None:
         return Plan(claim={**claim, "spec": {**claim["spec"], "storageClassName": name}})
     if delayed and annotation(claim, SELECTED_NODE) is None:
-        return Plan(claim=_with_status(claim, PENDING, None), told=(_waits(around.waiting_pods(claim)),))
+        return Plan(claim=_with_status(claim, PENDING, None), events=(_waits(around.waiting_pods(claim)),))
     if class_of(claim):
         return _provision(claim, found)
     message = "no persistent volumes available for this claim and no storage class is set"
-    return Plan(claim=_with_status(claim, PENDING, None), told=(BinderEvent(NORMAL, "FailedBinding", message),))
+    return Plan(claim=_with_status(claim, PENDING, None), events=(BinderEvent(NORMAL, "FailedBinding", message),))
 
 
 def _waits(pods: list[str]) -> BinderEvent:
@@ -147,11 +147,11 @@ def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
     """Request that the storage class's provisioner creates a volume; this controller provisions no volumes."""
     if storage_class is None:
         message = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
-        return Plan(told=(BinderEvent(WARNING, "ProvisioningFailed", message),))
+        return Plan(events=(BinderEvent(WARNING, "ProvisioningFailed", message),))
     name = storage_class.get("provisioner", "")
     if name.startswith(IN_TREE) and name not in MIGRATED:
         message = f"no volume plugin matched name: {name}"
-        return Plan(told=(BinderEvent(WARNING, "ProvisioningFailed", message),))
+        return Plan(events=(BinderEvent(WARNING, "ProvisioningFailed", message),))
     name = MIGRATED.get(name, name)
     message = (
         f"Waiting for a volume to be created either by the external provisioner '{name}' or manually by the system "
@@ -160,8 +160,8 @@ def _provision(claim: Fields, storage_class: Fields | None) -> Plan:
     )
     told = (BinderEvent(NORMAL, "ExternalProvisioning", message),)
     if annotation(claim, PROVISIONERS[1]) == name:
-        return Plan(told=told)
-    return Plan(claim=_annotated(claim, dict.fromkeys(PROVISIONERS, name)), told=told)
+        return Plan(events=told)
+    return Plan(claim=_annotated(claim, dict.fromkeys(PROVISIONERS, name)), events=told)
 
 
 def _bound(claim: Fields, around: BinderLookups) -> Plan:
@@ -183,7 +183,9 @@ def _bound(claim: Fields, around: BinderLookups) -> Plan:
 
 def _lose(claim: Fields, reason: str, message: str) -> Plan:
     is_new = (claim.get("status") or {}).get("phase") != LOST
-    return Plan(claim=_with_status(claim, LOST, None), told=(BinderEvent(WARNING, reason, message),) if is_new else ())
+    return Plan(
+        claim=_with_status(claim, LOST, None), events=(BinderEvent(WARNING, reason, message),) if is_new else ()
+    )
 
 
 # Binding
@@ -258,7 +260,7 @@ def for_volume(volume: Fields, around: BinderLookups) -> Plan:
     name = claim["spec"].get("volumeName")
     if not name:
         if modes_differ(volume, claim):
-            return Plan(told=_different_modes(volume, claim))
+            return Plan(events=_different_modes(volume, claim))
         return Plan(wakes_claim=True)
     if name == volume["metadata"]["name"]:
         return Plan(_in_phase(volume, BOUND))
@@ -335,7 +337,7 @@ def _undeletable(volume: Fields) -> str | None:
 def _fail(volume: Fields, reason: str, message: str) -> Plan:
     if (volume.get("status") or {}).get("phase") == FAILED:
         return Plan(volume)
-    return Plan(_in_phase(volume, FAILED, message), told=(BinderEvent(WARNING, reason, message, about_volume=True),))
+    return Plan(_in_phase(volume, FAILED, message), events=(BinderEvent(WARNING, reason, message, about_volume=True),))
 
 
 def _in_phase(volume: Fields, phase: str, message: str = "") -> Fields:

@@ -30,7 +30,7 @@ def is_bound_to(volume: Fields, claim: Fields) -> bool:
 
 def mismatch(volume: Fields, claim: Fields) -> str:
     """Return why the volume that a claim requests by name is unsuitable; "" if it is suitable."""
-    if size(volume) < asked(claim):
+    if size(volume) < requested_storage(claim):
         return "requested PV is too small"
     if class_of(volume) != class_of(claim):
         return "storageClassName does not match"
@@ -70,7 +70,7 @@ def candidates(claim: Fields, volumes: Iterable[Fields]) -> list[Fields]:
 
     If a volume is reserved for the claim, return only that volume.
     """
-    least, wanted_class, wanted = asked(claim), class_of(claim), _modes(claim)
+    least, wanted_class, wanted = requested_storage(claim), class_of(claim), _modes(claim)
     fields = claim["spec"].get("selector")
     selector = selector_of(fields) if fields is not None else None
     if fields is not None and selector is None:
@@ -90,7 +90,7 @@ def candidates(claim: Fields, volumes: Iterable[Fields]) -> list[Fields]:
 
 
 def _of_equal_modes(claim: Fields, volumes: Sequence[Fields], *, delayed: bool) -> Fields | None:
-    least, wanted_class = asked(claim), class_of(claim)
+    least, wanted_class = requested_storage(claim), class_of(claim)
     fields = claim["spec"].get("selector")
     selector = selector_of(fields) if fields is not None else None
     if fields is not None and selector is None:
@@ -129,6 +129,6 @@ def size(volume: Fields) -> int:
     return parse((volume["spec"].get("capacity") or {}).get("storage") or "0")
 
 
-def asked(claim: Fields) -> int:
+def requested_storage(claim: Fields) -> int:
     """Return a claim's requested storage, in billionths of bytes."""
     return parse(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage") or "0")

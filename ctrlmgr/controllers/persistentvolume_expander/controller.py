@@ -14,7 +14,7 @@ from ctrlmgr.controllers.descriptor import ControllerContext, NoOptions
 from ctrlmgr.controllers.events.recorder import NORMAL, Recorder
 from ctrlmgr.controllers.persistentvolume_binder.controller import CLAIMS, VOLUMES
 from ctrlmgr.controllers.persistentvolume_expander import DESCRIPTOR
-from ctrlmgr.controllers.persistentvolume_expander.decide import RESIZER, asked, expansion, held
+from ctrlmgr.controllers.persistentvolume_expander.decide import RESIZER, expansion, held, requested_storage
 from ctrlmgr.informer import Change, Lister
 from ctrlmgr.manager import Controller, Watch
 
@@ -51,7 +51,7 @@ def claim_keys(change: Change) -> Iterator[Key]:
         yield new.key
         return
     now, before = new.to_dict(), old.to_dict()
-    if asked(now) > asked(before) or held(now) > held(before):
+    if requested_storage(now) > requested_storage(before) or held(now) > held(before):
         yield new.key
 
 

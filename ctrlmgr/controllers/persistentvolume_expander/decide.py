@@ -25,7 +25,7 @@ class Expansion(NamedTuple):
     resizer: str = ""
 
 
-def asked(claim: Mapping[str, Any]) -> int:
+def requested_storage(claim: Mapping[str, Any]) -> int:
     """Return a claim's requested storage, in billionths of bytes."""
     return _amount((claim["spec"].get("resources") or {}).get("requests"))
 
@@ -43,7 +43,7 @@ def expansion(claim: Mapping[str, Any], volume: Mapping[str, Any] | None) -> Exp
     if reference.get("uid") != claim["metadata"]["uid"]:
         return None
     annotations = volume["metadata"].get("annotations") or {}
-    if asked(claim) <= held(claim) and _BEFORE not in annotations:
+    if requested_storage(claim) <= held(claim) and _BEFORE not in annotations:
         return None
     plugin = next((plugin for source, plugin in SOURCES.items() if source in volume["spec"]), None)
     if plugin is None:

@@ -15,7 +15,7 @@ from ctrlmgr.api.resource import SERVICES, Key, Resource
 from ctrlmgr.client import EngineClient
 from ctrlmgr.controllers.persistentvolume_binder.binding_annotations import BIND_COMPLETED, SELECTED_NODE, class_of
 from ctrlmgr.controllers.persistentvolume_binder.decide import reserved
-from ctrlmgr.controllers.persistentvolume_binder.volume_matching import asked, candidates
+from ctrlmgr.controllers.persistentvolume_binder.volume_matching import candidates, requested_storage
 from ctrlmgr.controllers.scheduler.scheduled_claims import DeviceClaims
 from ctrlmgr.scheduling.cluster_model import PodInfo
 from ctrlmgr.scheduling.filters import NO_VOLUMES, Volumes
@@ -224,7 +224,7 @@ class DecisionInputs:
         matching = candidates(fields, (each.to_dict() for each in volumes.values()))
         return Delayed(
             claim.key,
-            asked(fields),
+            requested_storage(fields),
             tuple(_candidate(volumes[each["metadata"]["name"]]) for each in matching),
             claim.annotations.get(SELECTED_NODE, ""),
             view.provisioner not in ("", "kubernetes.io/no-provisioner"),

@@ -16,7 +16,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.clock import format_time_seconds
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
 from ctrlmgr.controllers.simulated_nodes.simulated_time import subject_of
-from ctrlmgr.simulation.behaviour import told
+from ctrlmgr.simulation.behaviour import behaviour_for
 
 API_VERSION: Final = "metrics.k8s.io/v1beta1"
 WINDOW: Final = "30s"
@@ -89,7 +89,7 @@ def _used(pod: Mapping[str, Any], rules: Rules, now: int) -> dict[str, Mapping[s
     used: dict[str, Mapping[str, int]] = {}
     for container in pod["spec"].get("containers") or ():
         if container["name"] in running:
-            behaviour = told(subject_of(pod, container), rules.says).behaviour
+            behaviour = behaviour_for(subject_of(pod, container), rules.says).behaviour
             wanted = {"cpu": behaviour.cpu, "memory": behaviour.memory}
             used[container["name"]] = {
                 resource: _DEFAULT[resource] if usage is None else usage.at(seconds)

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ctrlmgr.clock import format_time_seconds, parse_time
 from ctrlmgr.controllers.simulated_nodes.behaviour_rules import Rules
-from ctrlmgr.simulation.behaviour import Behaviour, Subject, told
+from ctrlmgr.simulation.behaviour import Behaviour, Subject, behaviour_for
 from ctrlmgr.simulation.container_programs import is_task
 from ctrlmgr.simulation.container_runs import ContainerStop
 from ctrlmgr.simulation.nodes import slowness
@@ -75,7 +75,7 @@ def asked_of(pod: Mapping[str, Any], rules: Rules, node: Mapping[str, str]) -> C
 
     def asked(container: Mapping[str, Any]) -> Behaviour:
         unknown = rules.tasks if is_task(pod, container) else rules.servers
-        behaviour = told(subject_of(pod, container), rules.says).behaviour.slowed(slow, PULL_TAKES)
+        behaviour = behaviour_for(subject_of(pod, container), rules.says).behaviour.slowed(slow, PULL_TAKES)
         return behaviour._replace(unknown=unknown)
 
     return asked
@@ -86,7 +86,7 @@ def misunderstood(pod: Mapping[str, Any], rules: Rules) -> list[str]:
     spec = pod["spec"]
     found: dict[str, None] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        found |= dict.fromkeys(told(subject_of(pod, container), rules.says).problems)
+        found |= dict.fromkeys(behaviour_for(subject_of(pod, container), rules.says).problems)
     return [*found]
 
 

@@ -100,7 +100,7 @@ class TaintEviction:
         decision = decide(pod.uid, _no_execute(node), spec.tolerations or (), plan, now)
         if decision.called_off:
             self._tell(key, pod.uid, f"Cancelling deletion of Pod {key}")
-        if decision.leave:
+        if decision.keep:
             self._tell(key, pod.uid, f"Marking for deletion Pod {key}")
             _drive_off(pod, now, client)
         self._keep(key, decision.plan)

@@ -33,7 +33,7 @@ class Decision(NamedTuple):
 
     plan: Plan | None
     called_off: bool = False
-    leave: bool = False
+    keep: bool = False
 
 
 def decide(
@@ -45,7 +45,7 @@ def decide(
         return Decision(None, called_off=pending)
     if not all(is_tolerated(each, tolerations) for each in taints):
         return Decision(
-            Plan(uid, now, now, done=True), called_off=pending and plan is not None and plan.due > now, leave=True
+            Plan(uid, now, now, done=True), called_off=pending and plan is not None and plan.due > now, keep=True
         )
     seconds = shortest(taints, tolerations)
     if seconds is None:
@@ -54,7 +54,7 @@ def decide(
         plan = Plan(uid, now, now + seconds * _SECOND)
     if plan.done or plan.due > now:
         return Decision(plan)
-    return Decision(plan._replace(done=True), leave=True)
+    return Decision(plan._replace(done=True), keep=True)
 
 
 def shortest(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int | None:

@@ -15,7 +15,7 @@ from ctrlmgr.engine.managedfields import field_set, last_applied, managers
 from ctrlmgr.engine.managedfields.conflicts import Conflicts
 from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.managers import APPLY, UPDATE, Entry, Managed, Manager
-from ctrlmgr.engine.managedfields.problems import told
+from ctrlmgr.engine.managedfields.problems import joined_problems
 from ctrlmgr.engine.managedfields.reset_fields import USUAL, Filter
 from ctrlmgr.engine.managedfields.shape import Difference, ShapeError
 from ctrlmgr.engine.managedfields.shape_of import UNOWNED, Root, shape_of
@@ -199,7 +199,9 @@ class FieldManager:
         try:
             return self._laid_over(live, applied, manager, now, force=force, subresource=subresource)
         except ShapeError as reason:
-            raise self._untyped("live", live or {}, told(self._shape.check(live, "")) or str(reason)) from reason
+            raise self._untyped(
+                "live", live or {}, joined_problems(self._shape.check(live, "")) or str(reason)
+            ) from reason
         except SchemaMismatch as reason:
             raise UnknownError(str(reason)) from reason
 
@@ -245,7 +247,7 @@ class FieldManager:
         metadata = applied.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise BadRequest("metadata.managedFields must be nil")
-        if problems := told(self._shape.check(applied, "")):
+        if problems := joined_problems(self._shape.check(applied, "")):
             raise self._untyped("patch", applied, problems)
 
     def _untyped(self, what: str, fields: Unstructured, problems: str) -> UnknownError:

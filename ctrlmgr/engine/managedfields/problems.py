@@ -11,7 +11,7 @@ _LONGEST_TOLD: Final = 64 * 1024
 """The maximum length of the errors of one object, in characters."""
 
 
-def told(problems: Iterable[str]) -> str:
+def joined_problems(problems: Iterable[str]) -> str:
     """Return the problems as one message, truncated to its maximum length; empty without problems.
 
     Source: smd's `ValidationErrors.Error`.

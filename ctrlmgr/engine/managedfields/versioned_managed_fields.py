@@ -17,7 +17,7 @@ from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.engine.managedfields import field_set
 from ctrlmgr.engine.managedfields.field_set import FieldSet
 from ctrlmgr.engine.managedfields.managers import Entry
-from ctrlmgr.engine.managedfields.problems import told
+from ctrlmgr.engine.managedfields.problems import joined_problems
 from ctrlmgr.engine.managedfields.shape import Difference
 from ctrlmgr.engine.managedfields.shape_of import Root
 
@@ -131,7 +131,7 @@ class Translation:
         if fields.get("apiVersion") == version:
             return self._translate(fields, version)
         shape, there = self._translate(fields, version)
-        if problems := told(shape.check(there, "")):
+        if problems := joined_problems(shape.check(there, "")):
             raise SchemaMismatch(problems)
         return shape, there
 

@@ -286,7 +286,7 @@ def _store(
     plan = request.plan
     kept = keep_timestamps(old, new)
     obj = yield from request.converting(lambda: plan.made(kept))
-    warnings = request.told(ctx)
+    warnings = request.all_warnings(ctx)
     if is_released(plan.strategy.finalizers, obj, current):
         return _remove(request, ctx, obj, current)
     if current.is_stored_as(obj.body):
@@ -310,7 +310,7 @@ def is_released(finalizers: Callable[[Object], Any], obj: Object, current: Objec
 
 def _remove(request: Request, ctx: Context, obj: Object, current: Object) -> Decision:
     """Delete the object, in the state that was last stored; the response contains the updated object."""
-    warnings = request.told(ctx)
+    warnings = request.all_warnings(ctx)
     shown = obj.at(current.revision)
     if request.options.dry_run:
         return Decision(200, object=shown, warnings=warnings)

@@ -143,8 +143,8 @@ def _store(request: Request, ctx: Context, attributes: Attributes) -> Operation[
     if request.options.dry_run:
         if given.isdecimal():  # Kubernetes does not check the namespace in a dry run
             obj = obj.at(int(given))
-        return Decision(201, object=obj, warnings=request.told(ctx))
+        return Decision(201, object=obj, warnings=request.all_warnings(ctx))
     proposals = (Proposal(EventType.ADDED, obj, 0, attributes.within), *ctx.companions)
     return Decision(
-        201, proposals, 0, warnings=request.told(ctx), late=attributes.late, changed_by=attributes.changed_by
+        201, proposals, 0, warnings=request.all_warnings(ctx), late=attributes.late, changed_by=attributes.changed_by
     )

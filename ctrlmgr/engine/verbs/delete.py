@@ -27,7 +27,7 @@ def delete(request: Request, options: DeleteOptions) -> Operation[Answer]:
 
     def attempt() -> Operation[Decision]:
         decision = yield from decide_delete(request, options)
-        return decision._replace(warnings=request.told())
+        return decision._replace(warnings=request.all_warnings())
 
     return decide_and_append(request, attempt, limit=RETRIES)
 
@@ -49,16 +49,16 @@ def decide_delete(
     own_words = plan.strategy.own_preconditions
     deletion.check_preconditions(current, options, plan.resource, plan.kind.name, own_words=own_words)
     going = deletion.decide(current, options, plan.strategy, request.now)
-    code = 202 if options.orphan_dependents is False and not going.goes_now else 200
+    code = 202 if options.orphan_dependents is False and not going.is_removable else 200
     if going.is_pending:
         return _gone(request, current, code)
     ctx = request.context()
     if not admitted and request.admission.handles(plan.resource, request.target.subresource, Verb.DELETE):
         yield from _admit(request, ctx, options, current)
-    if going.goes_now and going.grace is None:
+    if going.is_removable and going.grace is None:
         return _remove(request, ctx, current, changed or current)
     marked = yield from _marked(request, ctx, changed or current, going)
-    if going.goes_now:
+    if going.is_removable:
         return _remove(request, ctx, current, marked)
     if marked.body == current.body:
         return Decision(code, object=current)

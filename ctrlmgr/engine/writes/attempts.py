@@ -79,7 +79,7 @@ def decide_and_append(request: Request, decide: Decide, *, limit: int) -> Operat
             return (yield from _answer(request, decision, events))
         raise conflict(request.plan.resource, request.target.name)
     except ApiError as error:
-        error.warnings = error.warnings or request.told()
+        error.warnings = error.warnings or request.all_warnings()
         error.annotations = request.annotations
         raise
 

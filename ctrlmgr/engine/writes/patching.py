@@ -94,10 +94,10 @@ class Patch:
         """Return the warnings for the body of an apply, or raise `BadRequest`; must be called after the merge."""
         if repeated and self._directive == "Strict":
             raise BadRequest(f"error strict decoding YAML: {repeated[0]}")
-        return told(repeated) if self._directive == "Warn" else ()
+        return split_warnings(repeated) if self._directive == "Warn" else ()
 
 
-def told(problems: Iterable[str]) -> list[str]:
+def split_warnings(problems: Iterable[str]) -> list[str]:
     """Return problems as separate warnings; those of a YAML document are split into lines (`parseYAMLWarnings`)."""
     found: list[str] = []
     for each in problems:

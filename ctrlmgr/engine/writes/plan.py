@@ -19,7 +19,7 @@ from ctrlmgr.engine.kind import Kind
 from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.managedfields import FieldManager
 from ctrlmgr.engine.request_options import Body, WriteOptions
-from ctrlmgr.engine.writes.patching import told
+from ctrlmgr.engine.writes.patching import split_warnings
 from ctrlmgr.errors import Invalid
 from ctrlmgr.schema.codec import OtherVersion
 
@@ -79,13 +79,13 @@ class Plan:
         except OtherVersion as error:
             if error.problems and options.field_validation == "Strict":
                 raise error.strictly from error
-            error.warnings = told(error.problems) if options.field_validation == "Warn" else ()
+            error.warnings = split_warnings(error.problems) if options.field_validation == "Warn" else ()
             raise
         if problems:
             if options.field_validation == "Strict":
                 raise self.codec.refuse_strictly(problems)
             if options.field_validation == "Warn":
-                warnings += told(problems)
+                warnings += split_warnings(problems)
         if body.heard is not None:
             body.heard(fields, lambda: self._echo(fields))
         return fields

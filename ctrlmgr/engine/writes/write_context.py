@@ -176,7 +176,7 @@ class Request:
         """The field manager of this write."""
         return self.options.field_manager or self.requester.manager
 
-    def told(self, ctx: Context | None = None) -> Sequence[str]:
+    def all_warnings(self, ctx: Context | None = None) -> Sequence[str]:
         """Return all warnings without duplicates (apiserver `endpoints/filters/warning.go`)."""
         ctx = ctx or self._attempt
         if ctx is None or not ctx.warnings:

@@ -51,7 +51,7 @@ class Place(NamedTuple):
     port: int
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """Return whether the server runs on this machine."""
         if self.host in ("", "localhost") or self.host.startswith(("/", "@")):
             return True
@@ -87,7 +87,7 @@ class Target(NamedTuple):
         modes = {
             place: self.parameters(place, {}).get("sslmode") or os.environ.get("PGSSLMODE") for place in self.places
         }
-        return [place for place, mode in modes.items() if not place.is_here and mode != "verify-full"]
+        return [place for place, mode in modes.items() if not place.is_local and mode != "verify-full"]
 
 
 def parse_url(url: str) -> Target:
@@ -160,7 +160,7 @@ def _single(value: str | tuple[str, ...]) -> str:
 
 def _security(place: Place, named: Mapping[str, str]) -> dict[str, str]:
     """Return the TLS parameters for a connection whose URL contains no TLS parameters."""
-    if place.is_here or "sslmode" in named or "PGSSLMODE" in os.environ:
+    if place.is_local or "sslmode" in named or "PGSSLMODE" in os.environ:
         return {}
     security = {"sslmode": "verify-full"}
     trusts = "sslrootcert" in named or "PGSSLROOTCERT" in os.environ or _own_roots().exists()

@@ -17,7 +17,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.api.unstructured import Unstructured
 from ctrlmgr.caches import BoundedCache
-from ctrlmgr.engine.conversion import asked, is_anew
+from ctrlmgr.engine.conversion import asked, bypasses_cache
 from ctrlmgr.engine.managedfields.shape_of import Root
 from ctrlmgr.errors import UnknownError
 from ctrlmgr.extensions.compiled_schema import Schema
@@ -220,7 +220,7 @@ class Reader:
         if self._is_stored and obj.revision > self._versions.since and self._versions.stores_defaults:
             return obj
         known = self._shown.get(obj.key)
-        if known is not None and known[0] is obj and not (self._versions.calls_out and is_anew()):
+        if known is not None and known[0] is obj and not (self._versions.calls_out and bypasses_cache()):
             return known[1]
         shown = self._show(obj)
         self._shown.put(obj.key, (obj, shown), len(obj.body) + len(shown.body))

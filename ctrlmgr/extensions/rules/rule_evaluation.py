@@ -17,7 +17,7 @@ from ctrlmgr.expressions.costs import MOST_STEPS, PER_CALL_LIMIT, TOTAL_LIMIT
 from ctrlmgr.expressions.values import NONE, CostExceeded, EvalError, Optional
 from ctrlmgr.extensions.rules.compiled_rules import Node, Rule
 from ctrlmgr.extensions.rules.schema_types import visible
-from ctrlmgr.extensions.schema_validation.go_json_values import identity, same, told
+from ctrlmgr.extensions.schema_validation.go_json_values import identity, same, shown_value
 from ctrlmgr.extensions.structural import MISSING
 from ctrlmgr.work_budget import bounded
 
@@ -115,23 +115,23 @@ class _Run:
         if reason == "FieldValueForbidden":
             return forbidden(place, message)
         if reason == "FieldValueDuplicate":
-            return duplicate(place, told(value))
+            return duplicate(place, shown_value(value))
         if isinstance(value, dict | list):
             return FieldError("FieldValueInvalid", str(place), f"Invalid value: {message}")
-        return invalid(place, told(value), message)
+        return invalid(place, shown_value(value), message)
 
     def _message(self, rule: Rule, known: Mapping[str, Any]) -> str:
-        told = ""
+        message = ""
         if rule.telling is not None:
             try:
                 found, cost = rule.telling.evaluate(known, min(PER_CALL_LIMIT, self._left))
             except (EvalError, CostExceeded):
                 found, cost = "", 0
             self._left -= cost
-            told = str(found).strip()
-        if not told or "\n" in told or len(told.encode()) > _LONGEST_MESSAGE:
-            told = str(rule.raw.get("message") or "").strip()
-        return told or f"failed rule: {rule.text}"
+            message = str(found).strip()
+        if not message or "\n" in message or len(message.encode()) > _LONGEST_MESSAGE:
+            message = str(rule.raw.get("message") or "").strip()
+        return message or f"failed rule: {rule.text}"
 
 
 def _unevaluated(error: EvalError, rule: Rule) -> str:

@@ -55,7 +55,7 @@ def is_integral(number: float) -> bool:
     return difference == 0 or difference / (abs(number) + abs(round(number))) < _EPSILON
 
 
-def told(value: Any) -> Any:
+def shown_value(value: Any) -> Any:
     """Return a value for an error message: a float is unchanged, because the message formats it; others are `shown`."""
     return value if type(value) is float else shown(value)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from ctrlmgr.api.field import FieldError, Path, invalid, required, too_long, too_many, unsupported
-from ctrlmgr.extensions.schema_validation.go_json_values import told
+from ctrlmgr.extensions.schema_validation.go_json_values import shown_value
 from ctrlmgr.golang.go_numbers import write_float
 from ctrlmgr.golang.go_text import quote
 
@@ -89,7 +89,7 @@ def faulty(path: str, words: str, value: Any) -> FoundError:
     if type(value) is float:
         body = f"Invalid value: {write_float(value)}: {words}"
         return FoundError(words, path, lambda at: FieldError("FieldValueInvalid", str(at), body))
-    return FoundError(words, path, lambda at: invalid(at, told(value), words))
+    return FoundError(words, path, lambda at: invalid(at, shown_value(value), words))
 
 
 def placeless(words: str) -> FoundError:
@@ -104,7 +104,7 @@ def missing(path: str) -> FoundError:
 
 def not_listed(path: str, value: Any, supported: str) -> FoundError:
     """Return the error for a value that is not in an enumeration; `supported` lists the values of the enumeration."""
-    return FoundError((path, supported), path, lambda at: unsupported(at, told(value), supported))
+    return FoundError((path, supported), path, lambda at: unsupported(at, shown_value(value), supported))
 
 
 def over_long(path: str, limit: int) -> FoundError:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from ctrlmgr.api.field import ROOT, FieldError, Path, duplicate, invalid
-from ctrlmgr.extensions.schema_validation.go_json_values import identity, told
+from ctrlmgr.extensions.schema_validation.go_json_values import identity, shown_value
 from ctrlmgr.extensions.structural import Structural
 
 Check: TypeAlias = Callable[[Any], bool]
@@ -78,7 +78,9 @@ def validate_lists(value: Any, schema: Structural, path: Path = ROOT) -> list[Fi
 
 
 def _validate_items(value: list[Any], path: Path) -> list[FieldError]:
-    return [duplicate(path.at(index), told(value[index])) for index in _repeated([identity(each) for each in value])]
+    return [
+        duplicate(path.at(index), shown_value(value[index])) for index in _repeated([identity(each) for each in value])
+    ]
 
 
 def _repeated(items: list[Hashable]) -> list[int]:
@@ -95,6 +97,8 @@ def _repeated(items: list[Hashable]) -> list[int]:
 def _validate_map(value: list[Any], keys: Sequence[str], path: Path) -> list[FieldError]:
     for index, each in enumerate(value):
         if each is not None and type(each) is not dict:
-            return [invalid(path.at(index), told(each), "must be an object for an array of list-type map")]
+            return [invalid(path.at(index), shown_value(each), "must be an object for an array of list-type map")]
     found = [{key: each[key] for key in keys if key in each} if each else {} for each in value]
-    return [duplicate(path.at(index), told(found[index])) for index in _repeated([identity(each) for each in found])]
+    return [
+        duplicate(path.at(index), shown_value(found[index])) for index in _repeated([identity(each) for each in found])
+    ]

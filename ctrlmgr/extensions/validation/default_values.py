@@ -12,7 +12,7 @@ from ctrlmgr.api.field import FieldError, Path, invalid
 from ctrlmgr.extensions.rules.compiled_rules import compile_rules
 from ctrlmgr.extensions.rules.rule_evaluation import evaluate_rules
 from ctrlmgr.extensions.schema_validation.error_validator import explain
-from ctrlmgr.extensions.schema_validation.go_json_values import same, told
+from ctrlmgr.extensions.schema_validation.go_json_values import same, shown_value
 from ctrlmgr.extensions.schema_validation.schema_node import Node
 from ctrlmgr.extensions.shaping.defaulting import copied
 from ctrlmgr.extensions.shaping.embedded_metadata import coerce, validate_embedded
@@ -69,7 +69,7 @@ def _outside_metadata(schema: Structural, at: Path, require_pruned: bool) -> Ite
         pruned = copied(default)
         prune(pruned, schema, is_root=False)
         if not same(pruned, default):
-            yield invalid(at, told(default), "must not have unknown fields")
+            yield invalid(at, shown_value(default), "must not have unknown fields")
     error = coerce(default, schema, path=at).error
     if error is not None:
         yield error
@@ -84,10 +84,10 @@ def _inside_metadata(schema: Structural, place: _Place, at: Path) -> Iterator[Fi
     whole = {**_TYPE_META, **whole}
     error = coerce(whole, place.root.as_object).error
     if error is not None:
-        yield invalid(at, told(schema.default), f"must result in valid metadata: {error.message}")
+        yield invalid(at, shown_value(schema.default), f"must result in valid metadata: {error.message}")
     elif errors := validate_embedded(whole, place.root.as_object):
         messages = list(dict.fromkeys(each.message for each in errors))
         text = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
-        yield invalid(at, told(schema.default), f"must result in valid metadata: {text}")
+        yield invalid(at, shown_value(schema.default), f"must result in valid metadata: {text}")
     else:
         yield from _by_keywords(schema, at)

@@ -25,7 +25,7 @@ class Flood:
         self._count = 0
         self._ends = loop.time() + seconds
 
-    def hear(self, count: int = 1) -> None:
+    def add(self, count: int = 1) -> None:
         """Add `count`; raises `ConnectionFault` if the limit is exceeded."""
         self._count += count
         if self._count <= self._most:

@@ -117,7 +117,7 @@ class FrameReader:
         self._count = 0
 
     @property
-    def is_amid(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Return whether the preface, a frame or a header block is incomplete."""
         return bool(self._greeting or self._held) or self._opening is not None
 

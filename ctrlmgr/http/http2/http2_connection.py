@@ -207,12 +207,12 @@ class Http2Connection(BaseConnection):
     def _take(self, frame: Frame) -> None:
         take = self._TAKES.get(frame.kind)
         if take is None:
-            self._noise.hear()
+            self._noise.add()
             return
         try:
             take(self, frame)
         except StreamFault as fault:
-            self._resets.hear()
+            self._resets.add()
             channel = self._channels.get(frame.stream)
             if channel is not None:
                 channel.reset(fault.code)
@@ -235,10 +235,10 @@ class Http2Connection(BaseConnection):
             self.send(
                 frames.headers(number, written(int(error.status[:3]), self.date, (), length=0), frames.END_STREAM)
             )
-            self._resets.hear()
+            self._resets.add()
             return
         if self._blocks.work - before > _USUAL_HEAD:
-            self._noise.hear(self._blocks.work - before - _USUAL_HEAD)
+            self._noise.add(self._blocks.work - before - _USUAL_HEAD)
         if self._is_leaving:
             return  # the client has been notified that this request is not answered
         if len(self._channels) >= self.bounds.streams:
@@ -259,12 +259,12 @@ class Http2Connection(BaseConnection):
         has_pseudo = self._blocks.skip(block)
         channel = self._channels.get(number)
         if channel is not None:
-            channel.must_go_on()
+            channel.require_open()
             if has_pseudo or not ends:  # an error according to RFC 9113, section 8.1
                 raise StreamFault(Code.PROTOCOL_ERROR, "trailers with a pseudo header, or that are not the end")
             channel.end()
         elif number in self._dropped:
-            self._noise.hear()
+            self._noise.add()
         else:
             raise ConnectionFault(Code.STREAM_CLOSED, "a request on a stream that is over")
 
@@ -275,7 +275,7 @@ class Http2Connection(BaseConnection):
         channel = self._channels.get(frame.stream)
         ends = bool(frame.flags & frames.END_STREAM)
         if channel is None or (not piece and not ends):
-            self._noise.hear()
+            self._noise.add()
         if channel is not None:
             channel.receive(piece, size)
             if ends:
@@ -295,15 +295,15 @@ class Http2Connection(BaseConnection):
 
     def _take_reset(self, frame: Frame) -> None:
         self._must_be_known(frame)
-        self._noise.hear()
+        self._noise.add()
         channel = self._channels.get(frame.stream)
         if channel is not None:
             if not channel.exchange.is_begun:
-                self._resets.hear()
+                self._resets.add()
             channel.lose()
 
     def _take_settings(self, frame: Frame) -> None:
-        self._noise.hear()
+        self._noise.add()
         values = frames.read_settings(frame)
         if frame.flags & frames.ACK:
             self._blocks.limit_table()
@@ -314,14 +314,14 @@ class Http2Connection(BaseConnection):
         for channel in list(self._channels.values()) if change else ():
             if channel.waits:
                 self._work += 1
-                self._noise.hear()
+                self._noise.add()
             try:
                 channel.widen(change)
             except StreamFault as fault:
                 raise ConnectionFault(fault.code, str(fault)) from fault
 
     def _take_ping(self, frame: Frame) -> None:
-        self._noise.hear()
+        self._noise.add()
         if not frame.flags & frames.ACK:
             self.send(frames.head(8, frames.PING, frames.ACK, 0), frame.payload)
 
@@ -332,7 +332,7 @@ class Http2Connection(BaseConnection):
     def _take_window_update(self, frame: Frame) -> None:
         count = frames.read_increment(frame)
         if count < self.bounds.least_room:
-            self._noise.hear()
+            self._noise.add()
         if frame.stream:
             self._must_be_known(frame)
             if not count:
@@ -348,11 +348,11 @@ class Http2Connection(BaseConnection):
             raise ConnectionFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
         while self._roomless and self.window > 0:
             self._work += 1
-            self._roomless.popitem(last=False)[0].go_on()
+            self._roomless.popitem(last=False)[0].send_waiting()
 
     def _take_priority(self, frame: Frame) -> None:
         """Refuse a stream that depends on itself (RFC 7540, 5.3.1); ignore priorities (RFC 9113, section 5.3)."""
-        self._noise.hear()
+        self._noise.add()
         if frames.depends_on_itself(frame):
             raise StreamFault(Code.PROTOCOL_ERROR, "a stream that depends on itself")
 
@@ -367,7 +367,7 @@ class Http2Connection(BaseConnection):
 
     def _bound(self) -> None:
         """Start or cancel the timeout of an incomplete frame or header block."""
-        if not self._inbox.is_amid:
+        if not self._inbox.is_incomplete:
             self._forget_head_timer()
         elif self._head_timer is None:
             self._time_head()

@@ -135,7 +135,7 @@ class Channel:
 
     def receive(self, piece: bytes, size: int) -> None:
         """Add a part of the body; `size` is the number of bytes of the window that it used. Raises `StreamFault`."""
-        self.must_go_on()
+        self.require_open()
         self._room -= size
         self._received += len(piece)
         if self._room < 0:
@@ -145,14 +145,14 @@ class Channel:
             self.exchange.receive(piece)
         self._make_room()
 
-    def must_go_on(self) -> None:
+    def require_open(self) -> None:
         """Raise `StreamFault` if the whole request has been received."""
         if self._has_come:
             raise StreamFault(Code.STREAM_CLOSED, "more of a request that was over")
 
     def end(self) -> None:
         """Note that the whole request has been received; raises `StreamFault`."""
-        self.must_go_on()
+        self.require_open()
         if self._length is not None and self._received != self._length:
             raise StreamFault(Code.PROTOCOL_ERROR, "another length of the body than was announced")
         self._has_come = True
@@ -164,7 +164,7 @@ class Channel:
         if self._window > WIDEST:
             raise StreamFault(Code.FLOW_CONTROL_ERROR, "more room than there can be")
         if count > 0 and self._waiting and self._window > 0:
-            self.go_on()
+            self.send_waiting()
 
     def lose(self) -> None:
         """Note that the client has disconnected or reset the stream."""
@@ -228,7 +228,7 @@ class Channel:
             trunk.send(head(size, DATA, 0, self.number), data)
         else:
             self._waiting.append(memoryview(data))
-            self.go_on()
+            self.send_waiting()
 
     def finished(self, *, keep_alive: bool) -> None:
         """End the answer after the data that waits for the window."""
@@ -277,7 +277,7 @@ class Channel:
 
     # Output.
 
-    def go_on(self) -> None:
+    def send_waiting(self) -> None:
         """Send as much waiting data as the window allows."""
         waiting, trunk = self._waiting, self._trunk
         if not waiting:

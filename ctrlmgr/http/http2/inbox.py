@@ -26,9 +26,9 @@ class Inbox:
         self._is_greeted = False
 
     @property
-    def is_amid(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Return whether the preface, a frame or a header block is incomplete."""
-        return self._reader.is_amid
+        return self._reader.is_incomplete
 
     @property
     def may_have_more(self) -> bool:

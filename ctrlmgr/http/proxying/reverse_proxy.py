@@ -72,7 +72,7 @@ class Losable(Protocol):
     """A request whose client can disconnect. Used on the event loop only."""
 
     @property
-    def is_lost(self) -> bool:
+    def is_disconnected(self) -> bool:
         """Whether the client has disconnected."""
 
     def on_lost(self, call: Callable[[], object] | None) -> None:
@@ -127,7 +127,7 @@ async def unless_lost(work: Coroutine[Any, Any, T], client: Losable) -> T:
     try:
         return await task
     except asyncio.CancelledError:
-        if client.is_lost:
+        if client.is_disconnected:
             raise Disconnected from None
         raise
     finally:
@@ -188,7 +188,7 @@ class _Request:
             self._sending.cancel()
         if self._connection is not None:
             if is_sent:
-                self._pool.give_back(self._passing.upstream, self._connection)
+                self._pool.put(self._passing.upstream, self._connection)
             else:
                 self._connection.close()
 

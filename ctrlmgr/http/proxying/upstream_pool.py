@@ -99,7 +99,7 @@ class UpstreamPool:
         self._all.add(connection)
         return connection
 
-    def give_back(self, upstream: Upstream, connection: UpstreamConnection) -> None:
+    def put(self, upstream: Upstream, connection: UpstreamConnection) -> None:
         """Keep a connection whose answer has been read; close it if it cannot be reused."""
         idle = self._idle.setdefault(upstream, [])
         if not connection.is_idle or len(idle) >= _IDLE_EACH:

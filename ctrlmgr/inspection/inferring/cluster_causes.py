@@ -24,7 +24,7 @@ def infer_namespace(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a write to a terminating namespace."""
     if step.previous is None or not is_terminating(step.before) or not (step.changes("status") or step.changes("spec")):
         return None
-    own = past.story(NAMESPACES, step.key, until=step.revision)
+    own = past.history(NAMESPACES, step.key, until=step.revision)
     mark = newest(own, lambda each: is_terminating(each.after) and not is_terminating(each.before))
     return inferred("namespace-controller", "it is terminating", [(mark, "the namespace's deletion")])
 
@@ -34,10 +34,10 @@ def infer_namespace_content(step: Step, past: PastSteps) -> Inference | None:
     giver = _GIFTS.get((str(step.resource), step.key.name))
     if giver is None or step.type is not EventType.ADDED:
         return None
-    own = past.story(step.resource, step.key, until=step.revision)
+    own = past.history(step.resource, step.key, until=step.revision)
     if own:  # the object existed before, and is created again
         return inferred(giver, "every namespace has one", [(own[-1], "the previous one was deleted")])
-    space = newest(past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision), _is_new)
+    space = newest(past.history(NAMESPACES, Key("", step.key.namespace), until=step.revision), _is_new)
     return inferred(giver, "every namespace has one", [(space, "the namespace was created")])
 
 
@@ -49,7 +49,7 @@ def infer_binding(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a pod's binding to a node, which is the pod's creation unless the pod had to wait."""
     if step.previous is None or at(step.before, "spec", "nodeName") or not at(step.after, "spec", "nodeName"):
         return None
-    came = newest(past.story(step.resource, step.key, until=step.revision), _is_new)
+    came = newest(past.history(step.resource, step.key, until=step.revision), _is_new)
     if _condition(step.before, "PodScheduled").get("status") == "False":
         return inferred("kube-scheduler", "a pending pod was bound to a node", [])
     return inferred("kube-scheduler", "a pod was bound to a node", [(came, "the pod was created")])
@@ -65,7 +65,7 @@ def infer_pod_status(step: Step, past: PastSteps) -> Inference | None:
             "job-controller", f"it removed its finalizer {_TRACKING}", [(step.previous, "the pod had terminated")]
         )
     node = str(at(step.after, "spec", "nodeName") or "")
-    machine = past.story(NODES, Key("", node), until=step.revision)
+    machine = past.history(NODES, Key("", node), until=step.revision)
     reason = disruption(step.after)
     if reason == "DeletionByTaintManager" and not disruption(step.before):
         said = f"it wrote the condition {reason}"
@@ -97,7 +97,7 @@ def infer_node(step: Step, past: PastSteps) -> Inference | None:
         return inferred("node-lifecycle-controller", "its kubelet had not reported within the grace period", [])
     if not step.changes("spec", "taints"):
         return None
-    own = past.story(NODES, step.key, until=step.revision)
+    own = past.history(NODES, step.key, until=step.revision)
     flip = newest(own, lambda each: _flips_readiness(each) or each.changes("spec", "unschedulable"))
     return inferred(
         "node-lifecycle-controller", "it writes the taints for node conditions", [(flip, _readiness_told(flip))]

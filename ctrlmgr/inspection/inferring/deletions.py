@@ -55,14 +55,14 @@ def infer_deletion(step: Step, past: PastSteps) -> Inference | None:
 
 def _infer_removal(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a terminating object's removal."""
-    own = past.story(step.resource, step.key, until=step.revision)
+    own = past.history(step.resource, step.key, until=step.revision)
     mark = newest(own, lambda each: is_terminating(each.after) and not is_terminating(each.before))
     if step.resource == NAMESPACES:
         return inferred("namespace-controller", "it contained no more objects", [(mark, "the namespace's deletion")])
     node = node_meant(step.fields) if step.resource == PODS else ""
     if not node:
         return None
-    machine_steps = past.story(NODES, Key("", node), until=step.revision)
+    machine_steps = past.history(NODES, Key("", node), until=step.revision)
     machine = newest(machine_steps)
     if mark is not None and at(mark.after, "metadata", "deletionGracePeriodSeconds") == 0:
         # without a grace period, the deletion request and the removal have the same cause
@@ -83,7 +83,7 @@ def _namespace_deletion(step: Step, past: PastSteps) -> Step | None:
     """Return the step that made an object's namespace terminating, None if it is not terminating."""
     if not step.key.namespace:
         return None
-    steps = past.story(NAMESPACES, Key("", step.key.namespace), until=step.revision)
+    steps = past.history(NAMESPACES, Key("", step.key.namespace), until=step.revision)
     if not steps or not is_terminating(steps[-1].after):
         return None
     return newest(steps, lambda each: is_terminating(each.after) and not is_terminating(each.before))
@@ -97,7 +97,7 @@ def _infer_disruption(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a pod's deletion from its condition DisruptionTarget."""
     reason = disruption(step.fields)
     node = node_meant(step.fields)
-    steps = past.story(NODES, Key("", node), until=step.revision)
+    steps = past.history(NODES, Key("", node), until=step.revision)
     if reason == "DeletionByTaintManager":
         return inferred("taint-eviction-controller", f"its condition says {reason}", [taint_reason(step, past)])
     if reason == "DeletionByPodGC":
@@ -117,7 +117,7 @@ def disruption(pod: Mapping[str, Any]) -> str:
 def taint_reason(pod: Step, past: PastSteps) -> tuple[Step | None, str]:
     """Return the step that made a node's taint affect a pod: the taint, or the pod's later binding."""
     name = node_meant(pod.fields)
-    node = past.story(NODES, Key("", name), until=pod.revision)
+    node = past.history(NODES, Key("", name), until=pod.revision)
     taint = newest(node, lambda each: _evicting(each.after) > _evicting(each.before))
     bound = binding(pod, past)
     if taint is not None and bound is not None and bound.revision > taint.revision:
@@ -127,7 +127,7 @@ def taint_reason(pod: Step, past: PastSteps) -> tuple[Step | None, str]:
 
 def binding(pod: Step, past: PastSteps) -> Step | None:
     """Return the step that bound a pod to its node."""
-    own = past.story(PODS, pod.key, until=pod.revision)
+    own = past.history(PODS, pod.key, until=pod.revision)
     return newest(own, lambda each: each.changes("spec", "nodeName") and each.type is not EventType.DELETED)
 
 

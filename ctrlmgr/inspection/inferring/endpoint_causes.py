@@ -28,7 +28,7 @@ Meaning = tuple[bool, bool, bool]
 
 def infer_endpoints(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of a change to an Endpoints object."""
-    services = past.story(SERVICES, step.key, until=step.revision)
+    services = past.history(SERVICES, step.key, until=step.revision)
     service = newest(services)
     if step.type is EventType.DELETED:
         return _of_deleted(step, service, "kube-apiserver")
@@ -37,7 +37,7 @@ def infer_endpoints(step: Step, past: PastSteps) -> Inference | None:
     was, now = (_told_by_endpoints(each) for each in (step.before, step.after))
     found = [*_flips(step, services, was, now, past)]
     if not found:
-        found = [*_service_or_own(step, services, past.story(ENDPOINTS, step.key, until=step.revision))]
+        found = [*_service_or_own(step, services, past.history(ENDPOINTS, step.key, until=step.revision))]
     said = "the control plane writes the Endpoints of a Service with a selector"
     return inferred("endpoints-controller", said, [*found, *_triggering(step, found, services, past)])
 
@@ -48,12 +48,12 @@ def infer_slices(step: Step, past: PastSteps) -> Inference | None:
     key = Key(step.key.namespace, labels.get(SERVICE_NAME, ""))
     keeper = labels.get(MANAGED_BY)
     if keeper == _MIRROR:
-        origin = newest(past.story(ENDPOINTS, key, until=step.revision))
+        origin = newest(past.history(ENDPOINTS, key, until=step.revision))
         said = f"the slice is managed by {_MIRROR}"
         return inferred("endpointslice-mirroring-controller", said, [(origin, "the mirrored Endpoints")])
     if keeper != _KEEPER or not key.name:
         return None
-    services = past.story(SERVICES, key, until=step.revision)
+    services = past.history(SERVICES, key, until=step.revision)
     service = newest(services)
     if step.type is EventType.DELETED and (found := _of_deleted(step, service, "garbage-collector-controller")):
         return found
@@ -67,7 +67,7 @@ def infer_slices(step: Step, past: PastSteps) -> Inference | None:
     was, now = ({name: each for name, each in told.items() if name not in moved} for told in (was, now))
     causes = [*_flips(step, services, was, now, past)]
     if not causes:
-        own = past.story(ENDPOINT_SLICES, step.key, until=step.revision)
+        own = past.history(ENDPOINT_SLICES, step.key, until=step.revision)
         causes = [*_service_or_own(step, services, own, moved=bool(moved))]
     return inferred("endpointslice-controller", f"the slice is managed by {_KEEPER}", causes)
 
@@ -88,7 +88,7 @@ def _flips(
         before, after = was.get(name), now.get(name)
         if before == after:
             continue
-        pods = past.story(PODS, Key(step.key.namespace, name), until=step.revision)
+        pods = past.history(PODS, Key(step.key.namespace, name), until=step.revision)
         flip = _flip(pods, services, after, is_short=is_short)
         if flip is not None:
             yield flip, _said(flip, name, before, after)
@@ -155,7 +155,7 @@ def _told_by_slice(fields: Mapping[str, Any]) -> dict[str, Meaning]:
 
 def _shown_elsewhere(step: Step, service: Key, past: PastSteps) -> dict[str, Meaning]:
     """Return the endpoints in the other slices of a service just before a step."""
-    last = {each.key: each for each in past.stories(ENDPOINT_SLICES, step.key.namespace, until=step.revision)}
+    last = {each.key: each for each in past.histories(ENDPOINT_SLICES, step.key.namespace, until=step.revision)}
     found: dict[str, Meaning] = {}
     for each in last.values():
         if each.key != step.key and at(each.after, "metadata", "labels", SERVICE_NAME) == service.name:
@@ -193,7 +193,7 @@ def _triggering(
     moment = at(step.after, "metadata", "annotations", _TRIGGERED)
     if found or not moment or moment == at(step.before, "metadata", "annotations", _TRIGGERED):
         return
-    pods = past.stories(PODS, step.key.namespace, until=step.revision)
+    pods = past.histories(PODS, step.key.namespace, until=step.revision)
     service = at(services[-1].after, "spec", "selector") or {}
     for pod in pods:
         labels = at(pod.fields, "metadata", "labels") or {}

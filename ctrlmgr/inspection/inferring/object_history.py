@@ -80,10 +80,10 @@ class Step:
 class PastSteps(Protocol):
     """The steps of objects before a moment."""
 
-    def story(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
+    def history(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
         """Return every step of one object before a revision, oldest first."""
 
-    def stories(self, resource: Resource, namespace: str, *, until: Revision) -> Sequence[Step]:
+    def histories(self, resource: Resource, namespace: str, *, until: Revision) -> Sequence[Step]:
         """Return every step of all objects of a namespace before a revision, oldest first."""
 
 
@@ -131,13 +131,13 @@ class LoggedPast:
         self._database = database
         self._read: dict[tuple[Resource, str, str | None], StepsOf] = {}
 
-    def story(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
+    def history(self, resource: Resource, key: Key, *, until: Revision) -> Sequence[Step]:
         """Return every step of one object before a revision, oldest first."""
         if (resource, key.namespace, None) in self._read:
             return [step for step in self._steps(resource, key.namespace).until(until) if step.key == key]
         return self._steps(resource, key.namespace, key.name).until(until)
 
-    def stories(self, resource: Resource, namespace: str, *, until: Revision) -> Sequence[Step]:
+    def histories(self, resource: Resource, namespace: str, *, until: Revision) -> Sequence[Step]:
         """Return every step of all objects of a namespace before a revision, oldest first."""
         return self._steps(resource, namespace).until(until)
 

@@ -55,7 +55,7 @@ def owner_of(step: Step, past: PastSteps) -> Owner | None:
         known = CONTROLLERS.get((group, str(each.get("kind"))))
         if known is not None and each.get("controller"):
             key = Key(step.key.namespace, each.get("name", ""))
-            steps = past.story(known[0], key, until=step.revision)
+            steps = past.history(known[0], key, until=step.revision)
             incarnation = [one for one in steps if at(one.fields, "metadata", "uid") == each.get("uid")]
             return Owner(known[1], known[0], key, each.get("uid", ""), incarnation)
     return None
@@ -94,7 +94,7 @@ def _for_pod(step: Step, owner: Owner, past: PastSteps) -> Iterator[_Told]:
         node = node_meant(step.fields)
         gone = newest(pods, lambda each: each.type is EventType.DELETED and node_meant(each.fields) == node)
         yield gone, f"the pod on {node} was deleted"
-        nodes = past.story(NODES, Key("", node), until=step.revision)
+        nodes = past.history(NODES, Key("", node), until=step.revision)
         yield newest(nodes, _opens), f"{node} was added, or changed in what it accepts"
     else:
         selector = at(owner.steps[-1].after, "spec", "selector") or {}
@@ -109,7 +109,7 @@ def _for_pod(step: Step, owner: Owner, past: PastSteps) -> Iterator[_Told]:
 
 def owned_pods(uid: str, step: Step, past: PastSteps) -> Sequence[Step]:
     """Return the steps of the pods that the owner with this uid controls, as far as they precede `step`."""
-    steps = past.stories(PODS, step.key.namespace, until=step.revision)
+    steps = past.histories(PODS, step.key.namespace, until=step.revision)
     return [each for each in steps if each.mentions(uid) and is_owned(each.fields, uid)]
 
 
@@ -149,7 +149,7 @@ def infer_replica_set(step: Step, past: PastSteps) -> Inference | None:
         return None
     sets = [
         each
-        for each in past.stories(REPLICASETS, step.key.namespace, until=step.revision)
+        for each in past.histories(REPLICASETS, step.key.namespace, until=step.revision)
         if is_owned(each.fields, owner.uid)
     ]
     last = newest(sets, lambda each: each.type is EventType.ADDED or each.changes("spec"))
@@ -187,7 +187,7 @@ def infer_deployment(step: Step, past: PastSteps) -> Inference | None:
     """Infer the cause of the revision annotation that the controller wrote to a Deployment."""
     if step.type is not EventType.MODIFIED or not step.changes("metadata", "annotations", _REVISION):
         return None
-    own = past.story(step.resource, step.key, until=step.revision)
+    own = past.history(step.resource, step.key, until=step.revision)
     edit = newest(own, lambda each: each.previous is None or each.changes("metadata", "generation"))
     number = at(step.after, "metadata", "annotations", _REVISION)
     return inferred(

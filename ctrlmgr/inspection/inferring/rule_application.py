@@ -37,7 +37,7 @@ class Inferring:
         if not rows:
             return None
         kind, namespace, name = rows[0]
-        story = self._past.story(Resource.parse(kind), Key(namespace, name), until=revision + 1)
+        story = self._past.history(Resource.parse(kind), Key(namespace, name), until=revision + 1)
         return infer(story[-1], self._past) if story and story[-1].revision == revision else None
 
     def _is_imported(self, revision: Revision) -> bool:

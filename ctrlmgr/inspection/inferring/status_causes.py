@@ -105,7 +105,7 @@ def _observed(step: Step, past: PastSteps) -> Iterator[tuple[Step | None, str]]:
     generation = at(step.after, "status", "observedGeneration")
     if generation is None or not step.changes("status", "observedGeneration"):
         return
-    own = past.story(step.resource, step.key, until=step.revision)
+    own = past.history(step.resource, step.key, until=step.revision)
     edit = newest(own, lambda each: each.changes("metadata", "generation"))
     if edit is not None and at(edit.after, "metadata", "generation") == generation:
         yield edit, f"it observed generation {generation}, which was written then"
@@ -126,7 +126,7 @@ def _finished(step: Step, counting: Counting, past: PastSteps) -> Iterator[tuple
     The job controller counts a pod in the reconcile that creates it, so creations are not causes.
     """
     was, now = (_stated(each, counting) for each in (step.before, step.after))
-    own = past.story(step.resource, step.key, until=step.revision)
+    own = past.history(step.resource, step.key, until=step.revision)
     since = newest(own)
     if was == now or since is None:
         return
@@ -162,7 +162,7 @@ def _counter(step: Step, counting: Counting) -> Callable[[Mapping[str, Any]], Co
 
 def _subjects(step: Step, counting: Counting, past: PastSteps) -> Sequence[Step]:
     """Return the steps of all objects that may be counted now or were counted earlier."""
-    steps = past.stories(counting.counted, step.key.namespace, until=step.revision)
+    steps = past.histories(counting.counted, step.key.namespace, until=step.revision)
     if counting.selects:
         return steps
     uid = at(step.fields, "metadata", "uid") or ""

@@ -103,7 +103,7 @@ class _Amounts:
         self.name = name
         self.path = path
         fields = ("min", "max", *(() if limit.get("type") == "Pod" else _DEFAULTS), "maxLimitRequestRatio")
-        self.said: dict[str, str] = {each: limit[each][name] for each in fields if name in (limit.get(each) or {})}
+        self.texts: dict[str, str] = {each: limit[each][name] for each in fields if name in (limit.get(each) or {})}
 
     def errors(self) -> Iterator[FieldError]:
         yield from self._ordered("min", "max", "min", "min", "min value {} is greater than max value {}")
@@ -119,18 +119,18 @@ class _Amounts:
         yield from self._same_default()
 
     def _ordered(self, low: str, high: str, field: str, shown: str, words: str) -> Iterator[FieldError]:
-        said = self.said
+        said = self.texts
         if low in said and high in said and parse(said[low]) > parse(said[high]):
             yield invalid(self.path.child(field).key(self.name), said[shown], words.format(said[low], said[high]))
 
     def _ratio(self) -> Iterator[FieldError]:
-        text = self.said.get("maxLimitRequestRatio")
+        text = self.texts.get("maxLimitRequestRatio")
         if text is None:
             return
         ratio, path = parse(text), self.path.child("maxLimitRequestRatio").key(self.name)
         if ratio < WHOLE:
             yield invalid(path, text, f"ratio {text} is less than 1")
-        if "min" in self.said and "max" in self.said and (highest := self._highest_ratio(ratio)) is not None:
+        if "min" in self.texts and "max" in self.texts and (highest := self._highest_ratio(ratio)) is not None:
             yield invalid(path, text, f"ratio {text} is greater than max/min = {highest:f}")
 
     def _highest_ratio(self, ratio: int) -> float | None:
@@ -139,16 +139,16 @@ class _Amounts:
         As in Kubernetes, both amounts are counted in thousandths. If an amount is too large for that, both are counted
         in units.
         """
-        amounts = [ratio, parse(self.said["min"]), parse(self.said["max"])]
+        amounts = [ratio, parse(self.texts["min"]), parse(self.texts["max"])]
         unit = MILLI if all(-(-each // WHOLE) < _MOST_IN_MILLI for each in amounts) else WHOLE
         wanted, low, high = (-(-each // unit) for each in amounts)
         highest = high / low if low else inf
         return highest if wanted / (WHOLE // unit) > highest else None
 
     def _same_default(self) -> Iterator[FieldError]:
-        if is_overcommittable(self.name) or not all(each in self.said for each in _DEFAULTS):
+        if is_overcommittable(self.name) or not all(each in self.texts for each in _DEFAULTS):
             return
-        limit, request = self.said["default"], self.said["defaultRequest"]
+        limit, request = self.texts["default"], self.texts["defaultRequest"]
         if parse(limit) != parse(request):
             words = f"default value {limit} must equal to defaultRequest value {request} in {self.name}"
             yield invalid(self.path.child("defaultRequest").key(self.name), request, words)

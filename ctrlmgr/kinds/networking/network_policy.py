@@ -11,7 +11,7 @@ from typing import Any
 
 from ctrlmgr.api.field import FieldError, Path, forbidden, invalid, not_supported, required, tentatively
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.api.warning_limits import told
+from ctrlmgr.api.warning_limits import limited_warnings
 from ctrlmgr.engine.strategy import Context, Strategy
 from ctrlmgr.engine.validation import name_formats
 from ctrlmgr.engine.validation.ip_validation import (
@@ -68,7 +68,7 @@ class NetworkPolicyStrategy(Strategy):
     def warnings(self, ctx: Context, obj: Unstructured, old: Unstructured | None) -> list[str]:
         """Warn about networks in uncommon notations."""
         networks = (each for path, block in _blocks(obj) for each in _networks(block, path))
-        return told(warning for path, network in networks for warning in cidr_warnings(path, network))
+        return limited_warnings(warning for path, network in networks for warning in cidr_warnings(path, network))
 
 
 def _blocks(obj: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:

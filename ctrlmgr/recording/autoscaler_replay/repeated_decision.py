@@ -59,7 +59,7 @@ class RecordedDecision(NamedTuple):
 
     autoscaler: Object
     """The autoscaler object before the decision."""
-    told: Sequence[dict[str, Any]]
+    known: Sequence[dict[str, Any]]
     """The `currentMetrics` that the autoscaler wrote with the decision."""
     kind: Kind
     target: Object | None
@@ -131,7 +131,7 @@ def _run_pass(
     writer = _Writer(recorded)
     pods = [MeasuredPod(each) for each in recorded.pods]
     told = ReconstructedMetrics(
-        recorded.told, pods, recorded.now, readiness=_READINESS, replicas=writer.found, guess=guess
+        recorded.known, pods, recorded.now, readiness=_READINESS, replicas=writer.found, guess=guess
     )
     one_pass = AutoscalingPass(recorded.autoscaler, around, memory, writer, told, recorded.now)
     try:
@@ -184,7 +184,7 @@ def _guesses(recorded: RecordedDecision) -> list[AssumedValues]:
     """Return guesses: all pods have metrics, or young pods have none, or only from before they were ready."""
     young = frozenset(each.name for each in recorded.pods if _is_young(MeasuredPod(each), recorded.now))
     guesses = [AssumedValues(), *([AssumedValues(missing=young), AssumedValues(starting=young)] if young else ())]
-    if any("averageValue" in _total_of(each) for each in recorded.told):
+    if any("averageValue" in _total_of(each) for each in recorded.known):
         guesses += [each._replace(takes_most=False) for each in guesses]
     return guesses
 

@@ -38,7 +38,7 @@ class ToFile:
         self._fails = False
         self.is_strict = is_strict
 
-    def tell(self, events: Sequence[StageEvent]) -> bool:
+    def process_events(self, events: Sequence[StageEvent]) -> bool:
         """Append a line for each event; return whether all were written."""
         said, count = together(events, self._form)
         if count:
@@ -81,7 +81,7 @@ class ToFileInBatches:
     def _write(self, said: Sequence[bytes]) -> None:
         self._file.write(b"".join(said), len(said))
 
-    def tell(self, events: Sequence[StageEvent]) -> bool:
+    def process_events(self, events: Sequence[StageEvent]) -> bool:
         """Queue the events for writing; return False if an event exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)

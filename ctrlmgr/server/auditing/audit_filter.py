@@ -40,7 +40,7 @@ class Backend(Protocol):
     def is_strict(self) -> bool:
         """Return whether a request is refused if its first event is not kept."""
 
-    def tell(self, events: Sequence[StageEvent]) -> bool:
+    def process_events(self, events: Sequence[StageEvent]) -> bool:
         """Store or queue events; return False if the backend knows that an event is lost."""
 
 
@@ -113,7 +113,7 @@ class Auditing:
         if handling.level is _NONE:
             return True
         now = self._clock.now()
-        request.audit = record = Record(handling, attributes, user, request, now, request.told.annotations)
+        request.audit = record = Record(handling, attributes, user, request, now, request.notes.annotations)
         if user is None:
             return True  # an unauthenticated request has one event, sent after its answer
         if asked.lasts:
@@ -146,11 +146,11 @@ class Auditing:
                 self._tell_ended()
         return stage
 
-    def begin_round(self) -> None:
-        """Begin a round: until `end_round`, several requests are answered in this turn of the event loop."""
+    def begin_batch(self) -> None:
+        """Begin a round: until `end_batch`, several requests are answered in this turn of the event loop."""
         self._in_round = True
 
-    def end_round(self) -> None:
+    def end_batch(self) -> None:
         """Send the last events of the requests that were answered in this round."""
         self._in_round = False
         if self._ended:
@@ -175,6 +175,6 @@ class Auditing:
         COUNTS.events += len(events)
         may = True
         for backend in self.backends:
-            if not backend.tell(events) and backend.is_strict:
+            if not backend.process_events(events) and backend.is_strict:
                 may = False
         return may

@@ -77,7 +77,7 @@ class ToWebhook:
         options = self._access.pool_options()
         self._pool = urllib3.PoolManager(maxsize=_AT_A_TIME, timeout=_PATIENCE, retries=False, **options)
 
-    def tell(self, events: Sequence[StageEvent]) -> bool:
+    def process_events(self, events: Sequence[StageEvent]) -> bool:
         """Queue the events for sending; return False if an event exceeds the size limit."""
         said = lines(events, self._form)
         self._batches.add(said)

@@ -38,7 +38,7 @@ class RequestParts:
     TLS has verified only that the client has the private key.
     """
     path: str = ""
-    told: AuthenticationNotes = field(default_factory=AuthenticationNotes)
+    notes: AuthenticationNotes = field(default_factory=AuthenticationNotes)
 
 
 class Authenticator(Protocol):

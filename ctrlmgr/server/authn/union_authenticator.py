@@ -49,12 +49,12 @@ class BearerTokens:
         """Return the user of the token, None without a token."""
         token, warning = parts.headers.read(bearer_token)
         if warning:
-            parts.told.warnings.append(warning)
+            parts.notes.warnings.append(warning)
         if token is None:
             token = parts.headers.read(web_socket_token)
         if token is None:
             return None
-        return (await self.review(token, self._audiences, parts.told)).user
+        return (await self.review(token, self._audiences, parts.notes)).user
 
     async def review(self, token: str, audiences: Audiences, told: AuthenticationNotes) -> Authenticated:
         """Return the user of a token for `audiences`, from the first authenticator that recognises it.

@@ -87,7 +87,7 @@ class FairSeat(Ticket):
             timer.cancel()
             self.wake = None
         self.flow.counts.waits["true" if self.is_running else "false"].note(fairness.clock.monotonic() - began)
-        if self._request.is_lost:
+        if self._request.is_disconnected:
             raise Disconnected
         if not self.is_running:
             self.leave()

@@ -106,7 +106,7 @@ class KubeletProxy:
                 raise refused_by_kubelet(answer.code, await _read(connection), pod.name)
             await self._pass_on(request, connection)
         finally:
-            self.pool.give_back(upstream, connection)
+            self.pool.put(upstream, connection)
 
     async def _pass_on(self, request: Request, connection: UpstreamConnection) -> None:
         stream = await begin_log(request, _LOG_HEADERS)

@@ -86,7 +86,7 @@ class Pages:
         """
         location = request.location
         if location.parts is None:
-            return self.nowhere(location)
+            return self.not_found(location)
         match location.parts:
             case ():
                 return _read_only(request) or self._root()
@@ -109,7 +109,7 @@ class Pages:
         page = self._more.get(location.path)
         return await page(request) if page is not None else PAGE_NOT_FOUND
 
-    def nowhere(self, location: Location) -> Response:
+    def not_found(self, location: Location) -> Response:
         """Return the answer for an unknown path; raises `NotFound` if the answer is a `Status`."""
         parts = location.parts
         within = location.is_api if parts is None else parts[:1] == ("api",) or self._is_group(parts)
@@ -135,7 +135,7 @@ class Pages:
         if document is None:  # creating a document takes long
             document = await self._workers.run(partial(self._discovery.answer, path, accept))
         if document is None:
-            return self.nowhere(request.location)
+            return self.not_found(request.location)
         return _documented(request, document, any_method=self._asks_for_no_method(request.location.parts or ()))
 
     def _asks_for_no_method(self, parts: Sequence[str]) -> bool:

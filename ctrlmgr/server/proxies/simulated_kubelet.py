@@ -85,7 +85,7 @@ class SimulatedKubelet:
         options = parse_log({**request.query, "container": [container]}, name)
         reading = self._runtime.logs(pod, node, options)
         assert reading is not None, "the node is simulated"
-        await self._logs.tell(request, reading, pod)
+        await self._logs.send_log(request, reading, pod)
 
 
 def _running(pod: Unstructured) -> Sequence[Any]:

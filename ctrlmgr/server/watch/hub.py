@@ -189,7 +189,7 @@ class Hub:
 
     def _tell(self, board: ResourceWatchers, group: Group, watcher: Watcher) -> None:
         """Write a watcher's pending events."""
-        if not watcher.is_here:
+        if not watcher.is_active:
             del group.watchers[watcher]  # the watcher is leaving, but its task has not removed it yet
             return
         try:
@@ -242,7 +242,7 @@ class Hub:
 
     def _attend_to(self, watcher: Watcher, now: float, reached: Revision) -> None:
         # Pending events must be sent first; the timer fires again after that.
-        if reached == self.revision and watcher.take_bookmark(now) and not watcher.stream.paused and watcher.is_here:
+        if reached == self.revision and watcher.take_bookmark(now) and not watcher.stream.paused and watcher.is_active:
             watcher.stream.write(chunk(watcher.presentation.bookmark(reached)))
             _move_on(watcher, reached)
         if watcher.ends_at <= now:

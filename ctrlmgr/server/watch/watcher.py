@@ -102,6 +102,6 @@ class Watcher:
             self.parting.set_result(reason)
 
     @property
-    def is_here(self) -> bool:
+    def is_active(self) -> bool:
         """Return whether the watcher is in the hub and does not have to leave."""
         return self.parting is not None and not self.parting.done()

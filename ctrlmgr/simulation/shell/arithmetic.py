@@ -28,7 +28,7 @@ _LONGEST: Final = 200
 """The maximum length of an expression, in characters."""
 
 
-def reckon(text: str, variables: Mapping[str, str]) -> int:
+def evaluate(text: str, variables: Mapping[str, str]) -> int:
     """Return the value of an expression as a 64-bit integer."""
     try:
         tree = ast.parse(text.strip(), mode="eval") if len(text) <= _LONGEST else None

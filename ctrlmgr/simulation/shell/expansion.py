@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequen
 from fnmatch import fnmatchcase, translate
 from typing import Final, NamedTuple
 
-from ctrlmgr.simulation.shell.arithmetic import reckon
+from ctrlmgr.simulation.shell.arithmetic import evaluate
 from ctrlmgr.simulation.shell.shell_lexer import closing, piece
 
 _PARAMETER: Final = re.compile(r"\$(\w+|[?#@*$!-])")
@@ -156,7 +156,7 @@ class Expander:
         if text.startswith("${"):
             return self._braced(text[2:-1])
         if text.startswith("$((") and closing(text, 2) == len(text) - 2:
-            return str(reckon(self.quoted(text[3:-2]), self._variables))
+            return str(evaluate(self.quoted(text[3:-2]), self._variables))
         return self._capture(text[2:-1]).rstrip("\n")
 
     # Variables

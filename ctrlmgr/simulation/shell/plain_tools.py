@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ctrlmgr.simulation.shell.arithmetic import reckon
+from ctrlmgr.simulation.shell.arithmetic import evaluate
 from ctrlmgr.simulation.shell.tool_interface import Outcome, Tool, ToolContext, as_lines, number_of, unescaped
 
 LONGEST: Final = 10_000
@@ -69,7 +69,7 @@ def _expr(arguments: Sequence[str], desk: ToolContext) -> Outcome:
         text = " ".join("==" if each == "=" else each for each in words)
         if not re.fullmatch(r"[-+*/%()<>=!\d\s]+", text) or not words:
             return Outcome(2, err="expr: syntax error\n")
-        value = str(reckon(text, {}))
+        value = str(evaluate(text, {}))
     return Outcome(int(value in ("", "0")), f"{value}\n")
 
 

@@ -55,8 +55,8 @@ def test_the_tenth_message_and_all_after_it_are_one_event() -> None:
     sightings = [told(correlator, an_occurrence(f"failure {number}", at=number)) for number in range(SIMILAR + 3)]
     assert [each.times for each in sightings] == [1] * SIMILAR + [2, 3, 4]
     assert {each.name for each in sightings[SIMILAR - 1 :]} == {"web.9"}
-    assert sightings[SIMILAR - 2].told.message == "failure 8"
-    assert [each.told.message for each in sightings[SIMILAR - 1 :]] == [
+    assert sightings[SIMILAR - 2].occurrence.message == "failure 8"
+    assert [each.occurrence.message for each in sightings[SIMILAR - 1 :]] == [
         f"(combined from similar events): failure {number}" for number in range(SIMILAR - 1, SIMILAR + 3)
     ]
 
@@ -76,7 +76,7 @@ def test_similar_ones_are_forgotten_after_ten_quiet_minutes() -> None:
         for number in range(SIMILAR - 1):
             told(correlator, an_occurrence(f"failure {number}", at=number), now=MANY)
         last = told(correlator, an_occurrence("the last straw", at=99), now=MANY + pause)
-        assert last.told.message.startswith("(combined") is is_combined
+        assert last.occurrence.message.startswith("(combined") is is_combined
 
 
 def test_a_component_may_tell_so_much_of_an_object_and_little_more() -> None:

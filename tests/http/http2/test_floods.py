@@ -38,7 +38,7 @@ def goodbye(client: Http2Client) -> Code:
 def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Record the resumed channels."""
     woken: list[int] = []
-    go_on = Channel.go_on
+    go_on = Channel.send_waiting
 
     def noting(channel: Channel) -> None:
         woken.append(channel.number)

@@ -37,16 +37,16 @@ def test_frames_are_the_same_however_they_come(sent: list[Frame], size: int) -> 
     reader = FrameReader(DEFAULT)
     data = PREFACE + data
     assert [frame for at in range(0, len(data), size) for frame in reader.feed(data[at : at + size])] == sent
-    assert not reader.is_amid
+    assert not reader.is_incomplete
 
 
 def test_it_is_known_whether_anything_is_awaited() -> None:
     reader = FrameReader(DEFAULT)
     data = PREFACE + framed(frames.HEADERS, 0, 1, b"a") + framed(frames.CONTINUATION, frames.END_HEADERS, 1, b"b")
     for at in range(len(data)):
-        assert reader.is_amid is (at != len(PREFACE))
+        assert reader.is_incomplete is (at != len(PREFACE))
         list(reader.feed(data[at : at + 1]))
-    assert not reader.is_amid
+    assert not reader.is_incomplete
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\rx"])

@@ -105,7 +105,7 @@ def test_a_request_that_is_taken_back_is_lost_and_answered_no_more(client: Http2
     stream = client.get("/slow")
     client.h2.reset_stream(stream)
     client.exchange()
-    assert client.exchanges[0].is_lost
+    assert client.exchanges[0].is_disconnected
     client.loop.go_on()
     client.take()
     assert stream not in client.heads
@@ -158,7 +158,7 @@ def test_what_ends_a_stream(client: Http2Client, data: bytes, code: Code) -> Non
     client.exchange()
     client.say(data)
     assert client.resets == {stream: code}
-    assert client.exchanges[0].is_lost
+    assert client.exchanges[0].is_disconnected
     assert client.bodies[client.get("/next")] == b"/next"
 
 
@@ -439,7 +439,7 @@ def test_a_certificate_that_expires_cuts_streams_off_and_lets_the_rest_be_answer
     assert isinstance(cut, RstStreamFrame)
     assert isinstance(goodbye, GoAwayFrame)
     assert (cut.stream_id, cut.error_code, goodbye.last_stream_id) == (begun, Code.INTERNAL_ERROR, waiting)
-    assert client.exchanges[0].is_lost
+    assert client.exchanges[0].is_disconnected
     assert not client.transport.is_closing()
     for _ in range(3):
         client.loop.go_on()
@@ -450,7 +450,7 @@ def test_a_certificate_that_expires_cuts_streams_off_and_lets_the_rest_be_answer
 def test_handler_is_notified_of_a_lost_connection(client: Http2Client) -> None:
     client.get("/slow")
     client.connection.connection_lost(None)
-    assert client.exchanges[0].is_lost
+    assert client.exchanges[0].is_disconnected
     client.loop.go_on()
     client.connection.receive(framed(frames.PING, 0, 0, b"12345678"))
     assert client.transport.written == b""

@@ -27,7 +27,7 @@ def test_a_body_that_comes_with_its_head_is_there_when_the_request_begins(client
     stream = client.ask(*asking("/a", method="POST"), ends=False)
     client.h2.send_data(stream, b"body", end_stream=True)
     client.exchange()
-    assert client.exchanges[0].has_come
+    assert client.exchanges[0].is_complete
 
 
 @pytest.mark.parametrize("ends", [0, frames.END_STREAM])

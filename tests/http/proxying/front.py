@@ -34,8 +34,8 @@ class Plain:
         return self._exchange.switching is not None
 
     @property
-    def is_lost(self) -> bool:
-        return self._exchange.is_lost
+    def is_disconnected(self) -> bool:
+        return self._exchange.is_disconnected
 
     async def piece(self) -> bytes:
         return await self._exchange.piece(5)

@@ -43,7 +43,7 @@ class RequestDouble(Sent):
 
     def __init__(self) -> None:
         super().__init__(b"one")
-        self.told = AuthenticationNotes()
+        self.notes = AuthenticationNotes()
 
 
 class Deaf:
@@ -55,14 +55,14 @@ class Deaf:
         self.stages: list[Stage] = []
         self.told: list[int] = []
 
-    def tell(self, events: Sequence[StageEvent]) -> bool:
+    def process_events(self, events: Sequence[StageEvent]) -> bool:
         self.stages += [event.stage for event in events]
         self.told.append(len(events))
         return not self.fails
 
     async def store(self, event: StageEvent) -> bool:
         await asyncio.sleep(0)
-        return self.tell([event])
+        return self.process_events([event])
 
 
 @pytest.fixture
@@ -111,16 +111,16 @@ def test_requests_that_are_answered_together_are_told_of_together(policy: Path) 
     step.end(*ask())
     assert backend.told == [1, 1], "a request by itself is told of when it comes and when it has been answered"
     asked = [ask(), ask()]
-    step.begin_round()
+    step.begin_batch()
     for each in asked:
         step.end(*each)
     first = ask()
     assert backend.stages[-1] is Stage.REQUEST_RECEIVED, "what is to be known before a request is made does not wait"
-    step.end_round()
+    step.end_batch()
     assert backend.told == [1, 1, 1, 1, 1, 2]
     step.end(*first)
     assert backend.told[-1] == 1
-    step.end_round()
+    step.end_batch()
     assert len(backend.stages) == 8
 
 
@@ -136,9 +136,9 @@ def test_every_answer_says_what_its_request_is_called() -> None:
 def test_a_strict_file_says_whether_it_was_written(tmp_path: Path) -> None:
     log = LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock())
     file = ToFile(log, form(largest=1000), is_strict=True)
-    assert file.tell([told()])
+    assert file.process_events([told()])
     log.close()  # from now on, writing fails
-    assert not file.tell([told()])
+    assert not file.process_events([told()])
 
 
 def test_what_is_too_large_is_counted(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_what_is_too_large_is_counted(tmp_path: Path) -> None:
 
     before = count()
     file = ToFile(LogFile(str(tmp_path / "audit.log"), Rotation(), clock=SystemClock()), form(largest=10))
-    assert not file.tell([told()])
+    assert not file.process_events([told()])
     file.stop()
     assert count() == before + 1
     assert (tmp_path / "audit.log").read_bytes() == b""
@@ -165,7 +165,7 @@ def test_settings_make_the_log(policy: Path, tmp_path: Path, mode: str, kind: st
     assert backend.is_strict is (mode == "blocking-strict")
     for each in log.kept:
         each.start()
-    assert backend.tell([told()])
+    assert backend.process_events([told()])
     for each in log.kept:
         each.stop()
     assert (b" AUDIT: id=" in (tmp_path / "a.log").read_bytes()) is (kind == "legacy")

@@ -107,13 +107,13 @@ def about_a_path(record: Record) -> None:
 
 def named_in_its_body(record: Record) -> None:
     record.attributes = record.attributes._replace(name="")
-    record.hear({"metadata": {"name": "d", "namespace": "other", "uid": "u"}}, lambda: b"{}")
+    record.record_object({"metadata": {"name": "d", "namespace": "other", "uid": "u"}}, lambda: b"{}")
 
 
 def of_no_namespace_whatever_its_body_says(record: Record) -> None:
     cast(Any, record)._sent.uri = "/api/v1/nodes?at=/namespaces/"
     record.attributes = Attributes("create", "", "", "v1", "nodes")
-    record.hear({"metadata": {"name": "d", "namespace": "other"}}, lambda: b"{}")
+    record.record_object({"metadata": {"name": "d", "namespace": "other"}}, lambda: b"{}")
 
 
 def about_all_namespaces(record: Record) -> None:

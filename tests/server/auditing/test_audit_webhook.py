@@ -90,7 +90,7 @@ def lost() -> float:
 def test_events_are_sent_as_lists(tmp_path: Path, receiver: Receiver) -> None:
     sending = webhook(tmp_path, receiver.url)
     for number in range(3):
-        sending.tell([told(str(number))])
+        sending.process_events([told(str(number))])
     sending.start()
     sending.stop()
     assert [[event["auditID"] for event in each["items"]] for each in receiver.lists] == [["0", "1"], ["2"]]
@@ -103,10 +103,10 @@ def test_what_fails_is_tried_again_and_what_is_refused_is_not(tmp_path: Path, re
     before = lost()
     sending = webhook(tmp_path, receiver.url)
     sending.start()
-    sending.tell([told()])
+    sending.process_events([told()])
     receiver.wait_for(3)
     assert lost() == before
-    sending.tell([told()])
+    sending.process_events([told()])
     receiver.wait_for(4)
     sending.stop()
     assert len(receiver.lists) == 4
@@ -117,7 +117,7 @@ def test_what_cannot_be_sent_is_lost_and_holds_nothing_up(tmp_path: Path) -> Non
     before = lost()
     sending = webhook(tmp_path, "http://127.0.0.1:1", backoff=60.0)
     sending.start()
-    sending.tell([told()])
+    sending.process_events([told()])
     sending.stop()
     assert lost() == before + 1
 

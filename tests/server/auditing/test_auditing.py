@@ -60,7 +60,7 @@ class Kept:
 
     is_strict = False
 
-    def tell(self, events: Sequence[StageEvent]) -> bool:
+    def process_events(self, events: Sequence[StageEvent]) -> bool:
         for event in events:
             line = event.line
             assert line.endswith(b"}\n")
@@ -125,7 +125,7 @@ def test_cached_policy_lookup_distinguishes_users(tmp_path: Path) -> None:
     read, listed = (Attributes(verb, CONFIG_MAPS, "", "v1", "configmaps", "", "default") for verb in ("get", "list"))
     written = []
     for user, about in ((User("ann"), read), (User("bob"), read), (User("ann"), read), (User("ann"), listed)):
-        request = SimpleNamespace(audit=None, told=AuthenticationNotes())
+        request = SimpleNamespace(audit=None, notes=AuthenticationNotes())
         assert auditing.begin(cast(Request, request), about, user)
         written.append(request.audit is not None)
     assert written == [True, False, True, False]

@@ -59,7 +59,7 @@ class Kept:
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
 
-    def tell(self, events: Sequence[StageEvent]) -> bool:
+    def process_events(self, events: Sequence[StageEvent]) -> bool:
         self.events += [json.loads(event.line) for event in events]
         return True
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ctrlmgr.api.field import Path
 from ctrlmgr.api.quantity import WHOLE, parse
 from ctrlmgr.api.unstructured import repeated
-from ctrlmgr.api.warning_limits import told
+from ctrlmgr.api.warning_limits import limited_warnings
 from ctrlmgr.engine.validation.ip_validation import ip_warnings
 from ctrlmgr.golang.go_text import quote
 from ctrlmgr.kinds.core.claim_spec import claim_warnings
@@ -56,9 +56,9 @@ _BYTES = ("memory", "ephemeral-storage")
 def pod_warnings(owner: Mapping[str, Any], path: Path) -> list[str]:
     """Return the warnings for a pod, or for a template at `path` (empty for a pod).
 
-    `told` limits the number of warnings.
+    `limited_warnings` limits the number of warnings.
     """
-    return told(_found(owner, path))
+    return limited_warnings(_found(owner, path))
 
 
 def _found(owner: Mapping[str, Any], path: Path) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctrlmgr.api.field import Path
 from ctrlmgr.api.unstructured import Unstructured
-from ctrlmgr.api.warning_limits import told
+from ctrlmgr.api.warning_limits import limited_warnings
 from ctrlmgr.engine.validation.ip_validation import canonical_ip, cidr_warnings, ip_warnings
 from ctrlmgr.kinds.core.service.spec import CLUSTER_IP, EXTERNAL_NAME, NONE, items
 from ctrlmgr.kinds.core.service.validation import TOPOLOGY_HINTS, TOPOLOGY_MODE
@@ -29,7 +29,7 @@ def service_warnings(service: Unstructured) -> list[str]:
         found += ip_warnings(_SPEC.child("loadBalancerIP"), spec["loadBalancerIP"])
     ranges = enumerate(items(spec, "loadBalancerSourceRanges"))
     path = _SPEC.child("loadBalancerSourceRanges")
-    found += told(each for index, text in ranges for each in cidr_warnings(path.at(index), text))
+    found += limited_warnings(each for index, text in ranges for each in cidr_warnings(path.at(index), text))
     return found + _of_another_type(spec)
 
 
@@ -41,7 +41,7 @@ def status_warnings(service: Unstructured) -> list[str]:
 
 
 def _spelling(spec: Unstructured, field: str) -> list[str]:
-    return told(
+    return limited_warnings(
         each
         for index, text in enumerate(items(spec, field))
         if text != canonical_ip(text)  # this is rarely true, because allocated addresses are canonical
