@@ -3,7 +3,7 @@
     python -m tests.scenario_recordings [--part workloads] REGEX FILE
 
 The scenarios are those beside the conformance corpora (see `tests.conformance`), played one after the other, so that a
-checkpoint of one is a moment in which all is at rest. What no controller of workloads looks at is left out.
+cluster is idle at each checkpoint. Resources that no controller of workloads reads are left out.
 """
 
 from __future__ import annotations

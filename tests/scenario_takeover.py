@@ -1,10 +1,10 @@
-"""Scenarios that one process begins and others finish: `ctrlmgr serve` is killed at random checkpoints.
+"""Plays scenarios while `ctrlmgr serve` is killed at random checkpoints, and other processes continue.
 
     python -m tests.scenario_takeover [--seed 0] [--chance 0.5] [--part workloads] [REGEX]
 
-The scenarios are those beside the conformance corpora (see `tests.conformance`), played one after the other. At a
-checkpoint the server dies without a word, with the given chance, and a fresh one goes on with its log. What comes of it
-is compared with what Kubernetes answered; the exit code is that of the comparison.
+The scenarios are those beside the conformance corpora (see `tests.conformance`), played one after the other. At each
+checkpoint, the server is killed with the given probability, and a new one continues with its log. The results are
+compared with those of Kubernetes; the exit code is that of the comparison.
 """
 
 from __future__ import annotations

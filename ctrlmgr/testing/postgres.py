@@ -216,7 +216,7 @@ class PostgresCluster:
             shutil.rmtree(self._root, ignore_errors=True)
 
     def _end(self) -> None:
-        """Stop the server, whatever its state is."""
+        """Stop the server in any state."""
         if not (self._data / "postmaster.pid").exists():
             return
         with suppress(OSError):  # A server that was killed leaves its PID file.

@@ -182,7 +182,7 @@ def test_an_update_that_keeps_losing_gives_up() -> None:
 
     def lose(command: Append) -> None:
         tries.append(command)
-        raise Conflict("somebody was faster")
+        raise Conflict("another write was faster")
 
     operation = stage.engine.delete(target(stage, "a"), None, DeleteOptions(), REQUESTER)
     with pytest.raises(Conflict, match='Operation cannot be fulfilled on configmaps "a"') as refused:

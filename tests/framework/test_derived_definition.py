@@ -36,7 +36,7 @@ class Port(Model):
 class ToySpec(Model):
     """The spec of a toy."""
 
-    label: Annotated[str, Meta(min_length=1, max_length=5, pattern="^[a-z]+$", description="What it is called.")]
+    label: Annotated[str, Meta(min_length=1, max_length=5, pattern="^[a-z]+$", description="The name of a toy.")]
     weight: Annotated[float, Meta(gt=0)] = 1.5
     color: Color = Color.RED
     mood: Literal["gay", "sad"] = "gay"
@@ -79,7 +79,7 @@ EXPECTED: dict[str, Any] = {
         "minLength": 1,
         "maxLength": 5,
         "pattern": "^[a-z]+$",
-        "description": "What it is called.",
+        "description": "The name of a toy.",
     },
     "weight": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "default": 1.5},
     "color": {"type": "string", "enum": ["blue", "red"], "default": "red"},

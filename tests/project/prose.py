@@ -61,6 +61,28 @@ RULES = (
         "use the field's verb: create, delete, update, read, wait, evict",
     ),
     Rule(
+        "no noun",
+        re.compile(
+            r"^(?:The same|Those|These|That)(?=[.,:;]|$| (?:of|for|with|as|by|to|from|at|on|in|without)\b)"
+            r"|^Of (?:these|those|them)\b"
+        ),
+        "name the thing: the same error, the pages of /debug",
+    ),
+    Rule(
+        "archaic",
+        re.compile(
+            r"\b(?:anew|whatever|as it were|none such|what (?:comes|came|becomes|became) of"
+            r"|(?:comes|came|become|became|becomes) of it)\b",
+            re.IGNORECASE,
+        ),
+        "write again, regardless of, any, the result",
+    ),
+    Rule(
+        "told program",
+        re.compile(r"\b(?:told|tells)\b", re.IGNORECASE),
+        "say what is sent: notify, report, return, pass, configure",
+    ),
+    Rule(
         "old name",
         re.compile(r"\b(?:Shelf|Believed|for_now|Familiar|goes_by|rests_on|dearness|Brought|add_when_calm)\b"),
         "use the name that the code has now",

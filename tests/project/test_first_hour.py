@@ -1,8 +1,8 @@
 """Tests that follow the pages as new users do, in empty directories with a new environment, and compare the outputs.
 
-The users are an operator developer, a user of other clients, a CI engineer, and a user who compares controllers by a
-recording. They share one environment, into which the first page installs ctrlmgr. pip finds the dependencies of ctrlmgr
-in the environment that runs this test, and downloads none.
+The users are an operator developer, a user of other clients, a CI engineer, and an engineer with a recording to replay.
+They share one environment, into which the first page installs ctrlmgr. pip finds the dependencies of ctrlmgr in the
+environment that runs this test, and downloads none.
 """
 
 from __future__ import annotations

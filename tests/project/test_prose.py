@@ -19,8 +19,12 @@ from tests.project import prose
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PACKAGES = sorted(
-    each for each in (ROOT / "ctrlmgr").iterdir() if each.suffix == ".py" or (each / "__init__.py").exists()
+    each
+    for folder in ("ctrlmgr", "tests")
+    for each in (ROOT / folder).iterdir()
+    if each.suffix == ".py" or (each / "__init__.py").exists()
 )
+PACKAGES += [ROOT / "bench", ROOT / "examples"]
 
 
 def name_of(page: Path) -> str:
@@ -106,6 +110,11 @@ def test_words_are_spelled_right() -> None:
         ("A user who asks is answered.", "person"),
         ("What is written before is kept.", "clause as subject"),
         ("The namespace is asked to go.", "coined verb"),
+        ("The same for a Service.", "no noun"),
+        ("Those of the last write.", "no noun"),
+        ("Objects are made, whatever the order.", "archaic"),
+        ("Nothing of the log is read anew.", "archaic"),
+        ("The follower is told of each append.", "told program"),
         ("`dearness` is gone, but Familiar is not.", "old name"),
         ("The log " + "and the cache " * 10 + "agree.", "33 words"),
     ],

@@ -2,8 +2,8 @@
 
 In each round, every process of the database server is stopped (SIGSTOP), so that the host accepts packets and the
 server does not answer. Then requests are sent, and the server continues. The script prints the answers and their times.
-The exit code is 1 if a request that needs the database was not refused within 5 s, if another request took longer than
-1 s, or if a process had to be restarted.
+There are three violations: a request that needs the database was not refused within 5 s, another request took longer
+than 1 s, or a process had to be restarted. Then the exit code is 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that a user who takes all seats of a priority level delays only other users of that level."""
+"""Tests that a user with all seats of a priority level delays only other users of that level."""
 
 from __future__ import annotations
 

@@ -326,7 +326,7 @@ def test_use_of_deprecated_fields_warns(site: Site) -> None:
 
 
 class Guarded(AllowEverything):
-    """Authenticates a token of alice, who may list and watch; other tokens are unknown."""
+    """Authenticates a token of alice, with the rights to list and watch; other tokens are unknown."""
 
     async def authenticate(self, parts: RequestParts) -> User:
         token = dict(parts.headers).get(b"authorization")

@@ -22,7 +22,7 @@ CONFIG_MAPS = Resource("", "configmaps")
 class Options:
     """The options of the greeter."""
 
-    greeting: Annotated[str, TEXT, Setting("What namespaces are told.", flag="--greeting", metavar="TEXT")] = "hello"
+    greeting: Annotated[str, TEXT, Setting("The text of the greeting.", flag="--greeting", metavar="TEXT")] = "hello"
 
 
 DESCRIPTOR = ControllerDescriptor(

@@ -46,7 +46,7 @@ def begin(cluster: Cluster) -> None:
 
 
 def morning(cluster: Cluster) -> None:
-    """Rollouts, a failing node, a new leader, and a user who scales."""
+    """Rollouts, a failing node, a new leader, and scaling by a user."""
     web, cart, checkout, search, gateway, ledger = APPS
     cluster.wait(1500)
     roll(cluster, web, "v1", "v2", ARGO)

@@ -16,9 +16,9 @@ from tests.ui.conftest import NewTab
 from tests.ui.site import ADMIN, TOKEN, Served, page
 
 ANN = User("ann", "", (AUTHENTICATED,))
-"""A user who may open the page and see no objects."""
+"""A user with the right to open the page and no rights on objects."""
 SHOP = User("shop-viewer", "", (AUTHENTICATED,))
-"""A user who may see the Services of one namespace."""
+"""A user with rights on the Services of one namespace."""
 TOKENS = {"anns-token": ANN, "shops-token": SHOP}
 EVERYTHING = '*.* is forbidden: User "ann" cannot list resource "*" in API group "*" at the cluster scope'
 PODS = 'pods is forbidden: User "ann" cannot list resource "pods" in API group "" at the cluster scope'

@@ -326,4 +326,4 @@ def test_a_new_namespace_of_an_old_name_is_counted_from_its_beginning(anew: Read
     counts = asked["timeline"](given(in_shop_all, bars=27))["items"]
     assert [bar["from"] for bar in counts] == list(
         range(20, 28)
-    )  # the message names no namespace for users who may not list all namespaces
+    )  # the message names no namespace for users without the right to list all namespaces

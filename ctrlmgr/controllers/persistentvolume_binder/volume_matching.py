@@ -2,7 +2,7 @@
 
 Guarantees, as in Kubernetes (`component-helpers/storage/volume`, `pkg/controller/volume/persistentvolume/index.go`): a
 volume that is reserved for the claim is preferred. If no volume is reserved, the candidates are the volumes with the
-fewest access modes that include the claim's access modes. Of these, the smallest one that is large enough is chosen.
+fewest access modes that include the claim's access modes. The smallest candidate that is large enough is chosen.
 """
 
 from __future__ import annotations

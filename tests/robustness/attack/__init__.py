@@ -1,1 +1,1 @@
-"""Hostile inputs: that none costs more than it is worth, none ends in an error of the server's, none opens a door."""
+"""Tests of hostile inputs: their cost is limited, and none causes an internal error or reveals hidden data."""

@@ -139,7 +139,7 @@ def strangers(attacked: Attacked) -> dict[str, tuple[Made | None, int]]:
         "for servers": (certificate("front-proxy", attacked.proxies, usage=SERVER), 401),
         "another authority of the same name": (certificate("front-proxy", elsewhere), 401),
         "the authority itself": (attacked.proxies, 401),
-        "a client's": (certificate("front-proxy", attacked.clients), 201),  # a user of that name who is not a proxy
+        "a client's": (certificate("front-proxy", attacked.clients), 201),  # a user of that name, and not a proxy
     }
 
 

@@ -1,9 +1,9 @@
 """A PostgreSQL primary and its synchronous standby, for tests of failures.
 
 Guarantees:
-- Both are real servers with files of their own, on free ports of the addresses asked for; `close` removes everything.
-- Once made, and after `rejoin_old_primary`, no commit is confirmed that the standby has not got on disk.
-- After `promote` the new primary commits alone, as Patroni would let it, until the other one has joined again.
+- Both are real servers with separate files, on free ports of the requested addresses; `close` removes all files.
+- After the start, and after `rejoin_old_primary`, a commit is confirmed only when the standby has it on disk.
+- After `promote`, the new primary commits alone, as with Patroni, until the other server has joined again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _SETTINGS = {"max_wal_size": "1GB", "wal_keep_size": "512MB", "wal_receiver_stat
 
 
 class ReplicatedPostgres:
-    """Two servers, of which `primary` is written to and `standby` follows; a context manager.
+    """Two servers: `primary` accepts writes, and `standby` follows; a context manager.
 
-    `url` leads to the one that takes writes of a migrated, empty log, whichever that is.
+    `url` is the URL of a migrated, empty log on the current primary.
     """
 
     def __init__(

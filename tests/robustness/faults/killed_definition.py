@@ -1,10 +1,10 @@
-"""A server that is killed while a definition goes, over and over, at every step of that and at random moments.
+"""Kills a server during the deletion of a definition, repeatedly, at every step and at random moments.
 
     python -m tests.robustness.faults.killed_definition [--rounds 20] [--seed N] [--database sqlite|postgresql]
 
-A step is one instance less; then come as many rounds in which the server is killed at a random moment after the
-deletion. Each time a server is started where the other was, and nothing may be left, nor served. Ends with 1 if
-anything was.
+At each step, one more instance is deleted. Then there are as many rounds in which the server is killed at a random
+moment after the deletion request. Each time, a new server is started; in the end, no object may exist, and the kind may
+not be served. The exit code is 1 if there is a violation.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ WHERE = f"{DEFINITIONS}/widgets.{GROUP}"
 WIDGETS = f"/apis/{GROUP}/v1/namespaces/default/widgets"
 COUNT = 25
 LONGEST = 0.6
-"""Seconds within which a definition has gone that nothing holds."""
+"""Maximum seconds until the kill in the rounds with random moments."""
 
 
 def left(server: Server) -> int:
-    """Return how many objects there are; none where they are not served."""
+    """Return the number of objects; 0 if the kind is not served."""
     code, listed = server.request("GET", WIDGETS)
     return len(listed["items"]) if code == 200 else 0
 
@@ -52,9 +52,9 @@ def is_established(server: Server) -> bool:
 
 
 def assert_deleted_despite_kill(server: Server, url: str, wait: Callable[[Server], None]) -> None:
-    """Have a definition go, kill the server once `wait` is over, and check that nothing is left after the next start.
+    """Delete a definition, kill the server when `wait` returns, and check that no object is left after the next start.
 
-    Raises AssertionError for what is.
+    Raises AssertionError for a remaining object.
     """
     server.create(DEFINITIONS, definition(GROUP))
     until(lambda: is_established(server))
@@ -73,17 +73,17 @@ def assert_deleted_despite_kill(server: Server, url: str, wait: Callable[[Server
 
 
 def at_step(remaining: int) -> Callable[[Server], None]:
-    """Return what waits until no more than so many instances are there."""
+    """Return a function that waits until at most this number of instances exist."""
     return lambda server: until(lambda: left(server) <= remaining)
 
 
 def after(seconds: float) -> Callable[[Server], None]:
-    """Return what waits for a while."""
+    """Return a function that waits for some seconds."""
     return lambda server: time.sleep(seconds)
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the test with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, help="for repeating the moments")

@@ -1,7 +1,8 @@
 """Resources of the machine for faults: networks to cut, small disks to fill, clocks to change.
 
-Guarantees: nothing of the machine's own network is touched, all addresses are in namespaces that are made here; what is
-made is removed in the end. What the machine cannot do, or may not, is `Missing` and says why.
+Guarantees: the machine's own network is not changed, because all addresses are in new network namespaces. All created
+resources are removed at the end. If the machine does not support or permit a fault, `Missing` is raised with the
+reason.
 """
 
 from __future__ import annotations

@@ -52,8 +52,9 @@ def given(thing: object, **fields: Any) -> None:
         setattr(thing, name, value)
 
 
-# The watches of the sample: 0 everything from 2 with a bookmark, 1 RED from 2, 2 from 4 with a bookmark inside, 3 and 4
-# with initial events and no mark at their end, 5 of compacted revisions, 6 with a timeout, 7 and 8 an informer's.
+# The watches of the sample: Watch 0 gets everything from 2 with a bookmark, and watch 1 gets RED from 2. Watch 2 gets
+# events from 4 with a bookmark inside. Watches 3 and 4 have initial events without a mark at their end. Watch 5
+# requests compacted revisions, and watch 6 has a timeout. Watches 7 and 8 belong to an informer.
 SPOILT: list[tuple[str, str, Spoil]] = [
     ("L1 acknowledged writes are in the log", "lost", lambda h: logged(h, 4, write="")),
     ("L1 acknowledged writes are in the log", "twice", lambda h: logged(h, 7, write="w4")),

@@ -1,14 +1,14 @@
 """Checks of workloads at every revision of a log; each violation is one line.
 
-Judged is what controllers do, at the revision at which they do it: what users, nodes and containers do to pods is their
-own affair.
+Only writes of controllers are checked, at their revisions. Writes of users and kubelets are not checked.
 
-- Deployments: no ready pod is taken away if that leaves fewer than may be; ReplicaSets are never given more than the
-  surge allows, and none makes a pod too many. (Pods of a set that was made smaller may still be there for a moment:
-  Kubernetes counts what sets want.)
-- StatefulSets, in order: a pod comes when all before it are ready, a ready one goes when all others are.
-- DaemonSets: no node has two pods that stay; no ready pod goes beyond what may be unavailable.
-- Jobs: no pod is counted twice or before it ended; what is counted never becomes less.
+- Deployments: no ready pod is deleted if fewer than the minimum would remain. The sizes of ReplicaSets never exceed the
+  surge, and no ReplicaSet creates a pod too many. (Pods of a ReplicaSet that was scaled down may still exist for a
+  moment, because Kubernetes counts desired replicas.)
+- StatefulSets, in order: a pod is created when all previous ones are ready, and a ready pod is deleted when all others
+  are ready.
+- DaemonSets: no node has two pods that are not terminating; no ready pod is deleted beyond `maxUnavailable`.
+- Jobs: no pod is counted twice or before it has ended; counts never decrease.
 """
 
 from __future__ import annotations

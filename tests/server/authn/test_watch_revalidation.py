@@ -32,7 +32,7 @@ class Tokens(AllowEverything):
     async def authenticate(self, parts: RequestParts) -> User:
         self.asked += 1
         if self.is_away:
-            raise ServiceUnavailable("nobody knows")
+            raise ServiceUnavailable("the authenticator is unavailable")
         name = self.users.get(dict(parts.headers).get(b"authorization", b""))
         if name is None:
             raise CredentialsRefused("no such token")

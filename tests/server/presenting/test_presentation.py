@@ -34,7 +34,7 @@ PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "met
 class Definition:
     """A table with the name and the creation time."""
 
-    columns = (Column("Name", format="name", description="What it is called."), Column("Now", "integer", priority=1))
+    columns = (Column("Name", format="name", description="The name."), Column("Now", "integer", priority=1))
     conditions = None
 
     def cells(self, obj: Object, now: int) -> Sequence[Any]:
@@ -84,7 +84,7 @@ def test_watches_of_metadata_have_bookmarks_of_that_kind() -> None:
 def test_a_table_of_one() -> None:
     assert table().one(OBJ) == (
         b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"3"},"columnDefinitions":['
-        b'{"name":"Name","type":"string","format":"name","description":"What it is called.","priority":0},'
+        b'{"name":"Name","type":"string","format":"name","description":"The name.","priority":0},'
         b'{"name":"Now","type":"integer","format":"","description":"","priority":1}],'
         b'"rows":[{"cells":["a",7],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",'
         b'"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"3","labels":{"x":"<y>"}}}}]}\n'

@@ -1,4 +1,4 @@
-"""What admission and discovery see of the subresource `proxy`, and which endpoint of a Service is chosen."""
+"""Tests of the subresource `proxy` in admission and discovery, and of the chosen endpoint of a Service."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 The client is a separate process, because the attacker uses much CPU time, and a thread beside it would measure that.
 The result of a GET includes the time for which threads of the server and of its worker processes waited for a
-processor, because the server is not responsible for other programs of the machine. `python -m
-tests.robustness.attack.judges.bystander HOST PORT PID` reads a token from its first line of input, writes a line for
-each GET, and runs until it is killed.
+processor. The server is not responsible for other programs of the machine.
+
+`python -m tests.robustness.attack.judges.bystander HOST PORT PID` reads a token from its first line of input, writes a
+line for each GET, and runs until it is killed.
 """
 
 from __future__ import annotations

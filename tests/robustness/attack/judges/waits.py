@@ -1,10 +1,10 @@
-"""Judges how long another client waits while a server is attacked.
+"""Checks how long another client waits while a server is attacked.
 
 Guarantees:
-- A GET and a write of 100 KB wait for the server at most the seconds that `SLOWEST` says. If the same waited longer
-  than `QUIET` says before the attack, they may wait in proportion to that.
-- A busy machine is no complaint. After a long wait, the inputs that were sent during it are sent again alone: once the
-  other client is answered in time. The wait counts if it is long each of `TRIES` times.
+- A GET and a write of 100 KB wait for the server for at most the seconds in `SLOWEST`. If they waited longer than the
+  seconds in `QUIET` before the attack, the limit is increased in proportion.
+- A busy machine causes no violation. After a long wait, the inputs that were sent during the wait are sent again,
+  alone, when the other client is answered in time again. The wait is a violation if it is long each of `TRIES` times.
 """
 
 from __future__ import annotations

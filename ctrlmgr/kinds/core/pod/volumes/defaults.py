@@ -114,7 +114,7 @@ def token_source() -> dict[str, Any]:
     field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     return {
         "sources": [
-            # This number of seconds tells the TokenRequest API that the pod did not request the token itself.
+            # By this number of seconds, the TokenRequest API recognizes that the pod did not request the token itself.
             {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
