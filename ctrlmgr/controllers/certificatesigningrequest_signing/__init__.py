@@ -86,8 +86,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The certificate (PEM) of the authority that signs other client certificates (signer "
-            "kubernetes.io/kube-apiserver-client). Empty: the authority in cluster_signing_cert_file.",
+            "The certificate (PEM) of the authority that signs client certificates for the signer "
+            "kubernetes.io/kube-apiserver-client. Empty: the authority in cluster_signing_cert_file.",
             flag="--cluster-signing-kube-apiserver-client-cert-file",
             metavar="FILE",
         ),
@@ -96,8 +96,8 @@ class Options:
         str,
         TEXT,
         Setting(
-            "The private key (PEM) of the authority that signs other client certificates (signer "
-            "kubernetes.io/kube-apiserver-client). Empty: the key in cluster_signing_key_file.",
+            "The private key (PEM) of the authority that signs client certificates for the signer "
+            "kubernetes.io/kube-apiserver-client. Empty: the key in cluster_signing_key_file.",
             flag="--cluster-signing-kube-apiserver-client-key-file",
             metavar="FILE",
         ),

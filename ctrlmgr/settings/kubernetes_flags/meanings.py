@@ -68,7 +68,7 @@ class FixedFlag:
     def text(self) -> str:
         """The text that the documentation shows for the flag."""
         values = " or ".join(f"`{value}`" if value else "an empty value" for value in self.values)
-        return f"Accepts {values}. Other values are refused: {self.instead}."
+        return f"Accepts only {values}. The error for another value says: {self.instead}."
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class NoEffect:
     @property
     def text(self) -> str:
         """The text that the documentation shows for the flag."""
-        return f"No effect, with a warning: {self.reason}."
+        return f"Ignored, with a warning that says: {self.reason}."
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class RefusedFlag:
     @property
     def text(self) -> str:
         """The text that the documentation shows for the flag."""
-        return f"Refused: {self.instead}."
+        return f"Refused, with an error that says: {self.instead}."
 
 
 Meaning = Sets | FixedFlag | NoEffect | RefusedFlag
