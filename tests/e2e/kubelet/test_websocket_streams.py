@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import websocket
 
 from tests.e2e.clients.websocket_client import connected, messages
 from tests.e2e.kubelet.small_kubelet import SmallKubelet
-from tests.e2e.serving import Server
+from tests.e2e.serving import Server, until
 
 TEXT, BINARY = websocket.ABNF.OPCODE_TEXT, websocket.ABNF.OPCODE_BINARY
 
@@ -77,13 +78,20 @@ def test_a_watch_sends_one_message_for_each_event(server: Server, namespace: str
         assert list(messages(client)) == []
 
 
+def watches(server: Server) -> float:
+    """Return the number of open watches of ConfigMaps."""
+    _, text = server.request("GET", "/metrics")
+    found = re.findall(r'(?m)^apiserver_longrunning_requests{.*resource="configmaps".*} ([0-9.]+)$', text)
+    return sum(map(float, found))
+
+
 def test_a_client_that_closes_ends_its_watch(server: Server, namespace: str) -> None:
-    path = f"/api/v1/namespaces/{namespace}/configmaps?watch=true"
-    with connected(server, path) as client:
+    before = watches(server)
+    with connected(server, f"/api/v1/namespaces/{namespace}/configmaps?watch=true") as client:
         client.recv_data()
+        assert watches(server) == before + 1
         client.send_close()
-        while client.recv_data()[0] != websocket.ABNF.OPCODE_CLOSE:
-            pass
+        until(lambda: watches(server) == before)
 
 
 def test_a_browser_sends_its_token_as_a_protocol(server: Server, kubelet: SmallKubelet, namespace: str) -> None:
