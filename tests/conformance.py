@@ -2,11 +2,11 @@
 
     python -m tests.conformance [--database URL] [PART] [REGEX]
 
-`PARTS` holds each part of the recordings with the set-up that it was recorded with. A server of its own is started so,
-in a temporary directory; `hashes` needs none. REGEX picks groups, scenarios, mutations or cases by name. The totals are
-printed; exit code 1 when something differs, 2 when the server does not start. The recordings are read from
-`../shared/conformance`, or from the directory in the variable CONFORMANCE; `cases` from the directory beside it.
-SETTLE_SCALE (0.2) multiplies the pauses of scenarios.
+`PARTS` has each part of the recordings with its set-up. For each part, a server with this set-up is started in a
+temporary directory; the part `hashes` needs no server. REGEX selects groups, scenarios, mutations or cases by name. The
+script prints totals. The exit code is 1 if there are differences, and 2 if the server does not start. The recordings
+are read from `../shared/conformance`, or from the directory in the variable CONFORMANCE; `cases` are read from the
+directory beside it. SETTLE_SCALE (0.2) multiplies the pauses of scenarios.
 """
 
 from __future__ import annotations

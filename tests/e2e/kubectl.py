@@ -60,7 +60,7 @@ class Kubectl:
 
     @property
     def minor(self) -> int:
-        """Its version's second number: 30 of 1.30."""
+        """The second number of kubectl's version: 30 of 1.30."""
         return _minor(self.program)
 
     def since(self, minor: int) -> None:

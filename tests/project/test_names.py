@@ -1,10 +1,10 @@
-"""Names in backticks resolve: a file that a text names exists, and so does a module, class or function of ours.
+"""Tests that names in backticks exist: files, and modules, classes and functions of ours.
 
-The texts are the pages of `docs`, README, CONTRIBUTING, and all docstrings. `CHANGELOG.md` is left out: it names what
-existed in its versions. These claims are checked:
+The texts are the pages of `docs`, README, CONTRIBUTING, and all docstrings. `CHANGELOG.md` is not checked,
+because it has names of earlier versions. These claims are checked:
 
 - a path (`tests/project/names.py`): the file or folder exists;
-- a file name (`decide.py`): a file of that name, at the end of a path like that, exists;
+- a file name (`decide.py`): a file whose path ends with this name exists;
 - a dotted name that begins with a package of ours (`ctrlmgr.engine.writes`, `engine.writes`): the module or its member
   exists, or it is a key of the settings;
 - a member of a module of ours (`module.Name`): a module of that name has it;

@@ -121,10 +121,10 @@ def tracked(recorded: str, ours: str) -> str:
     [
         ("ab", "ab", "10 20"),
         ("aba", "aba", "10 20 30"),  # a change to unready and back is three writes
-        ("ac", "abc", "10"),  # c is not there yet when it was written: ours stands at 30, the recorded one at 25
+        ("ac", "abc", "10"),  # our write of c at 30 is later than the recorded one at 25
         ("xac", "abc", "10 30"),
-        ("aab", "ab", "10 20"),  # the second changed nothing that is compared
-        ("bab", "ab", "10 20"),  # the first b was written before ours had come to it
+        ("aab", "ab", "10 20"),  # the second write changed no compared field
+        ("bab", "ab", "10 20"),  # the first b was recorded before our controller wrote it
     ],
 )
 def test_pairs_keep_the_order_of_both_sides(recorded: str, ours: str, moments: str) -> None:
