@@ -109,9 +109,9 @@ def _replies(askings: Sequence[PreparedCall]) -> Operation[list[Reply]]:
 def _refusal(
     attributes: Attributes, index: int, hook: Hook, error: ApiError | CallFailed, seconds: float
 ) -> list[ApiError]:
-    """Return the error that a webhook's response means.
+    """Return the error of a webhook that denied the write or could not be called.
 
-    Return None if the webhook allows the write, or if its failure is ignored.
+    The list is empty if the call failed and the webhook's failurePolicy is Ignore.
     """
     count(hook, "validating", attributes, seconds, error)
     if isinstance(error, ApiError):
