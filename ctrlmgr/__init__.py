@@ -1,20 +1,20 @@
 """An event-sourced controller manager: a Kubernetes control plane that stores its state in an event log only.
 
-The packages in the order an event travels:
+The packages are listed in the order in which an event travels through them:
 
-- `api`: objects: names, metadata, bodies.
-- `eventlog`: the totally ordered log of changes, on SQLite, PostgreSQL or in memory. All other packages read it.
+- `api`: API objects with their names, metadata and bodies.
+- `eventlog`: the totally ordered log of changes, on SQLite, PostgreSQL or in memory. All other packages read the log.
 - `informer`: the watch cache, a bounded history that all readers share, and the caches derived from it.
-- `workqueue`: the keys to reconcile, each by one worker at a time.
-- `manager`: controllers (watches, queue, workers), periodic work, and the phases of start and stop.
-- `controllers`: decisions as pure functions, and the reconcilers that write them through `client`.
-- `framework`: kinds and controllers of users.
-- `recording`: a real cluster's watch stream as a file, and its replay.
+- `workqueue`: the queue of the keys to reconcile; only one worker at a time reconciles a key.
+- `manager`: runs controllers (watches, queue, workers) and periodic work, and the phases of start and stop.
+- `controllers`: the controllers' decisions as pure functions, and the reconcilers that write them through `client`.
+- `framework`: defines the kinds and controllers that users write.
+- `recording`: writes a real cluster's watch stream to a file, and replays it.
 - `server`: the Kubernetes API, health and metrics over HTTP.
 - `serve`, `cli`: create the running process from its settings.
 
-The public names are in `__all__`, most of them from `framework`. Each name is loaded at its first use, so the import of
-this package is fast. `ctrlmgr.testing` is public, too.
+The public names are in `__all__`; most of these names are defined in `framework`. Each name is loaded at its first use,
+so the import of this package is fast. The package `ctrlmgr.testing` is public, too.
 """
 
 from importlib import import_module as _import_module
@@ -53,7 +53,7 @@ __all__ = ["__version__", *sorted(_PUBLIC)]  # The names that `__getattr__` load
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name at its first use."""
+    """Load a public name of the package at its first use."""
     if name not in _PUBLIC:
         raise AttributeError(f"module 'ctrlmgr' has no attribute {name!r}")
     found: object = getattr(_import_module(_PUBLIC[name]), name)
@@ -62,5 +62,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return all public names, whether they are loaded or not."""
+    """Return all public names, including the names that are not loaded yet."""
     return sorted({*globals(), *__all__})

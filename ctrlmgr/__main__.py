@@ -1,7 +1,8 @@
 """`python -m ctrlmgr` runs the `ctrlmgr` command.
 
 Python searches modules in the working directory first, where a user's file attr.py would replace a library's module.
-The command finds its own modules elsewhere, and users' modules by `framework.module_files`.
+The `ctrlmgr` command does not search its own modules in the working directory, and loads users' modules with
+`framework.module_files`.
 """
 
 import sys

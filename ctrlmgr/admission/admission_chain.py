@@ -1,4 +1,4 @@
-"""The admission chain: calls mutating plugins, and later validating plugins, in their order.
+"""The admission chain calls mutating plugins, and later validating plugins, in their order.
 
 Guarantees:
 - A write that no plugin handles costs one table look-up. A plugin that is activated by registered objects is called
@@ -29,17 +29,17 @@ from ctrlmgr.errors import ApiError
 _LOOKS: Final = 1024
 """The maximum number of cached entries for each kind of write, one for each namespace and view."""
 _LONGEST: Final = 253
-"""The maximum length of a namespace's name in characters. The namespace need not exist."""
+"""The maximum length of a namespace's name in characters. The named namespace need not exist."""
 
 
 class _Link(NamedTuple):
-    """A hook of one plugin."""
+    """One hook (`admit` or `validate`) of one plugin."""
 
     decide: Callable[[Attributes], Decision]
     needs: frozenset[str]
-    """Fields of a spec; the hook is called only if at least one of them is set.
+    """Fields of an object's spec; the hook is called only if the object sets at least one of these fields.
 
-    If this is empty, the hook is always called.
+    If the set of fields is empty, the hook is always called.
     """
     plugin: Plugin
 
@@ -54,7 +54,7 @@ class _Step:
         self.times = StepTimes(type_, operation, [each.plugin.name for each in links])
 
     def by(self, there: Sequence[Registration]) -> _Step:
-        """Return the step with only those links that are active if these resources have registered objects."""
+        """Return a copy of the step with only those hooks whose activating resources have objects."""
         links = [each for each in self.links if each.plugin.activated_by in (None, *there)]
         return _Step(self._type, self._operation, links)
 
@@ -71,7 +71,7 @@ class _ActiveHooks(msgspec.Struct):
 
     revision: Revision
     changed_at: Revision
-    """The revision of the last change of the resources whose objects activate plugins."""
+    """The revision of the last change to the resources whose objects activate plugins."""
     steps: _Steps
 
 
@@ -79,7 +79,7 @@ class _Route:
     """The hooks that are called for one kind of write."""
 
     def __init__(self, steps: _Steps) -> None:
-        """Create the hooks; the links of `steps` are called in their order."""
+        """Create the hooks of both steps; each step calls its `links` in their order."""
         self.steps = steps
         wanted = (each.plugin.activated_by for step in steps for each in step.links)
         self._registrations = tuple(dict.fromkeys(each for each in wanted if each is not None))
@@ -93,7 +93,7 @@ class _Route:
     def active(self, view: State, namespace: str) -> _Steps:
         """Return the hooks of the active plugins: those for which registered objects exist.
 
-        The result is cached until one of the registered resources may have changed.
+        The returned hooks are cached until one of the resources that activate plugins may have changed.
         """
         if not self._registrations:
             return self.steps
@@ -121,7 +121,7 @@ class _Route:
 
 
 class Chain:
-    """All enabled plugins, as one `engine.admission_attributes.Admission`."""
+    """The chain of all enabled plugins, as one `engine.admission_attributes.Admission`."""
 
     def __init__(self, plugins: Sequence[Plugin], clock: Clock) -> None:
         """Create a chain that calls `plugins` in their order."""
@@ -138,14 +138,14 @@ class Chain:
         return any(link.plugin.wants_object(attributes) for step in self._steps(attributes) for link in step.links)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        """Run the mutating plugins; raises the error of a plugin that refuses the write."""
+        """Run the mutating plugins; if a plugin refuses the write, raises the plugin's error."""
         yield from self._pass(self._steps(attributes).mutating, attributes)
         if attributes.should_reinvoke:
             attributes.is_reinvocation = True
             yield from self._pass(self._steps(attributes).mutating, attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Run the validating plugins; raises the error of a plugin that refuses the write."""
+        """Run the validating plugins; if a plugin refuses the write, raises the plugin's error."""
         return self._pass(self._steps(attributes).validating, attributes)
 
     def _steps(self, attributes: Attributes) -> _Steps:

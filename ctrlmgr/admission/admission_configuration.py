@@ -2,7 +2,7 @@
 
 Guarantees: an invalid file is reported in one line with the position (`settings.configuration_files`). The
 configuration of a plugin is either in this file or in another file, whose path this file contains. The path may be
-relative to this file.
+relative to the directory of the configuration file.
 
 Rules come from apiserver's `pkg/admission/config.go`; the format is `AdmissionConfiguration`
 (apiserver.config.k8s.io/v1).
@@ -33,7 +33,7 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_configuration(path: str, known: Collection[str]) -> Mapping[str, Document]:
-    """Return the configurations of the plugins that a file configures; empty without a file.
+    """Return the configurations of the plugins that a configuration file contains; an empty dict if no file is given.
 
     `known` are the names of all plugins. Raises `SettingsError`.
     """

@@ -1,7 +1,7 @@
 """Admission metrics by plugin and step: kube-apiserver's `apiserver_admission_*_duration_seconds`.
 
 Guarantees: every call of a plugin is counted, including the time for which the plugin waited. Nearly all steps accept a
-write quickly. Such steps only record timestamps, which are summed later in batches.
+write quickly. The recorder only appends the timestamps of such quick steps, and sums them later in batches.
 """
 
 from __future__ import annotations
@@ -22,18 +22,22 @@ from ctrlmgr.metrics import REGISTRY, at_or_below
 _BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 _QUICK: Final = _BUCKETS[0]
 _SUMMED: Final = 256
-"""The number of recorded steps that are summed in one batch, which is cheaper than summing them one by one."""
+"""The number of recorded steps that are summed in one batch; a batch is cheaper than single additions."""
 
 _Series: TypeAlias = tuple[str, str, str, bool]
-"""The plugin's name ("" for a whole step), `admit` or `validate`, the operation, and whether it was refused."""
+"""The labels of a series: the plugin's name ("" for a whole step), `admit` or `validate`, the operation, and whether
+the write was refused.
+"""
 _Observed: TypeAlias = list[float]
-"""The total in seconds, followed by the number of observations in each bucket; the last bucket has no upper bound."""
+"""The total duration in seconds, followed by the number of observations in each bucket; the last bucket has no upper
+bound.
+"""
 
 
 class _FastSteps(NamedTuple):
     """The metrics of the steps that accepted a write within `_QUICK` seconds.
 
-    The metrics are one value, so that a scrape reads a consistent state.
+    The metrics are stored in one value, so that a scrape reads a consistent state.
     """
 
     steps: int
@@ -43,7 +47,7 @@ class _FastSteps(NamedTuple):
     """The timestamps of steps that are not yet added to the totals."""
 
     def summed(self) -> _FastSteps:
-        """Return the same totals after all recorded steps were added."""
+        """Return the totals with all recorded steps added."""
         ended = list(self.ended)
         if not ended:
             return self
@@ -56,7 +60,7 @@ class StepTimes:
     """The durations of one step and its plugins; one thread records them, and scrapes read them."""
 
     def __init__(self, type_: str, operation: str, plugins: Sequence[str]) -> None:
-        """Measure these plugins, in their order; the type is `admit` or `validate`."""
+        """Measure `plugins`, which are called in this order; the type of the step is `admit` or `validate`."""
         self._type, self._operation = type_, operation
         self._names = (*plugins, "")
         self._quick = _FastSteps(0, [0.0] * len(plugins), [])
@@ -92,7 +96,7 @@ class StepTimes:
         observed[1 + bisect_left(_BUCKETS, seconds)] += 1
 
     def observed(self) -> Iterator[tuple[_Series, _Observed]]:
-        """Yield the counts by series; several counts may belong to the same series."""
+        """Yield the counts with their series; several counts may belong to the same series."""
         steps, seconds, _ = self._quick.summed()
         if steps:
             for name, total in zip(self._names, (*seconds, sum(seconds)), strict=True):
@@ -101,7 +105,7 @@ class StepTimes:
 
 
 class _Admissions(Collector):
-    """Collects the durations of all steps when a scrape reads them."""
+    """Exports the durations of all admission steps when Prometheus scrapes the metrics."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

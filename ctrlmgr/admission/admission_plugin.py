@@ -16,7 +16,7 @@ from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.operations import Operation
 
 Decision: TypeAlias = Operation[None] | None
-"""None if the hook has decided; otherwise the operation that decides."""
+"""The result of a hook: None if the hook has already decided; otherwise the operation that decides."""
 
 
 class Registration(NamedTuple):
@@ -24,53 +24,55 @@ class Registration(NamedTuple):
 
     resource: Resource
     of_namespace: bool = False
-    """Whether only objects in the namespace of the write count."""
+    """Whether only objects in the namespace of the write activate the plugin."""
 
 
 class Plugin:
-    """The base class of all plugins, which admits everything."""
+    """The base class of all plugins; its hooks admit every write."""
 
     name: ClassVar[str]
     """The plugin's name in `--enable-admission-plugins`."""
     activated_by: Registration | None = None
     """The resource whose objects activate the plugin.
 
-    The plugin is called only if such objects exist; if this is None, it is called for all writes that it handles.
+    The plugin is called only if objects of the resource exist; if the resource is None, the plugin is called for all
+    writes that it handles.
     """
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether the plugin is called for writes of this kind."""
+        """Return whether the plugin handles, and must be called for writes of this kind."""
         raise NotImplementedError
 
     def needs(self, subresource: str) -> Sequence[str]:
         """Return fields of a spec; the plugin is called only if at least one of these fields is set.
 
-        An empty result means that it is called for all writes that it handles.
+        An empty result means that the plugin is called for all writes that it handles.
         """
         return ()
 
     def wants_object(self, attributes: Attributes) -> bool:
         """Return whether the plugin needs the object to decide on this write.
 
-        `attributes` may lack the object. If no plugin needs the object, the write of a controller is not decoded.
+        When this method is called, `attributes` may lack the object. If no plugin needs the object, the write of a
+        controller is not decoded for admission.
         """
         return True
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Change the new object in place; raise an `ApiError` to refuse the write."""
+        """Change the new object in place; a plugin that refuses the write raises an `ApiError`."""
         return None
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Raise an `ApiError` to refuse the write.
+        """Check the write; a plugin that refuses the write raises an `ApiError`.
 
         The object is in its final form and must not be changed.
         """
         return None
 
     def mutates(self, resource: Resource) -> bool:
-        """Return whether `admit` must be called for `resource`."""
+        """Return whether `admit` must be called for writes to `resource`."""
         return type(self).admit is not Plugin.admit
 
     def validates(self, resource: Resource) -> bool:
-        """Return whether `validate` must be called for `resource`."""
+        """Return whether `validate` must be called for writes to `resource`."""
         return type(self).validate is not Plugin.validate

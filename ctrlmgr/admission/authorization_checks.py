@@ -1,6 +1,6 @@
-"""Authorization checks of admission: a check returns a known verdict immediately.
+"""Authorization checks of admission: a check returns immediately if the authorizer already knows the verdict.
 
-If the verdict is not known yet, a check waits for it.
+If the authorizer does not know the verdict yet, the check waits for the verdict.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def author_of(attributes: Attributes) -> User:
 
 
 def verdict_of(authorizer: Authorizer, user: User, question: asked.Attributes) -> Operation[Verdict]:
-    """Return the verdict of `authorizer`; if necessary, wait for other processes."""
+    """Return the verdict of `authorizer`; wait if the authorizer must query other processes."""
     verdict = authorizer.authorize(user, question)
     if verdict is None:
         answer: Verdict = yield Consult(lambda: authorizer.ask(user, question))

@@ -14,7 +14,7 @@ from ctrlmgr.engine.validation.certificate_requests import blocks
 
 
 class Subject(NamedTuple):
-    """The parts of a subject that identify a user and its groups."""
+    """The parts of a certificate's subject that identify a user and its groups."""
 
     common_name: str = ""
     organizations: Sequence[str] = ()

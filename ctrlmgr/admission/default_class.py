@@ -1,4 +1,4 @@
-"""Finds the default StorageClass or IngressClass, for objects that name none.
+"""Finds the default StorageClass or IngressClass, for objects that name no class.
 
 Rules come from Kubernetes' `pkg/volume/util/storageclass.go` (`GetDefaultClass`) and
 `plugin/pkg/admission/network/defaultingressclass/admission.go`.
@@ -12,9 +12,9 @@ from ctrlmgr.engine.strategy import View
 
 
 def default_class(view: View, classes: Resource, *annotations: str) -> str | None:
-    """Return the name of the newest class that one of `annotations` marks as the default; None if there is none.
+    """Return the name of the newest class that one of `annotations` marks as the default; None if no class is marked.
 
-    If several classes are equally new, the first one by name is returned.
+    If several default classes have the same creation time, the first class by name is returned.
     """
     found = [each for each in view.list(classes) if any(each.annotations.get(name) == "true" for name in annotations)]
     if not found:

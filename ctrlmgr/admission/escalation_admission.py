@@ -1,13 +1,15 @@
-"""Prevents privilege escalation: checks rights that depend on the object of a write.
+"""Prevents privilege escalation: checks those rights that depend on the object of a write.
 
 Guarantees:
 - A user can create, change or bind a role only if the user already has all rights of the role in the same scope. The
-  restriction does not apply if the user has the right to `escalate` or `bind` that role. The check uses the object
-  after mutating admission.
+  rule does not apply if the user has the right to `escalate` or `bind` that role. The check uses the object after
+  mutating admission.
 - A request to update or apply creates a missing object only if the user may create it.
-- These checks are not a plugin, so they cannot be disabled. Only members of `system:masters` are exempt.
+- The checks against privilege escalation are not a plugin, so they cannot be disabled. Only members of the group
+  `system:masters` are exempt.
 
-Rules: `pkg/registry/rbac/*/policybased/storage.go`, apiserver `pkg/endpoints/handlers/create.go` (`withAuthorization`).
+Source: `pkg/registry/rbac/*/policybased/storage.go`, apiserver `pkg/endpoints/handlers/create.go`
+(`withAuthorization`).
 """
 
 from __future__ import annotations
@@ -39,24 +41,24 @@ _WRITES: Final = (Verb.CREATE, Verb.UPDATE)
 
 
 class GuardedRights:
-    """Admission that first checks the rights for privilege escalation, and then runs another admission."""
+    """An admission that first checks for privilege escalation, and then calls another admission."""
 
     def __init__(self, admission: Admission, authorizer: Authorizer, index: RbacIndex) -> None:
-        """Check rights with `authorizer`, and read the rights of users from `index`.
+        """Check rights with `authorizer`, reading the rights of users from `index`.
 
-        All other decisions are made by `admission`.
+        The given `admission` makes all other decisions.
         """
         self._admission = admission
         self._authorizer = authorizer
         self._index = index
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether this admission or the other one handles writes of this kind."""
+        """Return whether this admission or the wrapped admission handles writes of this kind."""
         grants = resource.group == GROUP and operation in _WRITES
         return grants or self._admission.handles(resource, subresource, operation)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether this admission or the other one needs the object."""
+        """Return whether this admission or the wrapped admission needs the object of the write."""
         return attributes.resource.group == GROUP or self._admission.wants_object(attributes)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
@@ -66,7 +68,10 @@ class GuardedRights:
         return self._admit_grant(attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Run validating admission; raises `Forbidden` if the user may not create the missing object."""
+        """Run validating admission.
+
+        Raises `Forbidden` if the user may not create the object that an update or apply would create.
+        """
         if not attributes.upserts:
             return self._admission.validate(attributes)
         return self._validate_upsert(attributes)

@@ -1,8 +1,8 @@
 """Protects the Lease of the control plane's leader election.
 
-Guarantees: only the control plane and its administrators can acquire, release, renew or delete the Lease by which
-ctrlmgr elects its leader. A client that has other rights on Leases cannot stop the controllers by changing this Lease.
-The check is not a plugin, so it cannot be disabled.
+Guarantees: only the control plane and its administrators can write the Lease with which ctrlmgr elects its leader. A
+client that has rights on other Leases only cannot stop the controllers by changing this Lease. The protection of the
+Lease is not a plugin, so it cannot be disabled.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _CONTROL_PLANE: Final = frozenset(("system:apiserver", "system:kube-controller-m
 
 
 class GuardedLeases:
-    """Admission that checks the author of writes to some Leases.
+    """Admission that checks the author of writes to protected Leases.
 
-    All other decisions are made by another admission.
+    The wrapped admission makes all other decisions.
     """
 
     def __init__(self, admission: Admission, *keys: Key) -> None:
@@ -29,22 +29,22 @@ class GuardedLeases:
         self._keys = frozenset(keys)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return whether this admission or the other one handles writes of this kind."""
+        """Return whether this admission or the wrapped admission handles writes of this kind."""
         return resource == LEASES or self._admission.handles(resource, subresource, operation)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the other admission needs the object.
+        """Return whether the wrapped admission needs the object of the write.
 
-        This admission needs only the object's name and the author.
+        The protection of Leases needs only the object's name and the author.
         """
         return self._admission.wants_object(attributes)
 
     def admit(self, attributes: Attributes) -> Operation[None]:
-        """Run mutating admission, which is the other admission's."""
+        """Run the mutating admission of the wrapped admission."""
         return self._admission.admit(attributes)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Raise `Forbidden` if the user may not write a protected Lease."""
+        """Raise `Forbidden` if the user writes a protected Lease but may not."""
         if attributes.resource == LEASES and Key(attributes.namespace, attributes.name) in self._keys:
             user, groups = attributes.requester.user, attributes.requester.groups
             if MASTERS not in groups and user not in _CONTROL_PLANE:

@@ -1,9 +1,10 @@
-"""The registry of admission plugins: all plugins in Kubernetes' order, and which of them are enabled.
+"""The registry of admission plugins: lists all plugins in Kubernetes' order, and selects the enabled plugins.
 
-A plugin is one line of `PLUGINS` and a module of `ctrlmgr.admission.plugins`. Order and defaults are those of
-Kubernetes' `pkg/kubeapiserver/options/plugins.go` (`AllOrderedPlugins`). All of Kubernetes' names are accepted, so that
-flags of kube-apiserver work. A plugin without a module either does nothing in Kubernetes unless a feature gate is
-enabled, or it checks kinds that ctrlmgr only stores.
+Each plugin has one line in `PLUGINS` and one module in `ctrlmgr.admission.plugins`. The order and the defaults of the
+plugins are those of Kubernetes' `pkg/kubeapiserver/options/plugins.go` (`AllOrderedPlugins`). The registry accepts the
+names of all of Kubernetes' plugins, so that flags of kube-apiserver work. A plugin without a module is accepted and
+never called: in Kubernetes it either does nothing unless a feature gate is enabled, or checks kinds that ctrlmgr only
+stores.
 """
 
 from __future__ import annotations
@@ -68,18 +69,21 @@ from ctrlmgr.settings.configuration_files import Document
 
 
 class Parts(NamedTuple):
-    """The objects that plugins need."""
+    """The dependencies with which plugins are created."""
 
     clock: Clock
     kinds: Kinds
     authorizer: Authorizer
     """The authorizer with which plugins check the user's rights."""
     configured: Mapping[str, Document]
-    """The configurations in `--admission-control-config-file`, by plugin."""
+    """The plugins' configurations from `--admission-control-config-file`, by plugin name."""
     settings: AdmissionSettings = AdmissionSettings()
 
     def asking(self, plugin: str) -> tuple[Kinds, Authorizer, HookCredentials]:
-        """Return the dependencies of a webhook plugin, including this server's credentials; raises `SettingsError`."""
+        """Return the dependencies of a webhook plugin, including this server's credentials.
+
+        Raises `SettingsError` if the plugin's configuration is invalid.
+        """
         return self.kinds, self.authorizer, read_credentials(self.configured.get(plugin))
 
 
@@ -91,13 +95,13 @@ def _tolerating(parts: Parts) -> Plugin:
 
 
 class Entry(NamedTuple):
-    """A plugin that the server knows."""
+    """One admission plugin that the server knows."""
 
     name: str
     make: Callable[[Parts], Plugin] | None = None
-    """Creates the plugin; raises `SettingsError` for an invalid configuration.
+    """Creates the plugin; raises `SettingsError` if the plugin's configuration is invalid.
 
-    This is None if the plugin does nothing in ctrlmgr.
+    The field is None if the plugin does nothing in ctrlmgr.
     """
     is_default: bool = True
 
@@ -180,14 +184,16 @@ READ: Final[Sequence[Resource]] = (
     SERVICE_ACCOUNTS,
     QUOTAS,
 )
-"""The resources that plugins read for most writes; processes with caches keep objects of these resources cached."""
+"""The resources that plugins read for most writes; processes with partial caches always cache the objects of these
+resources.
+"""
 
 
 def default_chain(kinds: Kinds, clock: Clock, own: Sequence[Plugin] = ()) -> Chain:
-    """Return the chain for tests: the default plugins except ServiceAccount.
+    """Return the admission chain for tests: all default plugins except ServiceAccount.
 
-    ServiceAccount is left out because no controller creates accounts in tests. The plugins' checks of rights all
-    succeed. `own` are the plugins of an application.
+    ServiceAccount is left out because no controller creates accounts in tests. In the returned chain, all authorization
+    checks of plugins succeed. `own` are the plugins of an application that is tested.
     """
     return new_chain(kinds, clock, AdmissionSettings(disable_plugins=("ServiceAccount",)), AlwaysAllow(), own)
 
@@ -195,10 +201,10 @@ def default_chain(kinds: Kinds, clock: Clock, own: Sequence[Plugin] = ()) -> Cha
 def new_chain(
     kinds: Kinds, clock: Clock, settings: AdmissionSettings, authorizer: Authorizer, own: Sequence[Plugin] = ()
 ) -> Chain:
-    """Return the chain for settings; raises `SettingsError` for unknown names and invalid files.
+    """Return the admission chain for settings.
 
-    `own` are an application's plugins: they are called before webhooks and quotas, and see the changes of built-in
-    plugins.
+    Raises `SettingsError` if a plugin's name is unknown or a file is invalid. The chain calls `own`, the plugins of an
+    application, before webhooks and quotas; these plugins see the changes of built-in plugins.
     """
     names = {entry.name for entry in PLUGINS}
     parts = Parts(clock, kinds, authorizer, read_configuration(settings.control_config_file, names), settings)
@@ -207,7 +213,11 @@ def new_chain(
 
 
 def enabled(settings: AdmissionSettings, own: Sequence[Plugin] = ()) -> Iterator[Entry]:
-    """Yield the enabled plugins in their order; raises `SettingsError` (apiserver `AdmissionOptions.Validate`)."""
+    """Yield the enabled plugins in their order.
+
+    Raises `SettingsError` if the settings name an unknown plugin, or both enable and disable one (apiserver
+    `AdmissionOptions.Validate`).
+    """
     on, off = frozenset(settings.enable_plugins), frozenset(settings.disable_plugins)
     plugins = _with_own(own)
     known = [entry.name for entry in plugins]
@@ -221,7 +231,7 @@ def enabled(settings: AdmissionSettings, own: Sequence[Plugin] = ()) -> Iterator
 
 
 def _with_own(own: Sequence[Plugin]) -> Sequence[Entry]:
-    """Return all plugins; the plugins of the application precede the first policy or webhook plugin."""
+    """Return all plugins; the plugins of the application are placed before the first policy or webhook plugin."""
     names = [entry.name for entry in PLUGINS]
     for each in own:
         if each.name in names:

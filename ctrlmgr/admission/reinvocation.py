@@ -9,7 +9,7 @@ from ctrlmgr.api.unstructured import Unstructured
 
 
 class Rounds:
-    """The state of one plugin during the rounds of one write."""
+    """The state of one plugin during the two mutating rounds of one write."""
 
     def __init__(self) -> None:
         """Create the state for the first round."""
@@ -21,9 +21,9 @@ class Rounds:
         """The policies or webhooks that are called again in the second round."""
 
     def require(self) -> None:
-        """Mark all policies or webhooks that were called for another call.
+        """Mark all policies or webhooks that were called, so that they are called again.
 
-        This is needed after the object has changed.
+        Another call is needed after the object has changed.
         """
         self.again |= self.asked
         self.asked = set()

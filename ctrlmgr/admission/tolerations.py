@@ -12,7 +12,7 @@ Toleration: TypeAlias = Mapping[str, Any]
 
 
 def merged_tolerations(*sets: Sequence[Toleration]) -> list[dict[str, Any]]:
-    """Return the tolerations of all sets in their order, without those that another toleration includes."""
+    """Return the tolerations of all sets in their order, without tolerations that another toleration includes."""
     every = [each for some in sets for each in some]
     kept: list[dict[str, Any]] = []
     for index, each in enumerate(every):
@@ -30,7 +30,7 @@ def are_allowed(tolerations: Sequence[Toleration], whitelist: Sequence[Toleratio
 
 
 def is_superset(wide: Toleration, narrow: Toleration) -> bool:
-    """Return whether `wide` tolerates all taints that `narrow` tolerates."""
+    """Return whether the toleration `wide` tolerates all taints that `narrow` tolerates."""
     if _is_equal(wide, narrow):
         return True
     exists = (wide.get("operator") or "Equal") == "Exists"
@@ -46,7 +46,10 @@ def is_superset(wide: Toleration, narrow: Toleration) -> bool:
 
 
 def _lasts(wide: Toleration, narrow: Toleration) -> bool:
-    """Return whether `wide` tolerates for at least as long as `narrow`; without seconds, a toleration never expires."""
+    """Return whether `wide` lasts at least as long as `narrow`.
+
+    A toleration without `tolerationSeconds` never expires.
+    """
     if wide.get("tolerationSeconds") is None:
         return True
     seconds = narrow.get("tolerationSeconds")

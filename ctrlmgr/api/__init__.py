@@ -1,1 +1,1 @@
-"""API objects: names, metadata, bodies, and typed views of the core kinds. This package does no I/O."""
+"""API objects: names, metadata, bodies, and typed views of the core kinds. The package `api` does no I/O."""

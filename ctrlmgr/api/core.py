@@ -1,10 +1,10 @@
 """Typed views of the core kinds: the fields that controllers read, and values derived from them.
 
 Guarantees:
-- A view is decoded from an object's body (`Object.view(Pod)`) and never encoded, so fields without a counterpart in the
-  view stay unchanged in the body. Only `Endpoints` and its parts are also encoded, in Go's field order and with Go's
-  `omitempty`.
-- A null list is decoded as an empty list. If a field is missing that the API server would have defaulted, the view
+- A view is decoded from an object's body (`Object.view(Pod)`) and never encoded; therefore fields without a counterpart
+  in the view stay unchanged in the body. Only the view `Endpoints` and its parts are also encoded, in Go's field order
+  and with Go's `omitempty`.
+- A null list is decoded as an empty list. If a field for which the API server has a default is missing, the view
   contains the default.
 - Values derived from a pod (readiness, addresses, named ports) are computed once per view, and therefore once for each
   version of the pod.
@@ -33,7 +33,7 @@ CLUSTER_IP_NONE = "None"
 def ip_family(address: str) -> str:
     """Return `IPv6` or `IPv4`; a string that is not an IPv6 address counts as IPv4, as in `utilnet.IsIPv6String`.
 
-    An IPv4-mapped IPv6 address is IPv4; an address with a zone is invalid in Go.
+    An IPv4-mapped IPv6 address is IPv4; Go rejects addresses with a zone.
     """
     if ":" not in address or "%" in address:
         return IPV4
@@ -82,7 +82,7 @@ class EndpointSubset(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, 
 
 
 class Endpoints(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 Endpoints that are read."""
+    """The fields of a v1 Endpoints that controllers read."""
 
     subsets: list[EndpointSubset] | None = None
 
@@ -98,12 +98,15 @@ class ServicePort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def target(self) -> int | str:
-        """The port of the pods: a number, or the name of a container port; defaults to the service's own port."""
+        """The port of the pods: a number, or the name of a container port; the default is the service's own port."""
         return self.target_port or self.port
 
 
 class ServiceSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 ServiceSpec that are read; None in `selector` selects nothing, {} selects everything."""
+    """The fields of a v1 ServiceSpec that controllers read.
+
+    None in `selector` selects nothing, {} selects everything.
+    """
 
     ports: list[ServicePort] | None = None
     selector: dict[str, str] | None = None
@@ -122,14 +125,14 @@ class ServiceMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Service(msgspec.Struct, frozen=True, dict=True):
-    """The fields of a v1 Service that are read; `dict` stores cached properties."""
+    """The fields of a v1 Service that controllers read; the class needs a `__dict__` for cached properties."""
 
     metadata: ServiceMetadata
     spec: ServiceSpec = ServiceSpec()
 
     @cached_property
     def created_at(self) -> int | None:
-        """The creation time, microseconds since 1970; None if it is missing."""
+        """The creation time of the service in microseconds since 1970; None if it is missing."""
         text = self.metadata.creation_timestamp
         return parse_time(text) if text else None
 
@@ -140,7 +143,10 @@ class Service(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def selects_endpoints(self) -> bool:
-        """Return whether a controller maintains the endpoints: the service has a selector and is no ExternalName."""
+        """Return whether a controller maintains the endpoints of the service.
+
+        This is true if the service has a selector and is not of type ExternalName.
+        """
         return self.spec.selector is not None and self.spec.type != "ExternalName"
 
     @cached_property
@@ -163,7 +169,7 @@ class ContainerPort(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 Container that are read."""
+    """The fields of a v1 Container that controllers read."""
 
     name: str = ""
     ports: list[ContainerPort] | None = None
@@ -177,7 +183,7 @@ class PodIP(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodCondition that are read."""
+    """The fields of a v1 PodCondition that controllers read."""
 
     type: str
     status: str = ""
@@ -185,7 +191,7 @@ class PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodSpec that are read."""
+    """The fields of a v1 PodSpec that controllers read."""
 
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -195,14 +201,14 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 ContainerStatus that are read."""
+    """The fields of a v1 ContainerStatus that controllers read."""
 
     name: str = ""
     restart_count: int = 0
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 PodStatus that are read."""
+    """The fields of a v1 PodStatus that controllers read."""
 
     phase: str = ""
     conditions: list[PodCondition] | None = None
@@ -224,8 +230,8 @@ class PodMetadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class PodAddress(NamedTuple):
     """An address of a pod, and its sort key: the IP address, then the pod's uid.
 
-    Go compares both parts byte by byte (`LessEndpointAddress`), which for UTF-8 is the order of Python's strings. The
-    NUL between the parts sorts before all characters of the parts.
+    Go compares the IP address and the uid byte by byte (`LessEndpointAddress`), which for UTF-8 is the order of
+    Python's strings. In the sort key, the NUL between the IP address and the uid sorts before all other characters.
     """
 
     order: str
@@ -233,7 +239,7 @@ class PodAddress(NamedTuple):
 
 
 class Pod(msgspec.Struct, frozen=True, dict=True):
-    """The fields of a v1 Pod that are read; `dict` stores cached properties."""
+    """The fields of a v1 Pod that controllers read; the class needs a `__dict__` for cached properties."""
 
     metadata: PodMetadata
     spec: PodSpec = PodSpec()
@@ -276,7 +282,7 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def ips(self) -> tuple[str, ...]:
-        """The pod's IP addresses, the primary address first; a single `podIP` counts as a list."""
+        """The pod's IP addresses, the primary address first; a pod that sets only `podIP` has one address."""
         listed = tuple(each.ip for each in self.status.pod_ips or () if each.ip)
         return listed or ((self.status.pod_ip,) if self.status.pod_ip else ())
 
@@ -296,9 +302,10 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def named_ports(self) -> Mapping[tuple[str, str], int]:
-        """The container port of each (name, protocol), as `FindPort` (`pkg/api/v1/pod/util.go`) finds it.
+        """The container port of each pair of name and protocol, as `FindPort` (`pkg/api/v1/pod/util.go`) finds it.
 
-        The first matching port is used. Sidecars (init containers that always restart) follow the containers.
+        If several container ports match, the first one is used. The ports of sidecars (init containers that always
+        restart) follow the ports of containers.
         """
         sidecars = [each for each in self.spec.init_containers or () if each.restart_policy == "Always"]
         found: dict[tuple[str, str], int] = {}
@@ -309,21 +316,21 @@ class Pod(msgspec.Struct, frozen=True, dict=True):
 
 
 class NodeCondition(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 NodeCondition that are read."""
+    """The fields of a v1 NodeCondition that controllers read."""
 
     type: str
     status: str = ""
 
 
 class NodeStatus(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 NodeStatus that are read."""
+    """The fields of a v1 NodeStatus that controllers read."""
 
     allocatable: dict[str, str] | None = None
     conditions: list[NodeCondition] | None = None
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 Node that are read."""
+    """The fields of a v1 Node that controllers read."""
 
     status: NodeStatus = NodeStatus()
 
@@ -340,13 +347,13 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
 
 class NamespaceStatus(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 NamespaceStatus that are read."""
+    """The fields of a v1 NamespaceStatus that controllers read."""
 
     phase: str = ""
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a v1 Namespace that are read."""
+    """The fields of a v1 Namespace that controllers read."""
 
     status: NamespaceStatus = NamespaceStatus()
 

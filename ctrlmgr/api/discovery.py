@@ -1,4 +1,4 @@
-"""Typed views of the group `discovery.k8s.io`: the parts of an EndpointSlice, for reading and writing.
+"""Typed views of the group `discovery.k8s.io`: an EndpointSlice and its parts, which controllers read and write.
 
 Guarantees: the views decode all objects that clients may have written, and encode objects in Go's field order with Go's
 `omitempty`. None stands for Go's nil pointer, which differs from "" and False.
@@ -13,10 +13,10 @@ import msgspec
 from ctrlmgr.api.core import ObjectReference
 
 SERVICE_NAME = "kubernetes.io/service-name"
-"""The label with the name of a slice's service."""
+"""The label that contains the name of a slice's service."""
 
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-"""The label with the name of the controller that manages a slice."""
+"""The label that contains the name of the controller that manages a slice."""
 
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
 """The label that excludes an Endpoints object from mirroring if its value is `true`."""
@@ -63,7 +63,10 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the endpoint's `ready` condition is true; False without it, as in `EndpointReady`."""
+        """Return whether the endpoint's `ready` condition is true.
+
+        False if the condition is missing, as in `EndpointReady`.
+        """
         return self.conditions.ready is True
 
 
@@ -77,7 +80,7 @@ class EndpointPort(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, re
 
 
 class EndpointSlice(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of a v1 EndpointSlice that are read."""
+    """The fields of a v1 EndpointSlice that controllers read."""
 
     address_type: str = ""
     endpoints: list[Endpoint] | None = None

@@ -16,9 +16,10 @@ def matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 
 
 def selector_pair(namespace: str, selector: Mapping[str, str]) -> str:
-    """Return the pair of `selector` for an index, as `namespace/key=value`; `namespace/` for an empty selector.
+    """Return the pair of `selector` for an index, as `namespace/key=value`.
 
-    The pair is the one with the smallest key, so the result does not depend on the order of keys.
+    The pair of an empty selector is `namespace/`. The pair is the one with the smallest key, so the result does not
+    depend on the order of keys.
     """
     if not selector:
         return f"{namespace}/"

@@ -1,7 +1,7 @@
 """Creates field paths and field errors: the results of validation, which become the causes of a `Status`.
 
-Guarantees: errors equal Kubernetes' byte for byte, so that clients which match on messages work (apimachinery
-`pkg/util/validation/field/errors.go` and `path.go`).
+Guarantees: error messages equal Kubernetes' messages byte for byte, so that clients can match on the messages
+(apimachinery `pkg/util/validation/field/errors.go` and `path.go`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctrlmgr.golang.go_text import escape_html, quote
 
 
 class Path(str):
-    """The path of a field, in the form that causes contain: `spec.ports[0].name`, `metadata.labels[a/b]`."""
+    """The path of a field, as the causes of a Status contain it: `spec.ports[0].name`, `metadata.labels[a/b]`."""
 
     __slots__ = ()
 
@@ -48,22 +48,24 @@ LONGEST_VALUE = 16 * 1024
 """The maximum number of characters of a value that an error shows."""
 
 _LONGEST_REFUSAL = 128 * 1024
-"""The maximum total length of the errors of one object, in characters; the first error is always included."""
+"""The maximum total length of the errors of one object, in characters; the first error is included even if it is
+longer.
+"""
 
 MOST_FOUND = 1000
-"""The maximum number of errors to find in one object; an error response lists fewer."""
+"""The maximum number of errors to find in one object; an error response lists fewer errors."""
 
 _LONGEST_BODY = _LONGEST_REFUSAL // 2
 """The maximum length of one error in characters.
 
-An error about an immutable field may contain the old and new value.
+An error about an immutable field may contain both the old and the new value of the field.
 """
 
 _LONGEST_FOUND = 2 * _LONGEST_REFUSAL
 
 
 class FieldError(NamedTuple):
-    """One error of one field; the functions below create errors."""
+    """One error of one field; the functions of this module create such errors."""
 
     reason: str
     field: str
@@ -71,7 +73,7 @@ class FieldError(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The whole message, which consists of path and body."""
+        """The whole error message, which consists of path and body."""
         return f"{self.field}: {self.body}"
 
 
@@ -84,7 +86,10 @@ class _ErrorLimitReached(BaseException):
 
 
 class _ErrorSearch(threading.local):
-    """The errors that the current search of this thread has found; `errors` is None if the search is not limited."""
+    """The errors that the current search of this thread has found.
+
+    `errors` is None if the number of errors is not limited.
+    """
 
     errors: FoundErrors | None = None
     room = 0
@@ -111,7 +116,10 @@ def errors_of(find: Callable[[], list[FieldError]]) -> list[FieldError]:
 
 
 def tentatively(find: Callable[[], T]) -> T:
-    """Return the result of `find`; the errors that it creates do not count, because they only serve a decision."""
+    """Return the result of `find`.
+
+    The errors that it creates do not count, because the caller only decides by them and does not report them.
+    """
     before = _search.errors
     _search.errors = None
     try:
@@ -154,7 +162,7 @@ def _error(reason: str, label: str, field: str, detail: str, *values: Any) -> Fi
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    """Return the error for a malformed value, which is formatted as in Go (None for nil)."""
+    """Return the error for a malformed value, whose value is formatted as in Go (None becomes nil)."""
     return _error("FieldValueInvalid", "Invalid value", field, detail, value)
 
 
@@ -169,19 +177,19 @@ def duplicate(field: str, value: Any, detail: str = "") -> FieldError:
 
 
 def forbidden(field: str, detail: str) -> FieldError:
-    """Return the error for a value that is not allowed in this situation."""
+    """Return the error for a value that is not allowed in the context of other fields."""
     return _error("FieldValueForbidden", "Forbidden", field, detail)
 
 
 def internal_error(field: str, detail: str) -> FieldError:
-    """Return the error for a value that could not be checked."""
+    """Return the error for a value that could not be checked because of an internal error."""
     return _error("InternalError", "Internal error", field, detail)
 
 
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
     """Return the error for a value outside an enumeration.
 
-    The message lists supported values in the given order; the values of a set are sorted, as Go's `sets.List` does.
+    The message lists the supported values in the given order, but sorts the values of a set, as Go's `sets.List` does.
     """
     return unsupported(field, value, supported_values(supported))
 
@@ -228,7 +236,7 @@ def refuse(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> In
 
 
 def _told(errors: Sequence[FieldError]) -> Sequence[FieldError]:
-    """Return the errors that an error response has room for; usually these are all errors."""
+    """Return the errors that an error response has room for; usually all errors fit."""
     room = _LONGEST_REFUSAL
     for count, error in enumerate(errors[:MOST_ERRORS]):
         room -= len(error.field) + len(error.body)

@@ -1,12 +1,12 @@
-"""Defines one `Object` class for every kind: typed metadata and a raw JSON body, which is decoded on demand.
+"""Defines one `Object` class for every kind, with typed metadata and a raw JSON body that is decoded on demand.
 
 Guarantees:
 - An object is immutable; its `body` contains exactly the bytes that the log stores and hashes.
-- `body` is compact UTF-8 JSON that starts with kind, apiVersion and metadata in Go's field order. It has no
-  `metadata.resourceVersion`, because the log assigns the revision later. `wire()` inserts the resourceVersion, so an
-  object is encoded once for each change, not for each reader. After a call of `wire()`, the object keeps only the wire
-  form, because it will probably be read again.
-- Unknown fields are kept unchanged.
+- `body` is compact UTF-8 JSON that starts with kind, apiVersion and metadata in Go's field order. The body has no
+  `metadata.resourceVersion`, because the log assigns the revision later. `wire()` inserts the resourceVersion into the
+  body; therefore an object is encoded once for each change, not for each reader. After a call of `wire()`, the object
+  keeps only the wire form, because that form will probably be read again.
+- Unknown fields of an object are kept unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KIND, _METADATA, _UID = b'{"kind":"', b'"metadata":{', b'"uid":"'
 
 # gc=False, because decoded metadata contains no reference cycles; the garbage collector need not track it.
 class OwnerReference(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """An owner of the object (meta/v1 OwnerReference)."""
+    """A reference to an owner of the object (meta/v1 OwnerReference)."""
 
     api_version: str
     kind: str
@@ -90,8 +90,8 @@ _encode = msgspec.json.Encoder().encode
 def _without_version(data: bytes, metadata: ObjectMeta) -> bytes | None:
     """Remove the resourceVersion from an object in Go's encoding; return None for another encoding.
 
-    The first uid in Go's field order is the object's own, because ownerReferences follow later. Neither uid nor version
-    can contain a quote, so the match is correct.
+    Neither the uid nor the resourceVersion can contain a quotation mark, so the match of the regular expression is
+    correct. Neither uid nor version can contain a quote, so the match is correct.
     """
     if not data.startswith(b'{"kind":"') or b"\n" in data:
         return None
@@ -156,8 +156,8 @@ class Object:
     def from_wire(cls, data: bytes | msgspec.Raw) -> Object:
         """Decode an object in the form that an API server sends.
 
-        Raises `BadRequest` unless it is a JSON object with kind, apiVersion and well-formed metadata. `revision` is its
-        resourceVersion if that is a number, else 0.
+        Raises `BadRequest` unless it is a JSON object with kind, apiVersion and well-formed metadata. `revision` is the
+        object's resourceVersion if that is a number, otherwise 0.
         """
         data = bytes(data)
         try:
@@ -176,7 +176,7 @@ class Object:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Object:
-        """Encode a dict with kind, apiVersion and metadata; raises `BadRequest` as `from_wire` does."""
+        """Encode an object from a dict with kind, apiVersion and metadata; raises `BadRequest` as `from_wire` does."""
         return cls.from_wire(_encode(fields))
 
     def with_metadata(self, **changes: Any) -> Object:
@@ -211,19 +211,19 @@ class Object:
 
     @property
     def size(self) -> int:
-        """The size in bytes of the form that the object keeps, either body or wire form."""
+        """The size in bytes of the form that the object keeps, which is either the body or the wire form."""
         body = self._body
         return len(body if body is not None else self._wire or b"")
 
     def _cut(self) -> bytes:
-        """Return the body, computed from the wire form."""
+        """Return the body of the object, computed from the wire form."""
         wire = self._wire or b""
         at = _version_at(wire)
         return b"".join((wire[:at], wire[at + len(self._version) :]))
 
     @property
     def metadata(self) -> ObjectMeta:
-        """The metadata, decoded on first use."""
+        """The object's metadata, decoded on first use."""
         metadata = self._metadata  # read the field once, because another thread may clear it at any moment
         if metadata is None:
             metadata = self._metadata = _decode_metadata_only(self.body).metadata
@@ -284,7 +284,7 @@ class Object:
         return view  # type: ignore[no-any-return]  # one slot holds the Struct of the last call
 
     def mentions(self, word: bytes) -> bool:
-        """Return whether the encoded object contains a word; this is much faster than decoding the object."""
+        """Return whether the object's JSON contains a word; this is much faster than decoding the object."""
         body = self._body
         return word in (body if body is not None else self._wire or b"")
 

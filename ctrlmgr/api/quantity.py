@@ -1,11 +1,11 @@
-"""Parses and formats quantities of resources: `100m`, `1.5Gi`, `2e3`.
+"""Parses and formats resource quantities such as `100m`, `1.5Gi` and `2e3`.
 
 Guarantees:
 - An amount is an exact number of billionths, as an int. As in Kubernetes, smaller fractions are rounded away from zero,
-  and binary amounts above 2^63-1 become 2^63-1.
+  and amounts in binary notation above 2^63-1 become 2^63-1.
 - `canonical` formats an amount as Kubernetes stores it: in its own notation, without a fraction, with the largest
-  suffix for which it is an integer. As in Kubernetes, some texts count as canonical without a complete check, such as
-  `1.500`; these are not changed.
+  suffix for which it is an integer. As in Kubernetes, some strings, such as `1.500`, count as canonical without a
+  complete check and are not changed.
 - A huge exponent in malicious input does not increase the cost of parsing.
 
 Rules come from apimachinery's `pkg/api/resource/quantity.go` and `suffix.go`.
@@ -45,7 +45,10 @@ def parse(text: str) -> int:
 
 @memoized(entries=4096, longest=_LONGEST)
 def canonical(text: str) -> str:
-    """Return an amount in Kubernetes' format: `0.5` is `500m`, `1024Mi` is `1Gi`; raises `ValueError`."""
+    """Return an amount in Kubernetes' format: `0.5` is `500m`, `1024Mi` is `1Gi`.
+
+    Raises `ValueError` if `text` is not a quantity.
+    """
     amount, suffix = _read(text)
     return text if keeps_text(text) else _write(amount, suffix)
 
@@ -53,20 +56,23 @@ def canonical(text: str) -> str:
 def rounded_up(text: str, unit: int) -> str:
     """Round an amount up to a multiple of `unit` billionths, and return it in the notation of `text`.
 
-    Returns `text` itself if the amount is already a multiple.
+    If the amount is already a multiple of `unit`, `text` itself is returned.
     """
     amount, suffix = _read(text)
     return _write(-(-amount // unit) * unit, suffix) if amount % unit else text
 
 
 def total(amounts: list[str]) -> str:
-    """Return the sum of amounts in the notation of the first amount, as `Quantity.Add` does; `0` for no amounts."""
+    """Return the sum of amounts in the notation of the first amount, as `Quantity.Add` does.
+
+    Returns `0` if there are no amounts.
+    """
     suffix = _read(amounts[0])[1] if amounts else ""
     return _write(sum(parse(each) for each in amounts), suffix)
 
 
 class Quantity(NamedTuple):
-    """A parsed amount, for sums that are updated often."""
+    """A parsed amount, as the type of sums that are updated often."""
 
     amount: int
     """In billionths."""
@@ -76,11 +82,11 @@ class Quantity(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Quantity:
-        """Parse an amount; raises `ValueError`."""
+        """Parse an amount; raises `ValueError` if the string is not a quantity."""
         return cls(*_read(text), text)
 
     def plus(self, more: Quantity) -> Quantity:
-        """Return the sum, in the notation of the first amount that is not 0."""
+        """Return the sum, in the notation of the first nonzero amount."""
         if not self.amount:
             return Quantity.read(canonical(more.text))
         amount = self.amount + more.amount
@@ -91,7 +97,7 @@ class Quantity(NamedTuple):
 
 
 def plus(amount: str, more: str) -> str:
-    """Return the sum of two amounts, in the notation of the first that is not 0."""
+    """Return the sum of two amounts, in the notation of the first nonzero amount."""
     return Quantity.read(amount).plus(Quantity.read(more)).text
 
 
@@ -103,7 +109,7 @@ def difference(amount: str, less: str) -> str:
 
 @memoized(entries=4096, longest=_LONGEST)  # memoized, because clusters use the same few amounts repeatedly
 def _read(text: str) -> tuple[int, str]:
-    """Return an amount in billionths and the suffix of its text."""
+    """Return an amount in billionths, and the suffix of the amount's string."""
     match = PATTERN.fullmatch(text) if text else None
     if match is None:
         if text and _SPLIT.fullmatch(text):
@@ -117,7 +123,7 @@ def _read(text: str) -> tuple[int, str]:
 
 
 def keeps_text(text: str) -> bool:
-    """Return whether Kubernetes keeps the text of a valid amount: the end of the fast path in `ParseQuantity`."""
+    """Return whether Kubernetes keeps the string of a valid amount (the end of the fast path in `ParseQuantity`)."""
     match = PATTERN.fullmatch(text)
     assert match is not None  # the text is valid
     _, whole, fraction, suffix = match.groups()

@@ -1,7 +1,7 @@
 """Defines names of resources, keys of objects, and positions in the log.
 
-A `Resource` has no API version on purpose, because the log stores an object once, in the API version in which it was
-written, as etcd does. Version and kind are part of the object's body.
+A `Resource` has no API version, because the log stores an object once, in the API version in which it was written, as
+etcd does. The API version and the kind are part of the object's body.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ API clients get the revision as the string `resourceVersion`; only `api.object` 
 
 
 _LONGEST_REMEMBERED = 512
-"""The maximum length of a memoized name in characters, because clients can send arbitrary names."""
+"""The maximum length of a memoized name in characters, which is limited because clients can send arbitrary names."""
 
 
 class Resource(NamedTuple):
@@ -31,7 +31,7 @@ class Resource(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Resource:
-        """Parse `plural` or `plural.group`, the inverse of `str()`."""
+        """Parse `plural` or `plural.group`, as `str()` formats it."""
         return _parsed(text) if len(text) <= _LONGEST_REMEMBERED else _parsed.__wrapped__(text)
 
 
@@ -52,7 +52,7 @@ class Key(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Key:
-        """Parse `namespace/name` or `name`, the inverse of `str()`."""
+        """Parse `namespace/name` or `name`, as `str()` formats it."""
         namespace, slash, name = text.partition("/")
         return cls(namespace, name) if slash else cls("", namespace)
 

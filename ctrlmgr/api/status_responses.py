@@ -1,7 +1,8 @@
-"""Creates and encodes `Status` objects (meta/v1), the bodies of error responses and of completed deletions.
+"""Creates and encodes `Status` objects (meta/v1), the bodies of responses to failed requests and deletions.
 
-Guarantees: fields are in Go's order, and empty ones are omitted as in Go. The bytes equal those of Go's encoder
-(compact, HTML-safe, a newline at the end), because tests of clients compare error bodies byte for byte.
+Guarantees: the fields of a Status are in Go's order, and empty fields are omitted as in Go. The bytes of a Status equal
+those of Go's encoder (compact, HTML-safe, a newline at the end), because tests of clients compare error bodies byte for
+byte.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def failure(error: ApiError) -> Unstructured:
 
 
 def success(details: StatusDetails | None = None, *, code: int = 0) -> Unstructured:
-    """Return the Status for a success without an object; `code` is omitted if it is 0."""
+    """Return the Status for a successful request whose response contains no object; `code` is omitted if it is 0."""
     status: Unstructured = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details is not None:
         status["details"] = _details(details)
@@ -79,7 +80,10 @@ def _cause(cause: StatusCause) -> dict[str, str]:
 
 @singledispatch
 def api_error(error: CtrlmgrError) -> ApiError:
-    """Return the API error that corresponds to an error; errors of the log become a 503, 504 or 500 error."""
+    """Return the API error that corresponds to an exception.
+
+    An exception of the log becomes a 503, 504 or 500 error.
+    """
     return InternalError(f"Internal error occurred: {error}")
 
 

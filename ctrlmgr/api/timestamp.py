@@ -1,7 +1,7 @@
-"""Parses timestamps in objects (RFC 3339), and formats timestamps in the form that Kubernetes uses.
+"""Parses timestamps in objects (RFC 3339), and formats them as Kubernetes does.
 
 Guarantees: `canonical_time` returns whole seconds and `canonical_micro_time` six decimals, both in UTC with a final
-`Z`. Go's zero time, the first second of the year 1, counts as unset and returns None.
+`Z`. Go's zero time, the first second of the year 1, counts as unset: the functions return None for it.
 
 Rules come from apimachinery's `pkg/apis/meta/v1/time.go` and `micro_time.go`, and from Go's `time.Parse`.
 """
@@ -31,7 +31,10 @@ def canonical_time(text: str) -> str | None:
 
 @memoized(entries=4096, longest=_LONGEST)
 def canonical_micro_time(text: str) -> str | None:
-    """Return a meta/v1 MicroTime in Kubernetes' form, `2026-01-02T03:04:05.123456Z`; raises ValueError if invalid."""
+    """Return a meta/v1 MicroTime in Kubernetes' form, `2026-01-02T03:04:05.123456Z`.
+
+    Raises ValueError if `text` is invalid.
+    """
     moment = _parse(text, _MICRO_TIME, MICROSECONDS)
     return _utc(moment, "microseconds") if moment != _ZERO else None
 

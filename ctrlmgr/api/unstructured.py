@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 Unstructured: TypeAlias = dict[str, Any]
-"""A decoded API object: str keys; values are str, int, float, bool, None, list and dict."""
+"""A decoded API object: a dict with string keys, whose values are str, int, float, bool, None, list and dict."""
 
 _written: Final = msgspec.json.Encoder(order="deterministic").encode
 
@@ -23,13 +23,13 @@ def metadata_of(fields: Unstructured) -> dict[str, Any]:
 
 
 def generation_of(fields: Unstructured) -> int:
-    """Return the generation of an object, 0 if it has none."""
+    """Return the generation of an object, or 0 if the object has none."""
     generation: int = (fields.get("metadata") or {}).get("generation") or 0
     return generation
 
 
 def at(fields: Any, *path: str | int) -> Any:
-    """Return the value at a path of fields and indexes, None if a part of the path is missing."""
+    """Return the value at a path of fields and indexes, or None if a part of the path is missing."""
     for step in path:
         if isinstance(step, int):
             fields = fields[step] if isinstance(fields, list) and len(fields) > step else None
@@ -43,7 +43,7 @@ def at(fields: Any, *path: str | int) -> Any:
 def repeated(values: Iterable[Any]) -> frozenset[int]:
     """Return the indexes of values that occur earlier in the list, in linear time.
 
-    All values must have the same type, as decoded by a schema: strings, numbers, or objects.
+    All values of the list must have the same type, as decoded by a schema: strings, numbers, or objects.
     """
     seen: set[Any] = set()
     places: list[int] = []

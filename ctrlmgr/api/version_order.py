@@ -1,4 +1,4 @@
-"""The order of API versions by name: `v2` before `v1`, before `v1beta1`, before `v1alpha1`, before all others.
+"""The order of API versions by name: `v2`, then `v1`, `v1beta1`, `v1alpha1`, and then all other names.
 
 Source: apimachinery `pkg/version/helpers.go` (`CompareKubeAwareVersionStrings`).
 """
@@ -13,7 +13,7 @@ _STAGES = {"alpha": 0, "beta": 1, None: 2}
 
 
 def newest_first(names: Iterable[str]) -> list[str]:
-    """Return version names in the order of preference."""
+    """Return version names in the order of preference, the preferred version first."""
     names = sorted(names)
     return sorted(names, key=lambda name: priority(name), reverse=True) if all(map(_is_known, names)) else _mixed(names)
 

@@ -1,4 +1,4 @@
-"""Limits the warnings that a response contains, and the search for warnings.
+"""Limits the warnings that a response contains, and stops the search for more warnings early.
 
 A body of a megabyte has room for very many values that cause warnings, and some warnings are about pairs of values. The
 client gets only the first warnings, so the search stops when it has found enough.
@@ -19,7 +19,9 @@ LONGEST: Final = 256
 """The maximum length of a truncated warning, in characters."""
 
 _ENOUGH = 2 * LONGEST_TOGETHER
-"""The maximum total length of the warnings to find, each counted as truncated; it leaves room for duplicates."""
+"""The maximum total length of the warnings to find, where each counts with its truncated length; the limit leaves room
+for duplicates.
+"""
 
 
 def limited_warnings(found: Iterable[str]) -> list[str]:

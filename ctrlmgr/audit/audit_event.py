@@ -1,6 +1,6 @@
 """Encodes audit events as lines of JSON: an `Event` of audit.k8s.io/v1, in Kubernetes' field order.
 
-Rules: apiserver `pkg/apis/audit/v1/types.go`.
+Source: apiserver `pkg/apis/audit/v1/types.go`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctrlmgr.clock import format_time
 
 _TRUNCATED: Final = {"audit.k8s.io/truncated": "true"}
 _CODES = 64
-"""The maximum number of cached encoded statuses."""
+"""The maximum number of encoded response statuses that are cached."""
 _USERS: Final = BoundedCache[tuple[str, str, tuple[str, ...]], msgspec.Raw](
     "audit-users", entries=256, size=1024 * 1024
 )
@@ -29,7 +29,7 @@ _NO_ONE: Final = msgspec.Raw(b"{}")
 # names at module level, because looking up an enum member is a function call in Python 3.11
 _RECEIVED: Final = Stage.REQUEST_RECEIVED
 _STAGES: Final = {stage: str(stage) for stage in Stage}
-"""The names of stages as plain strings, which msgspec encodes faster."""
+"""The names of audit stages as plain strings, which msgspec encodes faster."""
 
 
 class _User(msgspec.Struct, omit_defaults=True, gc=False):
@@ -96,9 +96,9 @@ _encode, encode_lines = _encoder.encode, _encoder.encode_lines
 
 
 def line(record: Record, stage: Stage, now: int, *, truncated: bool = False) -> bytes:
-    """Return the line for a request at a stage that it reached at `now` (microseconds since 1970).
+    """Return the line of JSON for a request at a stage that the request reached at `now` (microseconds since 1970).
 
-    With `truncated`, the line contains no bodies, and an annotation marks the event as truncated.
+    If `truncated` is set, the line contains no bodies, and an annotation marks the event as truncated.
     """
     return _encode(event_of(record, stage, now, truncated=truncated)) + b"\n"
 
@@ -132,7 +132,7 @@ def event_of(record: Record, stage: Stage, now: int, *, truncated: bool = False)
 
 
 def reference(record: Record) -> Reference:
-    """Return a reference to the request's object, with the fields that are known."""
+    """Return a reference to the request's object, with those fields that are known."""
     _, _, group, version, resource, part, namespace, name, _, _, _ = record.attributes
     told = record.told_object
     if told is None:

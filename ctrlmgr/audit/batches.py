@@ -1,11 +1,12 @@
 """Collects audit events in batches, and delivers them on a separate thread.
 
 Guarantees:
-- Adding an event never blocks; an event that does not fit into the buffer is counted and dropped.
-- A batch is delivered when it is full, or when its first event has waited long enough. `stop` delivers the rest.
+- Adding an event never blocks: if the buffer is full, the event is dropped and counted.
+- A batch is delivered when it is full, or when its first event has waited long enough. `stop` delivers the remaining
+  events.
 - If a rate limit is set, batches are delivered at most at that rate, except for bursts.
 
-Rules: apiserver `plugin/pkg/audit/buffered/buffered.go`.
+Source: apiserver `plugin/pkg/audit/buffered/buffered.go`.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ T = TypeVar("T")
 
 
 class Batching(NamedTuple):
-    """The settings of batching."""
+    """The settings with which audit events are collected in batches."""
 
     buffer_size: int = 10_000
-    """The maximum number of waiting events."""
+    """The maximum number of events that wait for delivery."""
     max_size: int = 1
     """The maximum number of events in a batch."""
     max_wait: float = 30.0
     """The maximum time in seconds that an event waits for its batch to fill."""
     qps: float = 0.0
-    """The maximum number of batches per second; 0 for no limit."""
+    """The maximum number of batches per second; 0 means no limit."""
     burst: int = 1
-    """The maximum number of batches in a burst."""
+    """The maximum number of batches in a burst that exceeds the rate."""
 
 
 class Batches(Generic[T]):
-    """Collects events in batches; one thread adds events."""
+    """Collects events in batches; only one thread may add events."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Batches(Generic[T]):
         self._thread = threads.start(self._name, self._run)
 
     def add(self, events: Sequence[T]) -> None:
-        """Add events for delivery."""
+        """Add audit events to the buffer of the next batches."""
         with self._lock:  # the bare lock is entered without a Python call, unlike the condition
             before = len(self._waiting)
             room = self._batching.buffer_size - before
@@ -95,7 +96,10 @@ class Batches(Generic[T]):
             self._hand_on(batch)
 
     def _next(self) -> Sequence[T] | None:
-        """Wait until the next batch is due and return it; return None when all batches are delivered."""
+        """Wait until the next batch is due and return it.
+
+        Return None after `stop`, when all batches have been delivered.
+        """
         with self._changed:
             while (pause := self._pause()) is None or pause > 0:
                 if self._is_stopping and not self._waiting:

@@ -1,12 +1,12 @@
 """The audit log as a file of JSON lines, which is rotated by size.
 
 Guarantees:
-- When `write` returns, the operating system has the data. The file contains complete lines only, and only the file's
-  owner may read it.
-- A full file is renamed to `NAME-TIME.EXT` and compressed if configured. Rotated files that exceed the configured
-  number or age are removed; other files are never removed.
+- When `write` returns, the operating system has received the data. The file contains complete lines only, and only the
+  file's owner may read it.
+- A full file is renamed to `NAME-TIME.EXT` and, if compression is configured, compressed. Rotated files that exceed the
+  configured number or age are removed; other files are never removed.
 
-Rules: kube-apiserver's `--audit-log-*` flags (`pkg/server/options/audit.go`, with lumberjack's files).
+Source: kube-apiserver's `--audit-log-*` flags (`pkg/server/options/audit.go`, with lumberjack's files).
 """
 
 from __future__ import annotations
@@ -37,26 +37,29 @@ class Rotation(NamedTuple):
     """The settings of rotation: when a file is rotated, and which rotated files are kept."""
 
     megabytes: int = 100
-    """The maximum size of a file in MiB; 0 for no limit."""
+    """The maximum size of a file in MiB; 0 means no limit."""
     backups: int = 0
-    """The number of rotated files to keep; 0 for all."""
+    """The maximum number of rotated files that are kept; 0 means all."""
     days: int = 0
-    """The number of days to keep rotated files; 0 for no limit."""
+    """The number of days for which rotated files are kept; 0 means no limit."""
     compress: bool = False
 
 
 class LogFile:
-    """Writes lines to the audit log; used by one thread at a time."""
+    """Writes lines to the audit log; only one thread at a time may use the writer."""
 
     def __init__(self, path: str, rotation: Rotation, *, clock: Clock) -> None:
-        """Open a file, or the standard output for `-`; raises `SettingsError` if that fails."""
+        """Open the audit log, a file or the standard output (`-`).
+
+        Raises `SettingsError` if the file cannot be opened.
+        """
         self._rotation = rotation
         self._clock = clock
         self._path = None if path == STDOUT else Path(path).expanduser()
         self._descriptor, self._size = self._open()
 
     def write(self, lines: bytes) -> None:
-        """Append complete lines; raises `OSError`."""
+        """Append complete lines to the audit log; raises `OSError` if the write fails."""
         limit = self._rotation.megabytes * _MEGABYTE
         if self._path is not None and limit and self._size and self._size + len(lines) > limit:
             self._rotate(self._path)
@@ -89,7 +92,7 @@ class LogFile:
         threads.start("audit rotation", lambda: self._tidy(path, aside))
 
     def _tidy(self, path: Path, aside: Path) -> None:
-        """Compress a rotated file and remove old ones; failures are logged and ignored."""
+        """Compress a rotated file and remove old files; failures are logged and ignored."""
         try:
             if self._rotation.compress:
                 _pack(aside)
@@ -109,12 +112,12 @@ class LogFile:
 
 
 def _compact(microseconds: int) -> str:
-    """Return a time in a form whose alphabetical order is the order in time: `20260102T030405123456`."""
+    """Return a time in a format that sorts chronologically: `20260102T030405123456`."""
     return re.sub(r"[-:.Z]", "", format_time(microseconds))
 
 
 def _stamp_of(each: Path, path: Path) -> str | None:
-    """Return the time in a rotated file's name, None if the name is not that of a rotated file of `path`."""
+    """Return the time in a rotated file's name, or None if the name is not that of a rotated file of `path`."""
     name = each.name.removesuffix(".gz").removesuffix(path.suffix)
     found = _STAMP.search(name)
     return found.group(1) if found and name[: found.start()] == path.stem else None

@@ -1,11 +1,11 @@
-"""The audit policy: which requests are recorded, and at which level.
+"""The audit policy decides which requests are recorded, and at which level.
 
 Guarantees:
-- The first matching rule decides; a request without a matching rule is not recorded.
-- An invalid policy is refused with the line and the reason. An unknown field is an error, although kube-apiserver
-  ignores it: a rule with a typing error would record too much or too little.
+- The first matching rule of the policy decides; a request without a matching rule is not recorded.
+- If the policy is invalid, the error contains the line and the reason. An unknown field is an error, although
+  kube-apiserver ignores unknown fields, because a rule with a misspelled field would record too much or too little.
 
-Rules: apiserver `pkg/audit/policy`, `pkg/apis/audit/validation`, `pkg/apis/audit/v1/types.go`.
+Source: apiserver `pkg/audit/policy`, `pkg/apis/audit/validation`, `pkg/apis/audit/v1/types.go`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Level(enum.IntEnum):
 
     called: str
     wants_request: bool
-    """Whether the request's body is recorded."""
+    """Whether the request's body is recorded at this level."""
     wants_response: bool
-    """Whether the response's body is recorded."""
+    """Whether the response's body is recorded at this level."""
 
     NONE = 0, "None"
     METADATA = 1, "Metadata"
@@ -50,19 +50,19 @@ class Stage(enum.StrEnum):
 
     REQUEST_RECEIVED = "RequestReceived"
     RESPONSE_STARTED = "ResponseStarted"
-    """Only for long-running responses: watches, and connections to pods."""
+    """This stage exists only for requests with long-running responses: watches, and connections to pods."""
     RESPONSE_COMPLETE = "ResponseComplete"
     PANIC = "Panic"
 
 
 LEVELS: Final = {level.called: level for level in Level}
-"""The levels by name."""
+"""The audit levels by name."""
 
 _VERSIONS = ("audit.k8s.io/v1",)
 _STAGES = frozenset(Stage)
 _ENTRIES: Final = 4096
 _LONGEST: Final = 4096
-"""The maximum number of characters of a request's attributes and user for which the decision is cached."""
+"""The maximum number of characters of a request's attributes and user up to which the policy's decision is cached."""
 
 
 class AuditDecision(msgspec.Struct, frozen=True, gc=False):
@@ -70,7 +70,7 @@ class AuditDecision(msgspec.Struct, frozen=True, gc=False):
 
     level: Level
     omitted: frozenset[str] = frozenset()
-    """The stages that are not recorded."""
+    """The stages of the request that are not recorded."""
     without_managed_fields: bool = False
 
 
@@ -114,7 +114,7 @@ class Policy:
         )
 
     def handling(self, user: User | None, attributes: Attributes) -> AuditDecision:
-        """Return the decision on a request of `user`, None if the user is unknown."""
+        """Return the decision on a request of `user`, which is None if the user is unknown."""
         name, groups = (user.name, user.groups) if user is not None else (None, ())
         # Decisions are cached because clients repeat requests; the key contains every attribute that rules check.
         what = attributes[2:7] if attributes.is_resource else attributes.path
@@ -134,7 +134,7 @@ class Policy:
 
 
 def read_policy(file: Path) -> Policy:
-    """Read a policy; raises `SettingsError` with the line and the reason."""
+    """Read a policy from a file; raises `SettingsError`, with the line and the reason, if the policy is invalid."""
     document = read_document(file)
     policy = document.read("Policy", _VERSIONS, _Policy)
     if not policy.rules:
@@ -216,9 +216,9 @@ def _names(resources: _Resources, attributes: Attributes) -> bool:
 
 
 def _patterns(attributes: Attributes) -> Iterator[str]:
-    """Yield the patterns that match a resource if a rule contains them.
+    """Yield the patterns with which a rule can match a resource.
 
-    `pods` does not match `pods/log`; `pods/*` matches both.
+    The pattern `pods` does not match `pods/log`; the pattern `pods/*` matches both `pods` and `pods/log`.
     """
     resource, part = attributes.resource, attributes.subresource
     yield f"{resource}/{part}" if part else resource

@@ -1,12 +1,12 @@
 """Encodes an audit event (a stage of a request) in the formats of all backends.
 
 Guarantees:
-- An event is encoded at most once in each format for all backends. Only the file backend encodes events again, many at
-  once.
+- For all backends together, an event is encoded at most once in each format. Only the file backend encodes events
+  again, many in one call.
 - If an event exceeds a backend's size limit, it is sent without bodies and annotated with `audit.k8s.io/truncated`. If
-  the event is still too large, it is dropped and counted.
+  an event without bodies is still too large for a backend, the event is dropped and counted.
 
-Rules: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/truncate/truncate.go`.
+Source: apiserver `pkg/audit/format.go` (`EventString`), `plugin/pkg/audit/truncate/truncate.go`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ctrlmgr.metrics import AUDIT_ERRORS
 
 
 class StageEvent(msgspec.Struct, gc=False):
-    """An audit event; only one thread may use it."""
+    """The audit event of one stage of a request; only one thread may use it."""
 
     record: Record
     stage: Stage
@@ -37,13 +37,13 @@ class StageEvent(msgspec.Struct, gc=False):
 
     @property
     def line(self) -> bytes:
-        """The event as one line of JSON."""
+        """The audit event as one line of JSON."""
         if self._line is None:
             self._line = line(self.record, self.stage, self.now)
         return self._line
 
     def fitting(self, largest: int) -> bytes | None:
-        """Return the event as one line of JSON of at most `largest` bytes, without bodies if necessary.
+        """Return the event as one line of JSON of at most `largest` bytes; a larger event is encoded without bodies.
 
         Return None if the event is too large even without bodies.
         """
@@ -53,7 +53,7 @@ class StageEvent(msgspec.Struct, gc=False):
         return said if len(said) <= largest else None
 
     def text(self) -> bytes:
-        """Return the event in the legacy format, one line of text."""
+        """Return the event as one line of text in the legacy format."""
         record, head = self.record, self.record.head
         user, other = record.user or User(""), record.impersonated
         groups = _quoted(user.groups) if user.name and user.groups else "<none>"
@@ -76,10 +76,10 @@ class StageEvent(msgspec.Struct, gc=False):
 
 
 Form: TypeAlias = Callable[[StageEvent], bytes | None]
-"""Returns the data that a backend stores for an event, None if it stores no data."""
+"""Returns the data that a backend stores for an event, or None if the backend stores no data for the event."""
 
 WHOLE: Final[Form] = attrgetter("line")
-"""Returns the complete event in JSON."""
+"""Returns an event as complete JSON, regardless of its size."""
 
 
 def form(*, legacy: bool = False, largest: int | None = None) -> Form:
@@ -98,12 +98,12 @@ def form(*, legacy: bool = False, largest: int | None = None) -> Form:
 
 
 def lines(events: Sequence[StageEvent], wanted: Form) -> Sequence[bytes]:
-    """Return the data of events for a backend; events that are too large for the backend are omitted."""
+    """Return the encoded events for a backend; events that are too large for the backend are omitted."""
     return [said for event in events if (said := wanted(event)) is not None]
 
 
 def together(events: Sequence[StageEvent], wanted: Form) -> tuple[bytes, int]:
-    """Return the data of events for a file, concatenated, and the number of these events."""
+    """Return the concatenated lines of events for a file, and the number of these events."""
     if wanted is WHOLE:  # the default format of files: encode all lines together, without a copy of each line
         return encode_lines([event_of(each.record, each.stage, each.now) for each in events]), len(events)
     said = lines(events, wanted)
@@ -111,7 +111,10 @@ def together(events: Sequence[StageEvent], wanted: Form) -> tuple[bytes, int]:
 
 
 def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[bytes]]:
-    """Yield events in lists of at most `largest` bytes, or of one larger event; one list if `largest` is None."""
+    """Yield lists of events with at most `largest` bytes each.
+
+    A larger event is a list of its own, and if `largest` is None, all events are one list.
+    """
     if largest is None:
         yield whole
         return
@@ -128,7 +131,7 @@ def portions(whole: Sequence[bytes], largest: int | None) -> Iterator[Sequence[b
 
 
 def _nanoseconds(microseconds: int) -> str:
-    """Return a time in Go's RFC3339Nano format, which has no zeros at the end of the fraction."""
+    """Return a time in Go's RFC3339Nano format, whose fraction has no trailing zeros."""
     whole, _, fraction = format_time(microseconds).removesuffix("Z").partition(".")
     fraction = fraction.rstrip("0")
     return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"

@@ -1,12 +1,12 @@
-"""The facts about one request that the audit log needs, collected while the server handles it.
+"""The facts about one request that the audit log needs, collected while the server handles the request.
 
 Guarantees:
-- Bodies are kept only if the audit level requires them, and the content of Secrets only if the policy explicitly
-  requires it.
+- Bodies are kept only if the audit level requires them, and the content of Secrets is kept only if the policy
+  explicitly requires it.
 - A request that is not audited has no `Record`.
-- The record stores only facts that would otherwise be lost; all other facts are computed when the event is encoded.
+- A `Record` stores only facts that would otherwise be lost; all other facts are computed when the event is encoded.
 
-Rules: apiserver `pkg/audit/request.go`.
+Source: apiserver `pkg/audit/request.go`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ctrlmgr.authorization.authorizer import Verdict
 
 DECISION: Final = "authorization.k8s.io/decision"
 REASON: Final = "authorization.k8s.io/reason"
-"""The annotations with the authorization decision and its reason."""
+"""The annotations that contain the authorization decision and its reason."""
 _UNDECIDED: Final = "internal error"
 
 DEPRECATED: Final = "k8s.io/deprecated"
-"""The annotation of a request to a deprecated API version."""
+"""The annotation for requests to a deprecated API version."""
 
 _AGENT = 1024
-"""The maximum number of recorded characters of a User-Agent."""
+"""The maximum number of recorded characters of a User-Agent header."""
 _VERDICTS = 1024
 """The maximum number of verdicts whose annotations are cached; most requests have one of a few verdicts."""
 _IS_STATUS = b'{"kind":"Status",'
@@ -54,7 +54,7 @@ class ReceivedRequest(Protocol):
 
     @property
     def peer(self) -> str:
-        """The address of the client, empty if it is unknown."""
+        """The address of the client; empty if the address is unknown."""
 
     @property
     def raw_headers(self) -> HeaderLines:
@@ -71,7 +71,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A `Status` that was the body of the response."""
+    """The fields of a `Status` that was the body of a response."""
 
     metadata: Mapping[str, Any] = _NO_METADATA
     status: str = ""
@@ -82,7 +82,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Named(msgspec.Struct, frozen=True, gc=False):
-    """The object that the body of a request names."""
+    """The name and namespace of the object in the body of a request."""
 
     namespace: str = ""
     name: str = ""
@@ -99,7 +99,7 @@ class AuthorizationAnnotations(NamedTuple):
     """The authorization decision in the form of annotations."""
 
     decision: str | None = None
-    """`allow` or `forbid`; None if it is unknown."""
+    """`allow` or `forbid`; None if no decision was made."""
     reason: str | None = None
     annotations: Mapping[str, str] = _NOTHING
 
@@ -115,7 +115,7 @@ def _ruling(verdict: Verdict | None) -> AuthorizationAnnotations:
 
 
 class Record(msgspec.Struct, gc=False):
-    """The facts about one request; only one thread may use them.
+    """The facts about one request; only one thread may use a record.
 
     If a request refers to its record, it must drop this reference in the end, because the garbage collector does not
     track the reference cycle.
@@ -124,26 +124,26 @@ class Record(msgspec.Struct, gc=False):
     handling: AuditDecision
     attributes: Attributes
     user: User | None
-    """The user of the request, None if it is unknown."""
+    """The user of the request, or None if the user is unknown."""
     _sent: ReceivedRequest
     received: int
     """The time at which the request arrived, in microseconds since 1970."""
     _told: Mapping[str, str]
-    """Annotations of the event that the request's handlers set; more may be added later."""
+    """Annotations of the audit event that the request's handlers set; the handlers may add more annotations later."""
     started: Callable[[Record], None] | None = None
-    """The callback that is called when the response starts."""
+    """A callback that the record calls when the response starts."""
     impersonated: User | None = None
     constraint: str = ""
-    """The verb of the constrained impersonation mode, if one was used."""
+    """The verb of the constrained impersonation mode, or None if no constrained mode was used."""
     panicked: bool = False
     """Whether an internal error interrupted the request."""
     code: int = 0
-    """The status code of the response, once it is known."""
+    """The status code of the response; None until the status is known."""
     status: Status | None = None
     request_object: msgspec.Raw | None = None
     response_object: msgspec.Raw | None = None
     told_object: Named | None = None
-    """The object that the body names."""
+    """The object that the body of the request names."""
     revision: int = 0
     """The revision that the request wrote, if it is known."""
     verdict: Verdict | None = None
@@ -162,7 +162,7 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def name(self) -> str:
-        """The name of the request's object, empty if the request has no object."""
+        """The name of the request's object, or an empty string if the request has no object."""
         return self.attributes.name or (self.told_object.name if self.told_object is not None else "")
 
     @property
@@ -172,22 +172,22 @@ class Record(msgspec.Struct, gc=False):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The event's annotations; only the server itself sets the annotations of the authorization decision."""
+        """The event's annotations; only the server may set the annotations of the authorization decision."""
         own = _ruling(self.verdict).annotations
         return {**own, **self._told, **own} if self._told else own
 
     @property
     def wants_request(self) -> bool:
-        """Return whether the request's body is recorded."""
+        """Return whether the audit level requires that the request's body is recorded."""
         return self.handling.level.wants_request
 
     @property
     def wants_response(self) -> bool:
-        """Return whether the response's body is recorded."""
+        """Return whether the audit level requires that the response's body is recorded."""
         return self.handling.level.wants_response
 
     def record_object(self, fields: Mapping[str, Any], encode: Callable[[], bytes]) -> None:
-        """Record the object that a decoded body names; keep the encoded body if the level requires it."""
+        """Record the object that a decoded body names; keep the encoded body if the audit level requires it."""
         if told := fields.get("metadata"):
             say = told.get
             self.told_object = Named(
@@ -197,12 +197,12 @@ class Record(msgspec.Struct, gc=False):
             self.set_request_object(encode())
 
     def set_request_object(self, body: bytes) -> None:
-        """Keep the request's body, which is JSON, if the level requires it."""
+        """Keep the request's body, which is JSON, if the audit level requires bodies of requests."""
         if self.wants_request:
             self.request_object = self._kept(body)
 
     def answered(self, code: int, body: bytes) -> None:
-        """Record a response, whose JSON body is not sent yet; keep the body if the level requires it."""
+        """Record a response before its JSON body is sent; keep the body if the audit level requires it."""
         self.code = code
         if body.startswith(_IS_STATUS):
             self.status = _read_status(body)
@@ -210,14 +210,17 @@ class Record(msgspec.Struct, gc=False):
             self.response_object = self._kept(body)
 
     def begun(self, code: int) -> None:
-        """Record the start of the response, and call `started` if it is set."""
+        """Record the start of the response, and call the callback `started` if one is set."""
         self.code = code
         if self.started is not None:
             started, self.started = self.started, None
             started(self)
 
     def _kept(self, body: bytes) -> msgspec.Raw | None:
-        """Return JSON on one line, without managedFields if the policy requires that; None if the JSON is invalid."""
+        """Return JSON on one line, without managedFields if the policy omits these fields.
+
+        None if the JSON is invalid.
+        """
         try:
             if self.handling.without_managed_fields and b'"managedFields"' in body:
                 return msgspec.Raw(_encode(_without_managed_fields(_read_anything(body))))
@@ -227,7 +230,7 @@ class Record(msgspec.Struct, gc=False):
 
 
 def _said(lines: Sequence[HeaderLine]) -> tuple[str, bytes, bytes]:
-    """Return the user agent, truncated to the maximum length, and the headers with the client's addresses."""
+    """Return the user agent, truncated to the maximum length, and the headers that contain the client's addresses."""
     values = by_name(lines)
     agent = values.get(b"user-agent", b"").decode("utf-8", "replace")
     if len(agent) > _AGENT:

@@ -1,6 +1,6 @@
 """Computes the source addresses of a request from its headers and its connection.
 
-Rules: apimachinery `pkg/util/net/http.go` (`SourceIPs`).
+Source: apimachinery `pkg/util/net/http.go` (`SourceIPs`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 
 def sources(forwarded: bytes, real: bytes, peer: str) -> Sequence[str]:
-    """Return the known addresses on the path of a request: the client first, the connection's peer last.
+    """Return the known addresses on the path of a request, from the client to the connection's peer.
 
-    `forwarded` and `real` are the headers X-Forwarded-For and X-Real-Ip, empty if they are missing; invalid addresses
-    in them are dropped. `peer` is the address of the connection's peer, empty if the peer has no address.
+    `forwarded` and `real` are the headers X-Forwarded-For and X-Real-Ip, or empty strings; invalid addresses in the
+    headers are dropped. `peer` is the address of the connection's peer, or empty if the peer has no address.
     """
     if not forwarded and not real:
         return (peer,) if peer else ()

@@ -1,10 +1,10 @@
-"""Reads the bearer token of a request: from its Authorization header, or from a web socket's subprotocols.
+"""Reads the bearer token of a requestfrom its Authorization header, or from a web socket's subprotocols.
 
-Guarantees: a header with another scheme, an empty header or an empty token is not a credential, so the request is
-anonymous. If a request has several Authorization headers, the first header is used. A token in subprotocols is used
-only in a web socket request.
+Guarantees: a header with another scheme, an empty header or an empty token does not count as a credential, so the
+request is anonymous. If a request has several Authorization headers, the first one is used. Annotations that are added
+to the audit event.
 
-Rules: apiserver `pkg/authentication/request/{bearertoken,websocket}`.
+Source: apiserver `pkg/authentication/request/{bearertoken,websocket}`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BASE64 = re.compile(rb"[A-Za-z0-9_-]*")
 
 
 def bearer_token(headers: Headers) -> tuple[str | None, str]:
-    """Return the token of the Authorization header, None without a token; and a warning, empty without a warning."""
+    """Return the token of the Authorization header(None without a token), and a warning (empty without a warning)."""
     value = first_header(headers, b"authorization").strip()
     parts = value.split(b" ", 2)
     if len(parts) < 2 or parts[0].lower() != b"bearer":
@@ -40,10 +40,10 @@ def bearer_token(headers: Headers) -> tuple[str | None, str]:
 
 
 def web_socket_token(headers: Headers) -> str | None:
-    """Return the token in a web socket's subprotocols, None if they contain no token.
+    """Return the token in a web socket's subprotocols, or None if the subprotocols contain no token.
 
-    Raises `CredentialsRefused` if a token is malformed, if there are two tokens, or if the client offers no other
-    subprotocol.
+    Raises `CredentialsRefused` if a token is malformed, if the subprotocols contain two tokens, or if the client offers
+    no other subprotocol.
     """
     if not _is_web_socket(headers):
         return None
@@ -66,12 +66,12 @@ def web_socket_token(headers: Headers) -> str | None:
 
 
 def first_header(headers: Headers, wanted: bytes) -> bytes:
-    """Return the value of the first header with a name, empty if no header has this name."""
+    """Return the value of the first header with the given name, or an empty string if no header has this name."""
     return next((value for name, value in headers if name == wanted), b"")
 
 
 def text(value: bytes) -> str:
-    """Return a header's value as text; bytes that are not UTF-8 are kept as surrogates."""
+    """Return a header's value as a string; bytes that are not UTF-8 are kept as surrogates."""
     return value.decode("utf-8", "surrogateescape")
 
 

@@ -1,10 +1,10 @@
 """Bootstrap tokens: short tokens in Secrets of `kube-system`, with which new nodes authenticate.
 
 Guarantees: a token is valid only if its Secret has the right type and name, is enabled for authentication, has not
-expired, and names only groups of bootstrappers. A Secret with an invalid expiration counts as expired. Tokens are
-compared in constant time.
+expired, and names only groups of bootstrappers. A Secret whose expiration is not a valid time counts as expired.
+Bootstrap tokens are compared in constant time.
 
-Rules: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`, cluster-bootstrap `util/{tokens,secrets}`.
+Source: Kubernetes' `plugin/pkg/auth/authenticator/token/bootstrap`, cluster-bootstrap `util/{tokens,secrets}`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def is_token(secret: Object) -> bool:
 
 
 def token_user(token: str, find: Find, now: int) -> User | None:
-    """Return the user of a token at `now` (microseconds since 1970), None if the token is invalid."""
+    """Return the user of a bootstrap token that is valid at `now` (microseconds since 1970).
+
+    None if the token is invalid.
+    """
     parts = _TOKEN.fullmatch(token)
     if parts is None:
         return None
@@ -63,18 +66,18 @@ def token_user(token: str, find: Find, now: int) -> User | None:
 
 
 def texts(secret: Object) -> dict[str, str]:
-    """Return the values of a Secret, decoded as text."""
+    """Return the values of a Secret, decoded as strings."""
     return {name: value.decode("utf-8", "replace") for name, value in secret_data(secret).items()}
 
 
 def token_id_of(name: str) -> str:
-    """Return the token id in a Secret's name, empty if the name has none."""
+    """Return the token id in a Secret's name, or an empty string if the name contains none."""
     found = _NAME.fullmatch(name)
     return found[1] if found else ""
 
 
 def has_expired(data: dict[str, str], now: int) -> bool:
-    """Return whether a token's expiration is before `now` (microseconds since 1970) or is invalid."""
+    """Return whether the expiration of a bootstrap token is before `now` (microseconds since 1970) or is invalid."""
     expires = data.get("expiration", "")
     if not expires:
         return False
@@ -85,7 +88,10 @@ def has_expired(data: dict[str, str], now: int) -> bool:
 
 
 def expires_at(data: dict[str, str]) -> int | None:
-    """Return the expiration (microseconds since 1970); None if the Secret has none, 0 if it is invalid."""
+    """Return the expiration in a Secret of a bootstrap token (microseconds since 1970).
+
+    None if the Secret has none, 0 if the expiration is invalid.
+    """
     expires = data.get("expiration", "")
     if not expires:
         return None
@@ -96,7 +102,7 @@ def expires_at(data: dict[str, str]) -> int | None:
 
 
 def _groups(data: dict[str, str]) -> tuple[str, ...] | None:
-    """Return the groups of a token's user, None if one of the groups is not allowed."""
+    """Return the groups of a token's user; None if one of the groups is not allowed."""
     named = data.get("auth-extra-groups", "")
     more = named.split(",") if named else []
     if not all(map(_GROUP.fullmatch, more)):

@@ -1,10 +1,9 @@
 """Detects changes of files with credentials and settings.
 
-Guarantees: a change takes effect at the next check. If changed files are invalid, this is logged and counted, and the
-previous content stays in use until the files change again.
+Guarantees: a change takes effect when the files are checked the next time. If changed files are invalid, the failure is
+logged and counted, and the previous content stays in use until the files change again.
 
-Files are polled rather than watched. A directory that is mounted into a container replaces files by moving links, which
-not all watch mechanisms report.
+Files are polled rather than watched. Files are polled rather than watched.
 """
 
 from __future__ import annotations
@@ -20,16 +19,17 @@ from ctrlmgr.errors import SettingsError
 log = structlog.get_logger(__name__)
 
 Stamp: TypeAlias = tuple[int, int, int] | None
-"""A file's identity, modification time (nanoseconds) and size (bytes); None if the file does not exist."""
+"""The identity of a file, its modification time (nanoseconds) and its size (bytes); None if the file does not exist."""
 
 
 class FollowedFiles:
-    """A group of related files; used by one thread at a time."""
+    """A group of related files whose changes are detected; only one thread at a time may use it."""
 
     def __init__(self, what: str, files: Sequence[Path], count: Callable[[str], None]) -> None:
-        """Remember the current state of the files, before they are read; `what` names the files in the log.
+        """Record the state of the files, before the caller reads their content.
 
-        `count` is called with "success" after a reload, and with "failure" after a failed reload.
+        `what` is the name of the files in log messages. `count` is called with "success" after a reload, and with
+        "failure" after a failed reload.
         """
         self._what = what
         self._files = files

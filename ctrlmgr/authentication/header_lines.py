@@ -1,7 +1,7 @@
 """The header lines of a request, with a cache of values that were parsed from the lines.
 
-Guarantees: each parser runs once per list of lines, even if many requests of a connection share the list. The cache is
-freed with the list, which must not change after the first parse.
+Guarantees: each parser runs once per list of header lines, even if many requests of a connection share the list. The
+cache is freed with the list, which must not change after the first parse.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 def by_name(lines: Sequence[HeaderLine]) -> dict[bytes, bytes]:
-    """Return each header's value; the first of several lines with the same name counts, as in Go."""
+    """Return each header's value; if several lines have the same name, the value of the first is returned, as in Go."""
     return dict(reversed(lines))
 
 
 class HeaderLines(list[HeaderLine]):
-    """Headers in their order on the wire.
+    """The header lines of a request in the order in which they were received.
 
-    A connection passes the same object to all requests that have equal header lines.
+    A connection passes the same list of header lines to all requests that have equal header lines.
     """
 
     __slots__ = ("_read",)
@@ -34,7 +34,7 @@ class HeaderLines(list[HeaderLine]):
         self._read: dict[Callable[[Sequence[HeaderLine]], Any], Any] = {}
 
     def read(self, reader: Callable[[Sequence[HeaderLine]], T]) -> T:
-        """Return the result of `reader` for the lines; `reader` is called once, unless it raises."""
+        """Return the result of `reader` for the header lines; the result is cached, unless `reader` raises an error."""
         read = self._read
         if reader in read:
             return read[reader]  # type: ignore[no-any-return]  # what this reader has returned before

@@ -1,9 +1,9 @@
 """Authenticates tokens of other issuers (OpenID Connect): maps verified claims to a user.
 
 Guarantees: a token is valid only within its validity period, for a configured audience, with all required claims, and
-if all validation rules are true. If the user name is malformed, the token is refused.
+if all validation rules evaluate to true. A token whose user name is malformed is refused.
 
-Rules: apiserver `plugin/pkg/authenticator/token/oidc/oidc.go`; OpenID Connect Core 1.0, as coreos/go-oidc implements
+Source: apiserver `plugin/pkg/authenticator/token/oidc/oidc.go`; OpenID Connect Core 1.0, as coreos/go-oidc implements
 it.
 """
 
@@ -32,7 +32,7 @@ from ctrlmgr.authentication.user import CREDENTIAL_ID, CredentialsRefused, User
 from ctrlmgr.golang.go_text import quote
 
 _EARLY = 300
-"""The allowed clock skew for `nbf`, in seconds."""
+"""The allowed clock skew for a token's `nbf` claim, in seconds."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -42,9 +42,9 @@ class _Keys(msgspec.Struct, frozen=True):
 
 
 def read_key_set(body: bytes) -> dict[str, list[PublicKey]]:
-    """Return the signing keys of a JSON Web Key Set by id; unusable keys are left out.
+    """Return the signing keys of a JSON Web Key Set by key id; keys that cannot verify signatures are left out.
 
-    Raises ValueError if the body is not a key set.
+    Raises ValueError if the body is not a JSON Web Key Set.
     """
     found: dict[str, list[PublicKey]] = {}
     for each in msgspec.json.decode(body, type=_Keys).keys:
@@ -65,9 +65,10 @@ def _key(said: Map[str, Any]) -> PublicKey | None:
 
 
 def token_user(payload: bytes, issuer: TrustedIssuer, now: int) -> User:
-    """Return the user that verified claims describe, at a time in microseconds since 1970.
+    """Return the user that verified claims describe; `now` is in microseconds since 1970.
 
-    Raises `CredentialsRefused`, and `NoValue` if an expression cannot be evaluated.
+    Raises `CredentialsRefused` if the claims are invalid or violate a rule, and `NoValue` if an expression cannot be
+    evaluated.
     """
     try:
         claims = _decode(payload)
@@ -163,7 +164,7 @@ def _text(claims: Map[str, Any], claim: str, what: str) -> str:
 
 
 def _claimed_groups(claims: Map[str, Any], claim: str) -> Sequence[str]:
-    """Return the groups in a claim, whose value is a list of groups or one group."""
+    """Return the groups that a claim contains, whose value is a list of groups or one group."""
     if not claim or claim not in claims:
         return ()
     value = claims[claim]

@@ -2,13 +2,13 @@
 
 Guarantees:
 - The key, not the token, determines the allowed algorithms. An RSA key verifies RS* and PS* signatures, and an elliptic
-  curve key verifies only ES* signatures of its curve. Tokens with `none` or an algorithm with a shared secret are never
-  valid.
+  curve key verifies only ES* signatures of its curve. Tokens with the algorithm `none`, or with an algorithm that uses
+  a shared secret, are never valid.
 - A token with critical extensions (`crit`) is never valid.
-- A token of more than 1 MiB counts as malformed, because no request can contain it.
+- A token of more than 1 MiB counts as malformed, because no request can contain such a token.
 - Callers must not trust a token's claims before `verifies` has returned True.
 
-Rules: RFC 7515, RFC 7518; go-jose, as Kubernetes uses it. Why joserfc: docs/decisions/tokens.md.
+Source: RFC 7515 and RFC 7518; go-jose, which Kubernetes uses. Why joserfc: docs/decisions/tokens.md.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ _SHAPE = re.compile(r"[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*")
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _OF_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _LONGEST = 1 << 20
-"""Maximum characters of one part of a token; a request's headers have no room for a longer part."""
+"""The maximum number of characters in one part of a token; the headers of a request have no room for a longer part."""
 
 
 class _Registry(jws.JWSRegistry):
-    """The signature algorithms that Kubernetes accepts. Unknown header parameters are ignored, as go-jose does."""
+    """The signature algorithms that Kubernetes accepts.
+
+    Unknown header parameters of a token are ignored, as in go-jose.
+    """
 
     max_header_length = max_payload_length = max_signature_length = _LONGEST
 
@@ -49,7 +52,7 @@ class Compact(NamedTuple):
     algorithm: str
     key_id: str
     payload: bytes
-    """The claims, as JSON."""
+    """The token's claims, as JSON."""
     jws: jws.CompactSignature
     """The token as joserfc parsed it."""
 
@@ -59,7 +62,7 @@ class Compact(NamedTuple):
 
 
 def untrusted_payload(token: str) -> bytes | None:
-    """Return the unverified claims of a token as JSON; None if it is not in compact form."""
+    """Return the unverified claims of a token as JSON; None if the token is not in compact form."""
     if not _SHAPE.fullmatch(token):
         return None
     try:
@@ -69,7 +72,7 @@ def untrusted_payload(token: str) -> bytes | None:
 
 
 def parse(token: str) -> Compact | None:
-    """Parse a token; None if it does not have three parts or its header is invalid."""
+    """Parse a token; None if the token does not have three parts or if its header is invalid."""
     try:
         found = jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
     except (JoseError, ValueError, RecursionError):
@@ -94,7 +97,7 @@ def verifies(token: Compact, key: PublicKey) -> bool:
 
 
 def algorithm_of(key: PublicKey | PrivateKey) -> str:
-    """Return the signature algorithm of a key; raises ValueError for an unsupported curve."""
+    """Return the signature algorithm of a key; raises ValueError if the key's curve is unsupported."""
     if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
         return "RS256"
     if key.curve.name not in _CURVES:
@@ -113,7 +116,7 @@ def encoded(data: bytes) -> str:
 
 
 def decoded(text: str) -> bytes:
-    """Decode base64url without padding; raises `binascii.Error` for an invalid length."""
+    """Decode base64url without padding; raises `binascii.Error` if the string has an invalid length."""
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 

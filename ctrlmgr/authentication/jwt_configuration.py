@@ -1,8 +1,8 @@
-"""Reads `--authentication-config`: the trusted JWT issuers, the mapping of claims, and anonymous access.
+"""Reads `--authentication-config`: the trusted JWT issuers, the mapping of claims to users, and anonymous access.
 
-Guarantees: an error in the file, also in one of its expressions, is reported as one line with the position.
+Guarantees: an error in the fileor in one of its expressions is reported as one line that contains the position.
 
-Rules: apiserver `pkg/apis/apiserver/{types,validation/validation}.go` (AuthenticationConfiguration of
+Source: apiserver `pkg/apis/apiserver/{types,validation/validation}.go` (AuthenticationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1).
 """
 
@@ -61,15 +61,15 @@ class Configuration(NamedTuple):
 
     issuers: Sequence[TrustedIssuer] = ()
     anonymous: bool | None = None
-    """Whether anonymous requests are allowed; None if the file does not specify this."""
+    """Whether anonymous requests are allowed; None if the file does not contain this setting."""
     anonymous_paths: tuple[str, ...] = ()
-    """If set, anonymous requests are allowed to these paths only."""
+    """The only paths to which anonymous requests are allowed; None if all paths are allowed."""
 
 
 def read_configuration(file: Path, own_issuers: Collection[str], functions: Functions) -> Configuration:
-    """Read a configuration file; the expressions in it may call `functions`. Raises `SettingsError`.
+    """Read a configuration file; CEL expressions in the file may call `functions`. Raises `SettingsError`.
 
-    The file must not contain one of `own_issuers`, the issuers of this server's own tokens.
+    The file must not contain the URL of one of `own_issuers`, which issue this server's own tokens.
     """
     document = read_document(file)
     said = document.read("AuthenticationConfiguration", _VERSIONS, _Configuration)
@@ -151,7 +151,7 @@ def discovery_of(url: str) -> str:
 
 
 def url_problem(url: str) -> str | None:
-    """Return the error in an issuer's URL, None if the URL is valid."""
+    """Return the error in an issuer's URL; None if the URL is valid."""
     try:
         parts = urlsplit(url)
     except ValueError as error:

@@ -1,7 +1,8 @@
 """Reads the claim mappings and validation rules of `--authentication-config`.
 
-Rules: apiserver `pkg/apis/apiserver/validation/validation.go` (`validateClaimMappings`, `validateClaimValidationRules`,
-`validateUserValidationRules`); apimachinery `pkg/util/validation` (`IsDomainPrefixedPath`).
+Source: apiserver `pkg/apis/apiserver/validation/validation.go` (`validateClaimMappings`,
+`validateClaimValidationRules`, `validateUserValidationRules`); apimachinery `pkg/util/validation`
+(`IsDomainPrefixedPath`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _At = tuple[str | int, ...]
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The base class of the parts of the configuration file."""
+    """The base class of the structs into which the configuration file is decoded."""
 
 
 class _Claim(Part, frozen=True):
@@ -86,7 +87,7 @@ class Mapped(NamedTuple):
 
 
 class RulesReader:
-    """Reads the mappings and rules of one issuer; raises `SettingsError` with the line."""
+    """Reads the mappings and rules of one issuer; raises `SettingsError` with the line if one is invalid."""
 
     def __init__(self, document: Document, expressions: TokenExpressions, *at: str | int) -> None:
         """Create a reader for the issuer at the path `at` of the document."""
@@ -136,7 +137,7 @@ class RulesReader:
         return tuple(found.items())
 
     def _check_email(self, mapped: Mapped, rules: Sequence[Rule], *at: str | int) -> None:
-        """Raise `SettingsError` if the email claim is the user name and no expression checks `email_verified`."""
+        """Raise `SettingsError` if the user name is the email claim but no expression checks `email_verified`."""
         username = mapped.username.expression
         if username is None or not names_claim(username, "email"):
             return
@@ -145,7 +146,7 @@ class RulesReader:
             raise self._document.refuse(_UNVERIFIED, *at)
 
     def claim_rules(self, said: Sequence[ClaimRule]) -> tuple[tuple[tuple[str, str], ...], tuple[Rule, ...]]:
-        """Return the claims that must have a given value, and the other validation rules."""
+        """Return the claims that must have a given value, and the validation rules with expressions."""
         required: dict[str, str] = {}
         rules: dict[str, Rule] = {}
         for index, each in enumerate(said):
@@ -171,7 +172,7 @@ class RulesReader:
             raise self._document.refuse(_twice(said.claim), *at, "claim")
 
     def user_rules(self, said: Sequence[UserRule]) -> tuple[Rule, ...]:
-        """Return the validation rules about the user."""
+        """Return the compiled validation rules about the user."""
         rules: dict[str, Rule] = {}
         for index, each in enumerate(said):
             at = (*self._at, "userValidationRules", index)
@@ -195,7 +196,10 @@ class RulesReader:
 
 
 def _prefix_problem(said: _Prefixed) -> str | None:
-    """Return the error in a prefix; None if the prefix is valid, or if other errors take precedence."""
+    """Return the error in the prefix of a claim mapping.
+
+    None if the prefix is valid or another error takes precedence.
+    """
     if said.claim and said.expression:
         return None
     if said.expression and said.prefix is not None:
@@ -210,7 +214,7 @@ def _twice(value: str) -> str:
 
 
 def _key_problem(key: str) -> str | None:
-    """Return the error in the key of an extra field, None if the key is valid."""
+    """Return the error in the key of an extra field; None if the key is valid."""
     domain, _, path = key.partition("/")
     if not key:
         return "key is required"

@@ -1,9 +1,9 @@
 """Reads the user that a trusted proxy names in its headers.
 
-Guarantees: callers must use this only for clients whose certificate was issued by the proxy's authority for an allowed
-name. If the headers contain no user name, the request has no user.
+Guarantees: callers must read these headers only if the proxy's authority issued the client's certificate for an allowed
+name. If the headers contain no user name, the proxy has not authenticated the request.
 
-Rules: apiserver `pkg/authentication/request/headerrequest`.
+Source: apiserver `pkg/authentication/request/headerrequest`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from ctrlmgr.authentication.user import User
 
 @dataclass(frozen=True, kw_only=True)
 class RequestHeaders:
-    """The names of the headers with the user's attributes; several headers for one attribute are tried in order."""
+    """The names of the headers with the user's attributes.
+
+    If several headers are given for an attribute, they are tried in order.
+    """
 
     username: tuple[str, ...] = ()
     uid: tuple[str, ...] = ()
@@ -26,7 +29,7 @@ class RequestHeaders:
     extra_prefix: tuple[str, ...] = ()
 
     def user(self, headers: Headers) -> User | None:
-        """Return the user that the headers name, None if they name no user."""
+        """Return the user that the headers name, or None if the headers name no user."""
         name = _first(headers, self.username)
         if not name:
             return None
@@ -43,7 +46,10 @@ class RequestHeaders:
 
 
 def _first(headers: Headers, wanted: Sequence[str]) -> str:
-    """Return the value of the first header in `wanted` that has one; of several lines of a header, use the first."""
+    """Return the value of the first header in `wanted` that the request has.
+
+    If the header has several lines, the first one is used.
+    """
     for each in map(_encoded, wanted):
         value = next((value for name, value in headers if name == each), b"")
         if value:
@@ -60,7 +66,7 @@ def _encoded(name: str) -> bytes:
 
 
 def _key(name: bytes) -> str:
-    """Decode a percent-encoded key; return an invalidly encoded key unchanged."""
+    """Decode a percent-encoded key; if the encoding is invalid, return the key unchanged."""
     text = name.decode("latin-1")
     parts = text.split("%")[1:]
     is_escaped = all(len(part) >= 2 and all(each in "0123456789abcdef" for each in part[:2]) for part in parts)

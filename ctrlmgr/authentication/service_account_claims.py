@@ -1,12 +1,12 @@
 """The claims of a bound service account token, and their validation against current objects.
 
 Guarantees:
-- A token contains the uid of its service account, and the uid of the pod, secret or node to which it is bound. If one
-  of these objects is deleted and created again, the old token is invalid.
-- A token is validated against the current objects each time. A token stays valid for `LEEWAY` more seconds after its
-  object's deletion was requested, so that a process can still make requests while it shuts down.
+- A token contains the uid of its service account, and the uid of the pod, secret or node to which it is bound. If the
+  service account or the bound object is deleted and created again, the old token is invalid.
+- A token is validated against the current objects at each use. A token stays valid for `LEEWAY` more seconds after the
+  deletion of its bound object was requested, so that a process can still make requests while it shuts down.
 
-Rules: Kubernetes' `pkg/serviceaccount/claims.go`, apiserver `pkg/authentication/serviceaccount/util.go`, and go-jose's
+Source: Kubernetes' `pkg/serviceaccount/claims.go`, apiserver `pkg/authentication/serviceaccount/util.go`, and go-jose's
 `jwt.Claims.Validate`.
 """
 
@@ -26,22 +26,22 @@ SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 SECRETS: Final = Resource("", "secrets")
 
 WARN_AFTER: Final = 3607
-"""The lifetime that kubelets request for pods that did not request a token themselves, in seconds."""
+"""The lifetime that kubelets request for pods whose specs request no token, in seconds."""
 
 EXTENDED: Final = 365 * 24 * 3600
 """The actual lifetime of the tokens that kubelets request, in seconds.
 
-Uses after the requested lifetime are recorded in the audit log.
+Uses of a token after its requested lifetime are recorded in the audit log.
 """
 
 LEEWAY: Final = 60
-"""The allowed clock skew in seconds, and the seconds for which a terminating object still counts as existing."""
+"""The number of seconds that are allowed as clock skew, and for which a terminating object still counts as existing."""
 
 STALE: Final = "authentication.k8s.io/stale-token"
-"""The audit annotation of a request whose token should have been renewed."""
+"""The audit annotation that marks requests whose token should have been renewed."""
 
 ISSUED: Final = "authentication.kubernetes.io/issued-credential-id"
-"""The audit annotation of a request that created a token."""
+"""The audit annotation that records the id of a token that a request created."""
 
 GROUP: Final = "system:serviceaccounts"
 PREFIX: Final = "system:serviceaccount:"
@@ -50,18 +50,18 @@ _EXTRA: Final = "authentication.kubernetes.io"
 _INVALIDATED: Final = "service account token has been invalidated"
 
 Find: TypeAlias = Callable[[Resource, Key], Object | None]
-"""Returns the current object, None if it does not exist."""
+"""Returns the current object; None if the object does not exist."""
 
 
 class Reference(msgspec.Struct, omit_defaults=True):
-    """A reference to an object, as tokens contain it."""
+    """A reference to an objectin the format that tokens contain."""
 
     name: str = ""
     uid: str = ""
 
 
 class KubernetesClaims(msgspec.Struct, omit_defaults=True):
-    """The value of the claim `kubernetes.io`."""
+    """The value of the claim `kubernetes.io`: the objects to which the token is bound."""
 
     namespace: str = ""
     node: Reference | None = None
@@ -85,7 +85,7 @@ class Claims(msgspec.Struct, omit_defaults=True):
 
     @property
     def audiences(self) -> list[str]:
-        """The audiences of the token."""
+        """The audiences for which the token is valid."""
         return [self.aud] if isinstance(self.aud, str) else self.aud
 
 
@@ -102,19 +102,20 @@ class ValidatedToken(NamedTuple):
 
     user: User
     annotations: tuple[tuple[str, str], ...] = ()
-    """Annotations for the audit event."""
+    """Annotations that are added to the audit event."""
     warnings: tuple[str, ...] = ()
-    """Warnings for the client."""
+    """Warnings that are sent to the client."""
     used: Object | None = None
-    """The Secret that contains the token."""
+    """For a legacy token, the Secret that contains the token."""
 
 
 def bound_claims(
     account: Object, audiences: Sequence[str], seconds: int, warn_after: int, bound: Bound, *, now: int, token_id: str
 ) -> Claims:
-    """Return the claims of a token for `account` that is valid for `seconds` from `now` on (seconds since 1970).
+    """Return the claims of a token for `account`; the token is valid for `seconds` from `now` (seconds since 1970).
 
-    After `warn_after` seconds, each use of the token is recorded; 0 disables this. `token_id` is unique.
+    After `warn_after` seconds, each use of the token is recorded in the audit log; 0 disables the recording. `token_id`
+    is unique.
     """
     about = KubernetesClaims(account.namespace, serviceaccount=Reference(account.name, account.uid))
     about.pod, about.secret, about.node = bound
@@ -136,7 +137,7 @@ def user_name(namespace: str, name: str) -> str:
 
 
 def judge(claims: Claims, find: Find, now: int) -> ValidatedToken:
-    """Return the user of a token at `now` (microseconds since 1970), given the objects that `find` returns.
+    """Return the user of a token at `now` (microseconds since 1970), checked against the objects that `find` returns.
 
     The caller must verify signature, issuer and audience first. Raises `CredentialsRefused`.
     """
@@ -164,7 +165,10 @@ def credential_id(token_id: str) -> str:
 
 
 def check_times(expires: float | None, begins: float | None, issued: float | None, now: float) -> None:
-    """Check a token's validity period (in seconds since 1970), with the leeway; raises `CredentialsRefused`."""
+    """Check a token's validity period (in seconds since 1970), with the leeway.
+
+    Raises `CredentialsRefused` if the token is not valid now.
+    """
     if begins is not None and now + LEEWAY < begins:
         raise CredentialsRefused("service account token is not valid yet")
     if expires is not None and now - LEEWAY > expires:
@@ -196,7 +200,7 @@ def _check_bound(kind: str, claimed: Reference, obj: Object | None, now: int) ->
 
 
 def _has_ended(obj: Object, now: int) -> bool:
-    """Return whether a terminating object's deletion time is more than the leeway ago."""
+    """Return whether a terminating object's deletion time is further in the past than the leeway."""
     ends = obj.metadata.deletion_timestamp
     return ends is not None and parse_time(ends) < now - LEEWAY * 1_000_000
 
@@ -209,7 +213,7 @@ def _stale(claims: Claims, now: int) -> list[tuple[str, str]]:
 
 
 def _extra(claims: Claims) -> dict[str, tuple[str, ...]]:
-    """Return the user's extra fields, which authorizers may use."""
+    """Return the user's extra fields, by which authorizers can identify the token and its bound objects."""
     about, extra = claims.kubernetes, dict[str, tuple[str, ...]]()
     if about.pod is not None and about.pod.name and about.pod.uid:
         extra[f"{_EXTRA}/pod-name"] = (about.pod.name,)

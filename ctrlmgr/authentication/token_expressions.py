@@ -1,7 +1,7 @@
 """CEL expressions about the claims of a token, and about the resulting user.
 
-Guarantees: expressions see the same values as in Kubernetes: all numbers in claims are doubles, and missing user
-attributes are present and empty. If an expression fails or its value has a wrong type, the token is refused.
+Guarantees: expressions see the same values as in Kubernetes. All numbers in claims are doubles, and missing user
+attributes are present and empty. If an expression fails or its value has the wrong type, the token is refused.
 
 Source: apiserver `pkg/authentication/cel/{compile,mapper}.go`, `plugin/pkg/authenticator/token/oidc/oidc.go`.
 """
@@ -21,7 +21,7 @@ from ctrlmgr.expressions.expression_tree import Ident, Node, Select
 from ctrlmgr.expressions.types import ANY, BOOL, STRING, DeclaredObjects, list_of, map_of, struct
 
 Seen = Mapping[str, Any]
-"""The variables of an expression."""
+"""The variables of an expression, by name."""
 
 _USER: Final = "kubernetes.UserInfo"
 _OBJECTS: Final = DeclaredObjects(
@@ -38,7 +38,7 @@ _NOT_TEXTS: Final = "expression must return a string or a list of strings"
 
 
 class TokenExpressions:
-    """Compiles expressions about tokens."""
+    """Compiles expressions about the claims of tokens and about users."""
 
     def __init__(self, functions: Functions) -> None:
         """Create a compiler whose expressions may call `functions`."""
@@ -46,22 +46,25 @@ class TokenExpressions:
         self._user = Environment({"user": struct(_USER)}, functions, _OBJECTS, unescapes=True)
 
     def of_claims(self, source: str) -> Expression:
-        """Compile an expression about claims, whose type is unknown until evaluation; raises `ValueError`."""
+        """Compile an expression about claims, whose type is unknown until evaluation.
+
+        Raises `ValueError` if the expression is invalid.
+        """
         return compiled(self._claims, source)
 
     def rule_of_claims(self, source: str) -> Expression:
-        """Compile a validation rule about claims; raises `ValueError`."""
+        """Compile a validation rule about claims; raises `ValueError` if the expression is invalid."""
         return compiled(self._claims, source, BOOL)
 
     def rule_of_user(self, source: str) -> Expression:
-        """Compile a validation rule about the user; raises `ValueError`."""
+        """Compile a validation rule about the user; raises `ValueError` if the expression is invalid."""
         return compiled(self._user, source, BOOL)
 
 
 def names_claim(expression: Expression, claim: str) -> bool:
     """Return whether an expression selects a claim as `claims.email`.
 
-    As in Kubernetes, `claims['email']` is not detected.
+    As in Kubernetes, `claims['email']` is not recognized.
     """
     waiting: list[Node] = [expression.root]
     while waiting:
@@ -77,7 +80,10 @@ def _is_claims(node: Node) -> bool:
 
 
 def seen_claims(claims: Mapping[str, Any]) -> Seen:
-    """Return the variables for expressions about claims; raises `OverflowError` for a number too large for a double."""
+    """Return the variables for expressions about claims.
+
+    Raises `OverflowError` if a number is too large for a double.
+    """
     return {"claims": _as_doubles(claims)}
 
 
@@ -95,7 +101,10 @@ def _seen_user(user: User) -> Seen:
 
 
 def text_of(expression: Expression, seen: Seen, what: str) -> str:
-    """Return the string value of an expression; raises `NoValue`, whose message includes `what`."""
+    """Return the string value of an expression.
+
+    Raises `NoValue`, with `what` in the message, if the evaluation fails or returns another type.
+    """
     problem = f"oidc: error evaluating {what} claim expression"
     value = _value(expression, seen, problem)
     if not isinstance(value, str):
@@ -104,7 +113,10 @@ def text_of(expression: Expression, seen: Seen, what: str) -> str:
 
 
 def texts_of(expression: Expression, seen: Seen, problem: str) -> tuple[str, ...]:
-    """Return the value of an expression as a list of strings, without empty strings; raises `NoValue`."""
+    """Return the value of an expression as a list of strings, without empty strings.
+
+    Raises `NoValue` if the evaluation fails.
+    """
     value = _value(expression, seen, problem)
     texts = [value] if isinstance(value, str) else () if value is None else value
     if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
@@ -120,19 +132,19 @@ def _value(expression: Expression, seen: Seen, problem: str) -> Any:
 
 
 def extra_of(mappings: Iterable[tuple[str, Expression]], seen: Seen) -> dict[str, tuple[str, ...]]:
-    """Return the user's extra fields, without empty ones; raises `NoValue`."""
+    """Return the user's extra fields, without empty fields; raises `NoValue` if an expression fails."""
     problem = "oidc: error evaluating extra claim expression"
     found = {key: texts_of(expression, seen, problem) for key, expression in mappings}
     return {key: texts for key, texts in found.items() if texts}
 
 
 def check_claims(rules: Iterable[Rule], seen: Seen) -> None:
-    """Raise `CredentialsRefused` if claims violate a rule, `NoValue` if a rule fails."""
+    """Raise `CredentialsRefused` if claims violate a rule, and `NoValue` if a rule cannot be evaluated."""
     _check(rules, seen, "oidc: error evaluating claim validation expression")
 
 
 def check_user(rules: Iterable[Rule], user: User) -> None:
-    """Raise `CredentialsRefused` if a user violates a rule, `NoValue` if a rule fails."""
+    """Raise `CredentialsRefused` if a user violates a rule, and `NoValue` if a rule cannot be evaluated."""
     _check(rules, _seen_user(user), "oidc: error evaluating user info validation rule")
 
 

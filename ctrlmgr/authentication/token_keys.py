@@ -1,9 +1,9 @@
-"""Keys that sign and verify tokens: reads keys from PEM, finds keys by id, and publishes them as a key set.
+"""Reads the keys that sign and verify tokens from PEM, finds keys by id, and publishes them as a JSON Web Key Set.
 
-Guarantees: a key's id is a digest of the public key, which verifiers use to find the key. A file may contain several
-keys, as public keys, private keys or certificates.
+Guarantees: a key's id is a digest of the public key, which verifiers use to find the key. A key file may contain
+several keys: as public keys, private keys or certificates.
 
-Rules: client-go `util/keyutil`, Kubernetes' `pkg/serviceaccount/{jwt,openidmetadata}.go`, RFC 7517.
+Source: client-go `util/keyutil`, Kubernetes' `pkg/serviceaccount/{jwt,openidmetadata}.go`, RFC 7517.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CURVE_NAMES = {"secp256r1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"
 
 
 class VerificationKey(NamedTuple):
-    """A public key and its id in tokens."""
+    """A public key, and the id by which tokens name it."""
 
     id: str
     key: PublicKey
@@ -39,7 +39,7 @@ class VerificationKeys:
         self._by_id = {key_id(key): key for key in keys}
 
     def candidates(self, wanted: str) -> Sequence[PublicKey]:
-        """Return the keys that may verify a token with the key id `wanted`; all keys if `wanted` is empty."""
+        """Return the keys that may verify a token with the key id `wanted`; returns all keys if `wanted` is empty."""
         if not wanted:
             return list(self._by_id.values())
         key = self._by_id.get(wanted)
@@ -47,12 +47,12 @@ class VerificationKeys:
 
     @property
     def all(self) -> list[VerificationKey]:
-        """All keys, in the order in which they were given."""
+        """All keys of the set, in the order in which they were given."""
         return [VerificationKey(*pair) for pair in self._by_id.items()]
 
 
 def key_id(key: PublicKey) -> str:
-    """Return the id of a key (`keyIDFromPublicKey`)."""
+    """Return the id of a public key (`keyIDFromPublicKey`)."""
     der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return encoded(sha256(der).digest())
 
@@ -68,7 +68,10 @@ def read_private_key(pem: bytes) -> PrivateKey:
 
 
 def read_public_keys(pem: bytes) -> list[PublicKey]:
-    """Parse all public keys, also of private keys and certificates; raises ValueError if the file contains no key."""
+    """Parse all keys in a file, and return the public keys, including those of private keys and certificates.
+
+    Raises ValueError if the file contains no key.
+    """
     keys = [key for block in _BLOCK.finditer(pem) if (key := _public(block[0], block[1])) is not None]
     if not keys:
         raise ValueError("it does not contain any valid RSA or ECDSA public keys")

@@ -8,7 +8,7 @@ from ctrlmgr.expressions.environment import Expression
 
 
 class Mapping(NamedTuple):
-    """The source of an attribute of the user: a claim or an expression; empty if the attribute is not set."""
+    """The source of an attribute of the user: a claim or an expression; both are empty if the attribute is not set."""
 
     claim: str = ""
     prefix: str = ""
@@ -17,11 +17,11 @@ class Mapping(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A validation rule that must be true."""
+    """A validation rule about claims or the user: an expression that must be true."""
 
     expression: Expression
     message: str = ""
-    """The error message if the rule is false."""
+    """The error message that is used if the rule is false."""
 
 
 class TrustedIssuer(NamedTuple):
@@ -31,24 +31,24 @@ class TrustedIssuer(NamedTuple):
     discovery_url: str
     """The URL of the issuer's discovery document."""
     authorities: str
-    """PEM certificates of the trusted authorities; empty for the authorities that the system trusts."""
+    """PEM certificates of the trusted authorities; if empty, the authorities that the system trusts."""
     audiences: tuple[str, ...]
     username: Mapping
     groups: Mapping = Mapping()
     uid: Mapping = Mapping()
     extra: tuple[tuple[str, Expression], ...] = ()
-    """The expressions of extra fields, by key."""
+    """The expressions that compute the user's extra fields, by key."""
     required: tuple[tuple[str, str], ...] = ()
-    """Claims and the values that they must have."""
+    """Required claims, and the values that these claims must have."""
     claim_rules: tuple[Rule, ...] = ()
     """Validation rules about the claims."""
     user_rules: tuple[Rule, ...] = ()
     """Validation rules about the resulting user."""
     algorithms: tuple[str, ...] = ()
-    """The allowed signature algorithms; if empty, all supported algorithms are allowed."""
+    """The allowed signature algorithms; if the set is empty, all supported algorithms are allowed."""
 
     @property
     def has_claim_expressions(self) -> bool:
-        """Return whether the issuer has expressions about claims."""
+        """Return whether the issuer has CEL expressions about claims."""
         mappings = (self.username, self.groups, self.uid)
         return bool(self.extra or self.claim_rules) or any(each.expression is not None for each in mappings)

@@ -1,6 +1,6 @@
 """Users, the groups that every user is in, and the results of authentication.
 
-Rules: apiserver `pkg/authentication/user/user.go`, `pkg/authentication/authenticator`, `pkg/authentication/group`.
+Source: apiserver `pkg/authentication/user/user.go`, `pkg/authentication/authenticator`, `pkg/authentication/group`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 
 CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
-"""The key of a user's extra field that identifies the credential."""
+"""The key of the extra field that identifies a user's credential."""
 
 Audiences: TypeAlias = Sequence[str]
-"""The audiences of a token or of a TokenReview."""
+"""The audiences for which a token is valid, or that a TokenReview requests."""
 
 _NOTHING: Mapping[str, tuple[str, ...]] = {}
 
@@ -53,20 +53,23 @@ class CredentialsRefused(Unauthorized):
     """Unauthorized"""  # noqa: D400, D415  # the text for clients; the reasons are for reviews and the audit log
 
     def __init__(self, *reasons: str) -> None:
-        """Store the reasons, without duplicates; responses do not contain the reasons."""
+        """Store the reasons of a failed authentication, without duplicates; responses do not contain these reasons."""
         super().__init__()
         self.reasons: tuple[str, ...] = tuple(dict.fromkeys(reasons))
 
     @property
     def explanation(self) -> str:
-        """The reasons in the form of apimachinery's aggregated errors; several reasons are in brackets."""
+        """The reasons for the failure in the form of apimachinery's aggregated errors.
+
+        Several reasons are in brackets.
+        """
         return self.reasons[0] if len(self.reasons) == 1 else f"[{', '.join(self.reasons)}]"
 
 
 def known(user: User) -> User:
-    """Return `user` with the group `system:authenticated` added, unless it is anonymous or has that group.
+    """Return `user` with the group `system:authenticated` added, unless the user is anonymous or already has the group.
 
-    This is apiserver's `AuthenticatedGroupAdder`: anonymous users and members of `system:unauthenticated` are not
+    As in apiserver's `AuthenticatedGroupAdder`, anonymous users and members of `system:unauthenticated` are not
     changed.
     """
     if AUTHENTICATED in user.groups or user.name == ANONYMOUS.name or UNAUTHENTICATED in user.groups:

@@ -1,6 +1,6 @@
 """The user names of service accounts and nodes.
 
-Rules: apiserver `pkg/authentication/serviceaccount/util.go`, `pkg/authentication/user/user.go`.
+Source: apiserver `pkg/authentication/serviceaccount/util.go`, `pkg/authentication/user/user.go`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ServiceAccountName(NamedTuple):
 
     @property
     def username(self) -> str:
-        """The user name of the service account."""
+        """The user name that Kubernetes gives to the service account."""
         return f"{SERVICE_ACCOUNT_PREFIX}{self.namespace}:{self.name}"
 
     @property
@@ -43,7 +43,7 @@ class ServiceAccountName(NamedTuple):
 
 
 def service_account_of(username: str) -> ServiceAccountName | None:
-    """Return the service account with a user name, None if the name is not that of a service account."""
+    """Return the service account to which a user name belongs; None if no service account can have the name."""
     if not username.startswith(SERVICE_ACCOUNT_PREFIX):
         return None
     namespace, separator, name = username.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
@@ -53,7 +53,7 @@ def service_account_of(username: str) -> ServiceAccountName | None:
 
 
 def node_of(username: str) -> str | None:
-    """Return the name of the node with a user name, None if the user name is not that of a node."""
+    """Return the name of the node to which a user name belongs; None if no node can have the user name."""
     if not username.startswith(NODE_PREFIX):
         return None
     name = username.removeprefix(NODE_PREFIX)

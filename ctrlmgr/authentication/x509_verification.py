@@ -1,15 +1,17 @@
-"""Verifies client certificates against authorities, and reads their users.
+"""Verifies client certificates against authorities, and reads the users from certificates.
 
 Guarantees:
-- A certificate is valid if a chain leads from it to one of the authorities. In the chain, all signatures must be valid,
-  and the current time must be in the validity period of every certificate. Every issuer must be allowed to sign
-  certificates and to issue a chain of this length. Every certificate must be usable for client authentication.
+- A certificate is valid if a chain leads from the certificate to one of the authorities. In a valid chain, all
+  signatures are valid, and the current time is within the validity period of every certificate. Every issuer in the
+  chain must be allowed to sign certificates and to issue a chain of this length. Every certificate in the chain must be
+  usable for client authentication.
 - Chains with name constraints or unknown critical extensions are refused.
 - The search for a chain is bounded: at most `MOST_CHECKS` signatures are checked. A chain never contains two
   certificates with the same subject and key, so certificates that sign each other cannot multiply the work.
 
-The common name is the user, and each organization is a group (apiserver `pkg/authentication/request/x509`). Chains are
-verified as Go's `crypto/x509` `Certificate.Verify` does with `ExtKeyUsageClientAuth`.
+A certificate's common name becomes the user name, and each organization becomes a group (apiserver
+`pkg/authentication/request/x509`). Chains are verified as Go's `crypto/x509` `Certificate.Verify` does with
+`ExtKeyUsageClientAuth`.
 """
 
 from __future__ import annotations
@@ -33,19 +35,20 @@ UID_OID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 """The subject attribute that contains the user's uid."""
 
 _LONGEST: Final = 8
-"""The maximum length of a chain; authorities in practice need fewer."""
+"""The maximum length of a chain, in certificates; authorities in practice use shorter chains."""
 
 MOST_CHECKS: Final = 100
 """The maximum number of signature checks in one search (crypto/x509 `maxChainSignatureChecks`)."""
 
 MOST_PRESENTED: Final = 32
-"""The maximum number of certificates that a client may present; if there are more, none is parsed."""
+"""The maximum number of certificates that a client may present; if a client presents more, no certificate is parsed."""
 
 _LARGEST_KEY: Final = 8192
 _LARGEST_EXPONENT: Final = 2**31 - 1
-"""The maximum size of an RSA key in bits (crypto/tls `checkKeySize`) and of its exponent (crypto/rsa `checkPub`).
+"""The maximum size of an RSA key in bits (crypto/tls `checkKeySize`) , and the maximum bits of its exponent (crypto/rsa
+`checkPub`).
 
-Both limit the cost of a signature check.
+The size of a key and the size of its exponent limit the cost of a signature check.
 """
 
 _WEAK: Final = frozenset({"md5", "sha1"})
@@ -61,7 +64,7 @@ _CLIENTS: Final = frozenset({ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOI
 
 
 class Validity(NamedTuple):
-    """The validity period of a chain, in seconds since 1970."""
+    """The period in which a chain of certificates is valid, in seconds since 1970."""
 
     begins: float
     ends: float
@@ -82,7 +85,10 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.*?(?:-----END CERTIFICATE----
 
 
 def read_certificates(pem: bytes) -> list[x509.Certificate]:
-    """Parse all certificates in a file; raises ValueError if it contains none, or a malformed one (with its line)."""
+    """Parse all certificates in a file.
+
+    Raises ValueError if the file contains no certificate, or contains a malformed certificate.
+    """
     found: list[x509.Certificate] = []
     for block in _BLOCK.finditer(pem):
         try:
@@ -96,10 +102,10 @@ def read_certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], now: float) -> VerifiedCertificate:
-    """Return the first certificate of `presented` (DER) with the chain to an authority that is valid at `now`.
+    """Return the first certificate of `presented` (DER) with its chain to an authority; the chain is valid at `now`.
 
-    The other presented certificates may be intermediate certificates of the chain. Raises `CredentialsRefused` with the
-    reason.
+    The other presented certificates may be intermediate certificates of the chain. Raises `CredentialsRefused`, with
+    the reason, if the certificate has no valid chain.
     """
     if len(presented) > MOST_PRESENTED:
         raise CredentialsRefused(f"x509: {len(presented)} certificates were presented, at most {MOST_PRESENTED} may be")
@@ -117,7 +123,10 @@ def vouch(presented: Sequence[bytes], authorities: Sequence[x509.Certificate], n
 
 
 def certificate_user(leaf: x509.Certificate) -> User | None:
-    """Return the user that a certificate names, None without name; raises `CredentialsRefused` for an invalid uid."""
+    """Return the user that a certificate names, None if it names none.
+
+    Raises `CredentialsRefused` if the uid is invalid.
+    """
     attributes = [attribute for names in leaf.subject.rdns for attribute in names]
     common = [_text(each) for each in attributes if each.oid == NameOID.COMMON_NAME]
     if not common or not common[-1]:
@@ -171,7 +180,7 @@ class Search:
                 yield from self.chains([*chain, link])
 
     def _continues(self, chain: Sequence[x509.Certificate], issuer: x509.Certificate) -> bool:
-        """Return whether `issuer` is not yet in the chain, and signed its last certificate, and is allowed to do so."""
+        """Return whether `issuer` is new to the chain, signed its last certificate, and may sign certificates."""
         last = chain[-1]
         digest = last.signature_hash_algorithm
         if last.issuer != issuer.subject or (digest is not None and digest.name in _WEAK):

@@ -1,11 +1,13 @@
-"""Authorization: decides which requests a user may make. The package does no I/O; the server calls webhooks for it.
+"""Authorization: decides which requests a user may make.
+
+The package does no I/O; the server calls webhooks for this package.
 
 | module | content |
 |---|---|
-| `attributes` | the attributes of a request, on which authorizers decide |
+| `attributes` | the attributes of a request, by which authorizers decide |
 | `authorizer` | the verdicts of authorizers, and the union of several authorizers |
-| `rbac/` | roles and bindings: matching, the index that follows the log, escalation |
-| `node/` | the Node authorizer: a graph from objects to nodes |
-| `bootstrap/` | the roles and bindings that every cluster contains |
+| `rbac/` | RBAC roles and bindings: matching of rules, an index that follows the log, and escalation checks |
+| `node/` | the Node authorizer, and its graph from objects to nodes |
+| `bootstrap/` | the bootstrap roles and bindings, which every cluster contains |
 | `impersonation` | impersonation of another user |
 """

@@ -1,6 +1,6 @@
-"""The attributes of a request, on which authorizers decide, and the error for a refused request.
+"""The attributes of a request, by which authorizers decide, and the error for a refused request.
 
-Rules: apiserver `pkg/authorization/authorizer/interfaces.go`, `pkg/endpoints/handlers/responsewriters/errors.go`.
+Source: apiserver `pkg/authorization/authorizer/interfaces.go`, `pkg/endpoints/handlers/responsewriters/errors.go`.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from ctrlmgr.errors import Forbidden, StatusDetails
 
 
 class Requirement(NamedTuple):
-    """One requirement of a selector."""
+    """One requirement of a label or field selector."""
 
     key: str
     operator: str
-    """The operator: `In`, `NotIn`, `Exists` or `DoesNotExist`."""
+    """The operator of the requirement: `In`, `NotIn`, `Exists` or `DoesNotExist`."""
     values: tuple[str, ...] = ()
 
 
 class Attributes(NamedTuple):
-    """The attributes of a request; if the request is not for a resource, it has only verb and path."""
+    """The attributes of a request; if the request is not for a resource, it has only a verb and a path."""
 
     verb: str
     """The verb of the request: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
 
-    For a path without a resource, it is the HTTP method in lower case.
+    For a path without a resource, the verb is the HTTP method in lower case.
     """
     path: str = ""
-    """The decoded path; empty for a SubjectAccessReview about a resource."""
+    """The decoded path of the request; empty for a SubjectAccessReview about a resource."""
     group: str = ""
     version: str = ""
     resource: str = ""
@@ -46,7 +46,7 @@ class Attributes(NamedTuple):
 
 
 def length(attributes: Attributes) -> int:
-    """Return the total length in characters of the attributes, all of which the client chooses."""
+    """Return the total length in characters of the attributes, all of which are chosen by the client."""
     verb, path, group, version, resource, subresource, namespace, name, fields, labels, _ = attributes
     selected = sum(len(each.key) + sum(map(len, each.values)) for each in (*fields, *labels))
     return sum(map(len, (verb, path, group, version, resource, subresource, namespace, name))) + selected

@@ -1,8 +1,8 @@
 """Reads `--authorization-config`: the list of authorizers, which may include several webhooks.
 
-Guarantees: an error in the file, also in one of its expressions, is reported as one line with the position.
+Guarantees: an error in the fileor in one of its expressions is reported as one line that contains the position.
 
-Rules: apiserver `pkg/apis/apiserver/{types,v1/defaults,validation/validation}.go` (AuthorizationConfiguration of
+Source: apiserver `pkg/apis/apiserver/{types,v1/defaults,validation/validation}.go` (AuthorizationConfiguration of
 apiserver.config.k8s.io/v1 and v1beta1), Kubernetes' `pkg/kubeapiserver/options/authorization.go`.
 """
 
@@ -33,7 +33,7 @@ _MOST_CONDITIONS: Final = 64
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The base class of the parts of the configuration file."""
+    """The base class of the structs into which the configuration file is decoded."""
 
 
 class _Connection(_Part, frozen=True):
@@ -69,26 +69,26 @@ class _Configuration(_Part, frozen=True):
 
 
 class Webhook(NamedTuple):
-    """The settings of an authorization webhook."""
+    """The settings of an authorization webhook, as in the configuration file."""
 
     config: Path
     """The path of the kubeconfig that describes how to call the webhook."""
     version: str = "v1beta1"
-    """The version of `authorization.k8s.io` in which the webhook is called."""
+    """The version of `authorization.k8s.io` in which requests to the webhook are encoded."""
     authorized_ttl: float = 300.0
     unauthorized_ttl: float = 30.0
-    """The TTL of a cached response in seconds; 0 disables caching."""
+    """The TTL of a cached response of the webhook in seconds; 0 disables caching."""
     name: str = "default"
     """The name of the webhook in metrics."""
     patience: float = _LONGEST
-    """The timeout of a call, in seconds."""
+    """The timeout of a call of the webhook, in seconds."""
     denies_unasked: bool = False
     """Whether a request is denied if the webhook fails, even if another authorizer would allow the request."""
     conditions: tuple[Expression, ...] = ()
     """The conditions under which the webhook is called for a request."""
 
     def unasked(self, error: str) -> Verdict:
-        """Return the verdict for a failed call, with the error."""
+        """Return the verdict for a failed call, which contains the error."""
         return Verdict(Decision.DENY if self.denies_unasked else Decision.NO_OPINION, "", error)
 
 
@@ -98,13 +98,14 @@ class ConfiguredAuthorizer(NamedTuple):
     type: str
     """The type of the authorizer, one of `MODES`."""
     webhook: Webhook | None = None
-    """The webhook's settings; set if and only if the type is Webhook."""
+    """The webhook's settings; present if and only if the type is Webhook."""
 
 
 def read_configuration(file: Path, functions: Functions) -> tuple[ConfiguredAuthorizer, ...]:
-    """Return the configured authorizers in order; raises `SettingsError` with the line and the reason.
+    """Return the configured authorizers in order.
 
-    Expressions may call `functions`.
+    Raises `SettingsError` with the line and the reason if the file is invalid. Expressions in the configuration may
+    call `functions`.
     """
     document = read_document(file)
     said = document.read("AuthorizationConfiguration", _VERSIONS, _Configuration)
@@ -131,7 +132,7 @@ def _asked(document: Document, said: _Authorizer, index: int, compiler: Conditio
 
 
 def _check(document: Document, said: _Authorizer, index: int, types: Collection[str], names: Collection[str]) -> None:
-    """Raise `SettingsError` for an invalid authorizer; the settings of its webhook are checked elsewhere."""
+    """Raise `SettingsError` if an authorizer is invalid; the settings of a webhook are checked elsewhere."""
     at = ("authorizers", index)
     if said.type not in MODES:
         raise document.refuse(f"type must be one of {', '.join(MODES)}, not {said.type!r}", *at, "type")
@@ -148,7 +149,7 @@ def _check(document: Document, said: _Authorizer, index: int, types: Collection[
 
 
 def _webhook(document: Document, said: _Webhook, name: str, *at: str | int) -> Webhook:
-    """Return the settings of a webhook, without its conditions."""
+    """Return the settings of an authorization webhook, without its match conditions."""
     if said.subject_access_review_version not in _REVIEWS:
         problem = f"the version must be {' or '.join(_REVIEWS)}, not {said.subject_access_review_version!r}"
         raise document.refuse(problem, *at, "subjectAccessReviewVersion")
@@ -190,7 +191,10 @@ def _conditions(
 
 
 def _check_conditions(document: Document, said: _Webhook, *at: str | int) -> None:
-    """Raise `SettingsError` for invalid conditions; the expressions of the conditions are compiled elsewhere."""
+    """Raise `SettingsError` if the match conditions are invalid.
+
+    The expressions of the conditions are compiled elsewhere.
+    """
     version, count = said.match_condition_subject_access_review_version, len(said.match_conditions)
     if version not in ("", "v1"):
         raise document.refuse("the version for conditions must be v1", *at, "matchConditionSubjectAccessReviewVersion")

@@ -1,13 +1,14 @@
 """Defines the interface of authorizers, their verdicts, and the union of several authorizers.
 
 Guarantees:
-- An authorizer allows a request, denies it, or has no opinion. The verdict includes the reason, and errors that may
-  have influenced the decision.
+- An authorizer allows a request, denies it, or has no opinion on the request. The verdict includes the reason, and
+  errors that may have influenced the decision.
 - A union calls its authorizers in order: the first authorizer that allows or denies the request decides. If no
-  authorizer has an opinion, all their reasons are joined.
-- If an authorizer must call another process, `authorize` returns None. Only then must the caller await `ask`.
+  authorizer has an opinion on the request, the verdict joins the reasons of all authorizers.
+- If an authorizer must call another process to decide, `authorize` returns None. Only if `authorize` returns None must
+  the caller await `ask`.
 
-Rules: apiserver `pkg/authorization/union/union.go`, `pkg/authorization/authorizerfactory/builtin.go`.
+Source: apiserver `pkg/authorization/union/union.go`, `pkg/authorization/authorizerfactory/builtin.go`.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class Decision(StrEnum):
 
     ALLOW = "allow"
     DENY = "deny"
-    """Denied, even if a later authorizer would allow the request."""
+    """The request is denied, even if a later authorizer would allow it."""
     NO_OPINION = "noOpinion"
-    """Denied, unless another authorizer allows the request."""
+    """The request is denied, unless another authorizer allows it."""
 
 
 # names at module level, because looking up an enum member is a function call in Python 3.11
@@ -36,7 +37,7 @@ _ALLOW: Final = Decision.ALLOW
 
 
 class Verdict(NamedTuple):
-    """A decision on a request, the reason, and the errors that occurred."""
+    """An authorizer's decision on a request, the reason, and the errors that occurred."""
 
     decision: Decision
     reason: str = ""
@@ -53,7 +54,7 @@ NO_OPINION = Verdict(Decision.NO_OPINION)
 
 
 class RuleListing(NamedTuple):
-    """The rights of a user in a namespace, as far as rules can express them."""
+    """The rights of a user in a namespace, as far as RBAC-like rules can express these rights."""
 
     rules: Sequence[PolicyRule] = ()
     incomplete: bool = False
@@ -64,17 +65,17 @@ class Authorizer(Protocol):
     """Decides whether users may make requests."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the verdict; None if the authorizer must call another process, which `ask` does."""
+        """Return the verdict on a request; None if the authorizer must call another process, which `ask` does."""
 
     async def ask(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict, calling another process if necessary."""
+        """Return the verdict on a request; if necessary, call another process first."""
 
     def rules(self, user: User, namespace: str) -> RuleListing:
         """Return the rights of `user` in a namespace and at cluster scope."""
 
 
 class Immediate:
-    """The base class of authorizers that never call another process; subclasses make the decisions."""
+    """The base class of authorizers that never call another process; subclasses decide in `decide`."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
         """Return the verdict."""
@@ -93,11 +94,11 @@ class AlwaysAllow(Immediate):
     """Allows everything."""
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return a verdict that allows the request."""
+        """Return a verdict that allows every request."""
         return ALLOWED
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return rules that allow everything."""
+        """Return rules that allow all requests."""
         everything = PolicyRule(("*",), ("*",), ("*",))
         return RuleListing((everything, PolicyRule(("*",), urls=("*",))))
 
@@ -108,7 +109,7 @@ class AlwaysDeny(Immediate):
     _VERDICT = Verdict(Decision.NO_OPINION, "Everything is forbidden.")
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return a verdict that refuses the request."""
+        """Return a verdict that refuses every request."""
         return self._VERDICT
 
 
@@ -125,7 +126,10 @@ class PrivilegedGroup(Immediate):
 
 
 class PublicPaths(Immediate):
-    """Allows all users to read some paths; a path that ends with `*` includes everything below it."""
+    """Allows all users to read some paths.
+
+    A path that ends with `*` includes all paths that begin with the part before `*`.
+    """
 
     def __init__(self, paths: Iterable[str], *, but: str = "") -> None:
         """Create an authorizer that allows reads of `paths`, except `but` and all paths below `but`."""
@@ -152,7 +156,7 @@ class Union:
         self._authorizers = tuple(authorizers)
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict | None:
-        """Return the first verdict with an opinion; None if an authorizer before it must call another process."""
+        """Return the first verdict that has an opinion on the request."""
         undecided: list[Verdict] | None = None
         for authorizer in self._authorizers:
             verdict = authorizer.authorize(user, attributes)
@@ -175,7 +179,7 @@ class Union:
         return _together(undecided)
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return the rules of all authorizers."""
+        """Return the rules that all authorizers of the union list."""
         listings = [authorizer.rules(user, namespace) for authorizer in self._authorizers]
         errors = [listing.error for listing in listings if listing.error]
         return RuleListing(

@@ -1,7 +1,7 @@
 """CEL conditions of authorization webhooks: a webhook is called only if its conditions are true for the request.
 
 Guarantees: an expression can read the `spec` of a SubjectAccessReview of `authorization.k8s.io/v1`, even if the webhook
-is called in another version. Empty fields are present.
+is called in another version. In expressions, empty fields of the SubjectAccessReview are present.
 
 Source: apiserver `pkg/authorization/cel/{compile,matcher}.go`.
 """
@@ -59,14 +59,14 @@ class ConditionCompiler:
         self._environment = Environment({"request": struct(_REQUEST)}, functions, _OBJECTS)
 
     def compile(self, source: str) -> Expression:
-        """Compile a condition; raises `ValueError` if it is invalid."""
+        """Compile a match condition; raises `ValueError` if the condition is invalid."""
         return compiled(self._environment, source, BOOL)
 
 
 def are_met(conditions: Iterable[Expression], user: User, attributes: Attributes) -> bool:
     """Return whether a request meets all conditions; raises `NoValue` if a condition cannot be evaluated.
 
-    If one condition is false, the result is False, even if other conditions cannot be evaluated.
+    If one condition is false, the function returns False, even if other conditions cannot be evaluated.
     """
     seen = {"request": _request(user, attributes)}
     problems: list[str] = []

@@ -2,13 +2,13 @@
 
 Guarantees:
 - Each part of the impersonated user (name, uid, groups, extra) requires its own right.
-- The modes are tried in order, and the first mode that allows all parts is used. The modes of constrained
+- The impersonation modes are tried in order, and the first mode that allows all parts is used. The modes of constrained
   impersonation, which limit the allowed actions, precede the legacy mode. If no mode allows the request, the error of
-  the first mode that applies is returned.
+  the first applicable mode is returned.
 - Constrained modes never impersonate a member of `system:masters`, and give nodes and service accounts only their own
   groups.
 
-Rules: apiserver `pkg/endpoints/filters/impersonation/{constrained_impersonation,mode}.go`.
+Source: apiserver `pkg/endpoints/filters/impersonation/{constrained_impersonation,mode}.go`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _AUTHENTICATION = "authentication.k8s.io"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
 _NODE_KEYS = "authentication.kubernetes.io/associated-node-keys"
 _MANY = 4
-"""The number of groups or extra values from which on the right to impersonate all values is checked first."""
+"""If a user has at least this many groups or extra values, the right to impersonate all values is checked first."""
 
 
 _ENTRIES: Final = 10_000
 _SIZE: Final = 4 * 1024 * 1024
-"""The maximum size of the cached user names, in bytes."""
+"""The maximum total size of the user names whose mode is cached, in bytes."""
 
 
 class Impersonated(NamedTuple):
-    """The impersonated user, and the mode that allowed it."""
+    """The impersonated user, and the mode that allowed the impersonation."""
 
     user: User
     constraint: str = ""
@@ -49,7 +49,7 @@ class Impersonated(NamedTuple):
 
 
 def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
-    """Return the user to impersonate from `headers` (names in lower case), None if they contain no such user.
+    """Return the user to impersonate from `headers` (names in lower case), or None if the headers name no user.
 
     Raises `BadRequest` if the headers contain other parts of a user but no name.
     """
@@ -70,18 +70,18 @@ def wanted_user(headers: Sequence[tuple[bytes, bytes]]) -> User | None:
 
 
 class Impersonation:
-    """Checks impersonation, and caches the mode that last allowed each user.
+    """Checks impersonation, and caches, for each requesting user, the mode that last allowed an impersonation.
 
-    The cached mode is tried first, so if the request is refused, the error is that of the cached mode.
+    The cached mode is tried first; therefore, if the request is refused, the error is that of the cached mode.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Create the checks of impersonation; `authorizer` decides on the rights."""
+        """Create the checks of impersonation; `authorizer` decides whether users have the required rights."""
         self._authorizer = authorizer
         self._last: BoundedCache[str, _Mode] = BoundedCache("impersonation-modes", entries=_ENTRIES, size=_SIZE)
 
     async def impersonate(self, user: User, wanted: User, attributes: Attributes) -> Impersonated:
-        """Return the effective user for a request of `user`; raises `Forbidden` if no mode allows it."""
+        """Return the effective user for a request of `user`; raises `Forbidden` if no mode allows the impersonation."""
         last = self._last.get(user.name)
         modes = _MODES if last is None else (last, *(mode for mode in _MODES if mode is not last))
         impersonated, mode = await _impersonate(user, wanted, attributes, self._authorizer, modes)
@@ -91,7 +91,7 @@ class Impersonation:
 
 
 async def impersonate(user: User, wanted: User, attributes: Attributes, authorizer: Authorizer) -> Impersonated:
-    """Return the effective user for a request of `user`; raises `Forbidden` if no mode allows it."""
+    """Return the effective user for a request of `user`; raises `Forbidden` if no mode allows the impersonation."""
     return (await _impersonate(user, wanted, attributes, authorizer, _MODES))[0]
 
 
@@ -111,14 +111,14 @@ async def _impersonate(
 
 
 class _ImpersonationCheck(NamedTuple):
-    """The checks of one user in one mode, by one authorizer."""
+    """The authorization checks for one impersonated user in one mode."""
 
     user: User
     authorizer: Authorizer
     mode: _Mode
 
     async def require(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` unless the action is allowed."""
+        """Raise `Forbidden` unless the requesting user may perform an action."""
         user = self.user
         if self.mode.name == _ASSOCIATED:
             user = user._replace(extra={_NODE_KEYS: tuple(sorted(user.extra))})
@@ -132,16 +132,16 @@ class _ImpersonationCheck(NamedTuple):
             raise refusal(self.user, attributes, reason)
 
     def about(self, resource: str, name: str, *, namespace: str = "", part: str = "", own: bool = False) -> Attributes:
-        """Return the attributes for the right to impersonate one part of a user.
+        """Return the attributes of the authorization check for the right to impersonate one part of a user.
 
-        With `own`, the resource is in the group `authentication.k8s.io` even in the legacy mode.
+        If `own` is set, the resource is in the group `authentication.k8s.io` even in the legacy mode.
         """
         group = _AUTHENTICATION if self.mode.name or own else ""
         return Attributes(self.mode.verb, "", group, "v1", resource, part, namespace, name)
 
 
 class _Mode(NamedTuple):
-    """A mode of impersonation."""
+    """A mode of impersonation: the rights that it requires."""
 
     name: str
     """The name of the mode; empty for the legacy mode."""
@@ -154,7 +154,7 @@ class _Mode(NamedTuple):
         return f"impersonate:{self.name}" if self.name else "impersonate"
 
     async def check(self, asking: _ImpersonationCheck, wanted: User, attributes: Attributes) -> Impersonated:
-        """Return the impersonated user; raises `Forbidden`."""
+        """Return the impersonated user; raises `Forbidden` if a required right is missing."""
         if self.name:
             await asking.require(attributes._replace(verb=f"impersonate-on:{self.name}:{attributes.verb}"))
         groups = await self._check_name(asking, wanted)
@@ -165,7 +165,7 @@ class _Mode(NamedTuple):
         return Impersonated(_completed(wanted._replace(groups=groups)), self.verb if self.name else "")
 
     async def _check_name(self, asking: _ImpersonationCheck, wanted: User) -> tuple[str, ...]:
-        """Check the right to the user's name, and return the groups of that user."""
+        """Check the right to impersonate the user's name, and return the groups of that user."""
         question, groups = asking.about("users", wanted.name), wanted.groups
         if self.name and (node := node_of(wanted.name)) is not None:
             question, groups = asking.about("nodes", node), (NODES,)
@@ -233,7 +233,7 @@ def _never(asking: _ImpersonationCheck, resource: str, why: str, *, name: str = 
 
 
 def _completed(user: User) -> User:
-    """Return the user with the group for authenticated or anonymous users added."""
+    """Return the user with the group `system:authenticated` or `system:unauthenticated` added."""
     group = UNAUTHENTICATED if user.name == ANONYMOUS.name else AUTHENTICATED
     if group in user.groups or UNAUTHENTICATED in user.groups:
         return user
@@ -241,7 +241,7 @@ def _completed(user: User) -> User:
 
 
 def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:
-    """Return why extra fields cannot be impersonated in a constrained mode, empty if they can."""
+    """Return the reason why a constrained mode cannot impersonate the extra fields; empty if it can."""
     for key, values in extra.items():
         if not key:
             return "impersonating the empty string key in extra is not allowed"
@@ -257,7 +257,7 @@ def _extra_problem(extra: Mapping[str, Sequence[str]]) -> str:
 
 
 def _extra_key(name: bytes) -> str:
-    """Return the key in a header's name, percent-decoded if the encoding is valid."""
+    """Return the key of an extra field from a header's name, percent-decoded if the encoding is valid."""
     parts = name.split(b"%")
     valid = all(len(part) >= 2 and _is_hex(part[:2]) for part in parts[1:])
     return _text(unquote_to_bytes(name) if valid else name)

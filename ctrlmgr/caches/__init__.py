@@ -3,7 +3,7 @@
 Guarantees:
 - Every cache has a maximum number of entries, and a maximum size in bytes if clients choose the size of entries.
 - Every cache has a name, under which `/metrics` reports its hits, misses, entries and bytes (`ctrlmgr_cache_*`).
-- Any thread may use a cache.
+- Several threads may share a cache.
 
 `BoundedCache` evicts the least recently used entry; entries of a `TTLCache` also expire.
 """

@@ -1,11 +1,11 @@
 """A cache that evicts the least recently used entry.
 
 Guarantees:
-- A cache holds at most `entries` entries with a total of at most `size` bytes, as its owner states the sizes.
-- An entry of more than `largest` bytes is not cached.
-- Any thread may use a cache. A read takes no lock, because under the interpreter's lock, a look-up and the move of a
-  key to the end are one step each. This is true for keys that are compared in C (texts, bytes, numbers, tuples of
-  those, objects compared by identity). A write takes a lock.
+- The cache holds at most `entries` entries with a total of at most `size` bytes; its owner states the sizes.
+- A single entry of more than `largest` bytes is not cached.
+- Several threads may share a cache. A read takes no lock, because a look-up and the move of a key to the end are each
+  atomic under the interpreter's lock. These two operations are atomic for keys that are compared in C: strings, bytes,
+  numbers, tuples of these, and objects compared by identity. A write to the cache takes a lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Hashable
 from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from ctrlmgr.caches.cache_metrics import CacheCounts, watch_cache
+from ctrlmgr.metrics import CacheCounts, watch_cache
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -24,7 +24,7 @@ K_contra = TypeVar("K_contra", contravariant=True)
 
 
 class Peek(Protocol[K_contra]):
-    """The signature of a dictionary's `get`."""
+    """The type of a function with the signature of `dict.get`."""
 
     def __call__(self, key: K_contra, default: Any = None, /) -> Any:
         """Return the value of a key, or `default`."""
@@ -33,8 +33,9 @@ class Peek(Protocol[K_contra]):
 class BoundedCache(Generic[K, V]):
     """A bounded cache. None is not a valid value, because a miss returns None.
 
-    If an owner clears the cache when values become invalid, it must prevent that an older value is stored after that.
-    The owner can use its own lock, or store each value together with the input from which it was computed.
+    If an owner clears the cache when values become invalid, the owner must prevent that a value computed earlier is
+    stored afterwards. To prevent this, the owner can use its own lock, or store each value together with the input from
+    which it was computed.
     """
 
     __slots__ = (
@@ -52,9 +53,10 @@ class BoundedCache(Generic[K, V]):
     )
 
     def __init__(self, name: str, *, entries: int, size: int | None = None, largest: int | None = None) -> None:
-        """Hold at most `entries` entries and `size` bytes, none larger than `largest` bytes; None means no limit.
+        """Hold at most `entries` entries and `size` bytes, and no entry larger than `largest` bytes.
 
-        Caches of the same name are reported as one. Raises `ValueError` if `entries` is less than 1.
+        None means no limit. Caches of the same name are reported as one cache. Raises `ValueError` if `entries` is less
+        than 1.
         """
         if entries < 1:
             raise ValueError("a cache must have room for at least one entry")
@@ -68,12 +70,14 @@ class BoundedCache(Generic[K, V]):
         # The lock is reentrant, because the finalizer of an evicted value may use the cache.
         self._lock = threading.RLock()
         self.peek: Final[Peek[K]] = self._entries.get
-        """Returns the value of a key without counting it or marking it as used, at the cost of a dictionary's `get`."""
+        """A function that returns the value of a key without counting it or marking it as used, at the cost of a
+        dictionary's `get`.
+        """
         self.counts: Final[CacheCounts] = watch_cache(self)
-        """The counters, for owners that call `peek` and count themselves."""
+        """The hit and miss counters, for owners that call `peek` and count themselves."""
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key and mark it as used; None if it is not cached."""
+        """Return the value of a key and mark it as used; None if the key is not cached."""
         found = self._entries.get(key)
         if found is None:
             self.counts.misses += 1
@@ -88,8 +92,8 @@ class BoundedCache(Generic[K, V]):
     def put(self, key: K, value: V, size: int = 0) -> None:
         """Cache a value; `size` is its size in bytes, including its key.
 
-        The value replaces an earlier value of the key; other entries are evicted if necessary. If the value is too
-        large, the key is removed from the cache.
+        The new value replaces an earlier value of the key; other entries are evicted if necessary. If the new value is
+        too large, its key is removed from the cache.
         """
         with self._lock:
             if size > self._largest:
@@ -105,7 +109,7 @@ class BoundedCache(Generic[K, V]):
                 self._size -= self._sizes.pop(evicted, 0)
 
     def discard(self, key: K) -> None:
-        """Remove a key, if it is cached."""
+        """Remove a key from the cache, if the key is cached."""
         with self._lock:
             if self._entries.pop(key, None) is not None:
                 self._size -= self._sizes.pop(key, 0)

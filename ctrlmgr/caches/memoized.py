@@ -1,8 +1,8 @@
-"""Memoizes pure functions whose arguments clients choose, for short arguments that are used repeatedly.
+"""Memoizes pure functions whose arguments clients choose, ; it is meant for short arguments that recur.
 
 Guarantees:
 - An argument longer than the function's limit is not cached, because a limit on entries alone would allow thousands of
-  texts of three megabytes, the size of a request.
+  strings of three megabytes, the maximum size of a request.
 - The result of the first call with an argument is not cached.
 """
 
@@ -28,19 +28,19 @@ _ABSENT: Any = object()
 
 
 class SecondHitFilter:
-    """Returns whether a key was seen before, so that a cache can ignore keys that are used once.
+    """A filter that returns whether a key was seen before, so that a cache can ignore keys that are used once.
 
-    The filter is a table of hashes with a fixed size and creates no objects. Any thread may use it. If two keys have
-    the same hash, the second one may count as seen. Two keys with the same place in the table evict each other.
+    The filter is a table of hashes with a fixed size and creates no objects. Any thread may use the filter. If two keys
+    have the same hash, the second key may count as seen. Two keys with the same place in the table evict each other.
     """
 
     def __init__(self, size: int = 4096) -> None:
-        """Hold `size` hashes, 8 bytes each."""
+        """Create a filter that holds `size` hashes, 8 bytes each."""
         self._size = size
         self._seen = array("q", bytes(8 * size))
 
     def __call__(self, key: Hashable) -> bool:
-        """Return whether a key was seen before, and record it."""
+        """Return whether a key was seen before, and record the key."""
         mark = hash(key)
         place = mark % self._size
         if self._seen[place] == mark:
@@ -50,10 +50,11 @@ class SecondHitFilter:
 
 
 def memoized(*, entries: int, longest: int) -> Callable[[Callable[[K], T]], Callable[[K], T]]:
-    """Decorate a pure function of a text or tuple, so that up to `entries` results are cached.
+    """Decorate a pure function of a string or a tuple, so that up to `entries` results are cached.
 
-    A result is cached from the second call on, if the argument has at most `longest` items. Errors are not cached. The
-    cache is named after the function.
+    A result is cached from the second call onwith the same argument on, if the argument has at most `longest`
+    characters or items. Errors that the function raises are not cached. The cache is named after the decorated
+    function.
     """
 
     def decorate(function: Callable[[K], T]) -> Callable[[K], T]:

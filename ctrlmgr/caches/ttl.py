@@ -1,7 +1,7 @@
 """A cache whose entries expire.
 
-Guarantees: an entry is returned until its TTL has passed; after that, a read is a miss. The limits and the eviction are
-those of `BoundedCache`, and threads may share a cache in the same way.
+Guarantees: an entry is returned until its TTL has passed; a read after that time is a miss. The limits and the eviction
+are those of `BoundedCache`, and several threads may share a cache.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class TTLCache(Generic[K, V]):
     def __init__(
         self, name: str, *, entries: int, size: int | None = None, largest: int | None = None, clock: Clock
     ) -> None:
-        """Create a cache with the limits of a `BoundedCache`; entries expire by `clock`.
+        """Create a cache with the limits of a `BoundedCache`; `clock` determines when entries expire.
 
-        Raises `ValueError` for the same arguments as a `BoundedCache`.
+        Raises `ValueError` if `entries` is less than 1, as a `BoundedCache` does.
         """
         self._cache: BoundedCache[K, _Entry[V]] = BoundedCache(name, entries=entries, size=size, largest=largest)
         self._clock = clock
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, None if it is not cached or has expired."""
+        """Return the value of a key; None if the key is not cached or its entry has expired."""
         entry: _Entry[V] | None = self._cache.peek(key)
         if entry is not None and entry.expires_at <= self._clock.monotonic():
             self._cache.discard(key)  # In the worst case, this removes an entry that another thread has just added.
@@ -57,5 +57,5 @@ class TTLCache(Generic[K, V]):
 
     @property
     def size(self) -> int:
-        """The total size in bytes of the cached entries, including expired ones."""
+        """The total size in bytes of the cached entries, including entries that have expired."""
         return self._cache.size

@@ -1,11 +1,11 @@
 """The `ctrlmgr` command: the only package that prints, reads the command line and sets the exit code.
 
 Guarantees:
-- Exit codes have a meaning: see `ExitCode`; 130 after Ctrl-C, 141 if the program that reads the output (`| head`) has
-  ended.
-- An error is one line, `error: …`, on stderr, which says what to do. A traceback is always a bug.
-- The start is fast: the module of a command is imported when the command is used. SQLAlchemy and other large packages
-  are imported when the command runs.
+- Exit codes are listed in `ExitCode`; in addition, 130 means Ctrl-C, and 141 that the program that reads the output (`|
+  head`) has ended.
+- An error is one line, `error: …`, on stderr, which says what to do. A traceback in the output is always a bug.
+- The command starts fast, because the module of a subcommand is imported only when the subcommand is used. SQLAlchemy
+  and other large packages are imported only when a subcommand runs.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ COMMANDS: Mapping[str, str] = {
     "settings": "settings",
     "version": "version",
 }
-"""The module of each command, in the order of the help."""
+"""The module of each command, in the order in which the help lists the commands."""
 
 
 _MEANT: Mapping[str, str] = dict.fromkeys(("--host", "--bind"), "--listen HOST:PORT")
-"""ctrlmgr's replacement for a flag of other servers."""
+"""ctrlmgr's replacement for a flag of Kubernetes' servers."""
 
 
 class ExitCode(enum.IntEnum):
-    """The exit codes of the process."""
+    """The exit codes of the process `ctrlmgr`."""
 
     OK = 0
     FAILED = 1
@@ -96,7 +96,7 @@ class _Commands(click.Group):
         return getattr(module, path.rpartition(".")[2])  # type: ignore[no-any-return]  # each module has a command of its name
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; exit without a message if the program that reads the output has ended."""
+        """Run the command; if the program that reads the output has ended, exit without a message."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -127,13 +127,13 @@ def ctrlmgr() -> None:
 
 
 def main() -> None:
-    """Run the command line of this process and exit. Files that it creates are private to the user."""
+    """Run the command line of this process and exit. Files that the process creates are private to the user."""
     os.umask(0o077)
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code. This function prints all errors."""
+    """Run one command line and return its exit code. The function prints all errors of the command."""
     try:
         return int(ctrlmgr.main(list(arguments), prog_name="ctrlmgr", standalone_mode=False) or ExitCode.OK)
     except click.Abort:
@@ -161,7 +161,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def exit_code_of(error: CtrlmgrError) -> ExitCode:
-    """Return the exit code for an error."""
+    """Return the exit code of the process for an error."""
     match error:
         case SettingsError():
             return ExitCode.USAGE

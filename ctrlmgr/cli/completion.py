@@ -1,7 +1,7 @@
-"""Shell completion of kinds, names, namespaces, moments, ready-made questions and controllers.
+"""Shell completion of kinds, names, namespaces, points in time, ready-made questions and controllers.
 
-Guarantees: it only reads, and only an existing log. If the log cannot be read, it offers no completions and prints
-nothing. Only the first entries of a long list are offered.
+Guarantees: completion only reads, and only from an existing log. If the log cannot be read, completion offers no values
+and prints nothing. If a list of completions is long, only its first entries are offered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ctrlmgr.inspection.database import Database
 
 DEFAULT_NAMESPACE = "default"
-"""The namespace of objects if the command line names none."""
+"""The namespace in which completion searches objects if the command line names no namespace."""
 _MOST = 200
 
 Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[str]]"
@@ -43,7 +43,7 @@ def _offering(find: Callable[[click.Context, str], Iterable[str]]) -> Completer:
 
 @contextmanager
 def _database(context: click.Context) -> Iterator[Database]:
-    """Open the log that the options typed so far select."""
+    """Open the log that the options on the incomplete command line select."""
     from ctrlmgr.cli.inspect.current_cluster import local_implied
     from ctrlmgr.inspection.database import open_database
     from ctrlmgr.settings import load
@@ -59,7 +59,10 @@ def _database(context: click.Context) -> Iterator[Database]:
 
 @_offering
 def kinds(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the kinds in the log, also after a comma; after KIND/, offer the names of objects."""
+    """Offer the kinds in the logas completions, also after a comma.
+
+    After `KIND/`, offer the names of objects of that kind.
+    """
     from ctrlmgr.inspection import resource_lookup
 
     before, comma, _ = typed.rpartition(",")
@@ -75,7 +78,7 @@ def kinds(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def resources(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the kinds in the log and all built-in kinds."""
+    """Offer the kinds in the log, and all built-in kinds, as completions."""
     from ctrlmgr.inspection import resource_lookup
 
     with suppress(CtrlmgrError, OSError), _database(context) as database:
@@ -85,7 +88,7 @@ def resources(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def object_names(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the names of the objects of the given kind and namespace."""
+    """Offer the names of the objects of the kind and the namespace on the command line."""
     kind = context.params.get("kind") or context.params.get("resource")
     if kind and "/" not in str(kind):
         with _database(context) as database:
@@ -94,7 +97,7 @@ def object_names(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def kinds_and_names(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer kinds for the first argument, and the names of that kind for later ones, as `get` expects them."""
+    """Offer kinds for the first argument of `get`, and names of objects of that kind for later arguments."""
     given = context.params.get("wanted") or ()
     if given and "/" not in given[0]:
         with _database(context) as database:
@@ -118,7 +121,7 @@ def _names(context: click.Context, database: Database, kind: str) -> list[str]:
 
 @_offering
 def namespaces(context: click.Context, typed: str) -> list[str]:
-    """Offer all namespaces, including deleted ones."""
+    """Offer all namespaces, including deleted namespaces, as completions."""
     statement = f"SELECT name FROM object WHERE resource = 'namespaces' ORDER BY name LIMIT {_MOST * 10}"
     with _database(context) as database:
         return [row[0] for row in database.query(statement).rows]
@@ -126,7 +129,7 @@ def namespaces(context: click.Context, typed: str) -> list[str]:
 
 @_offering
 def moments(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the forms of a moment: ages, the log's newest revisions, and the time of its newest event."""
+    """Offer the forms of a point in time: ages, the log's newest revisions, and the time of its newest event."""
     from ctrlmgr.clock import format_time_seconds
 
     yield from ("head", "1m", "10m", "1h", "1d")
@@ -139,7 +142,7 @@ def moments(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def questions(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer the ready-made questions."""
+    """Offer the names of the ready-made questions as completions."""
     from ctrlmgr.inspection.questions import audit_questions
     from ctrlmgr.inspection.questions import questions as ready_made
 
@@ -158,7 +161,7 @@ def question_parameters(context: click.Context, typed: str) -> Iterator[str]:
 
 @_offering
 def controllers(context: click.Context, typed: str) -> Iterator[str]:
-    """Offer `*` and each controller, with and without a minus; also for later elements of a list."""
+    """Offer `*` and each controller, with and without a minus, for each element of a list."""
     from ctrlmgr.controllers import registry
 
     before, comma, _ = typed.rpartition(",")

@@ -2,10 +2,10 @@
 
 Guarantees:
 - The server listens on a free port of 127.0.0.1 and keeps all files in a temporary directory.
-- The exit code is the command's; it is 128 + N if signal N ended the command. 126 and 127 have the same meaning as in a
-  shell.
-- Before this process ends, it stops the server and removes the directory, also after SIGTERM, SIGHUP and Ctrl-C. With
-  `--keep`, the directory is kept if the command failed.
+- The exit code is that of the command, or 128 + N if signal N ended the command. 126 and 127 have the same meaning as
+  in a shell.
+- Before this process ends, it stops the server and removes the temporary directory, even after SIGTERM, SIGHUP and
+  Ctrl-C. If `--keep` is given, the temporary directory is kept after a failure of the command.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ _OUTPUT_LINES = 10
 def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:
     """Run COMMAND with a new control plane, which stops when the command ends.
 
-    The server listens on a free port of 127.0.0.1 and stores its data in a temporary directory. When it is ready, the
-    command starts with KUBECONFIG set for this server. `ctrlmgr get`, `events` and `why` read its log, too.
-    The exit code is the command's. Variables (CTRLMGR_…) or --settings set other settings of the server.
+    The server listens on a free port of 127.0.0.1 and stores its data in a temporary directory. When the server is
+    ready, the command starts with a KUBECONFIG for this server. `ctrlmgr get`, `events` and `why` also read the log of
+    this server. The exit code is that of the command. Use environment variables (CTRLMGR_…) or --settings to change
+    other settings of the server.
 
     \b
     ctrlmgr exec -- pytest -q
@@ -75,7 +76,10 @@ def exec_(loaded: Loaded, keep: bool, command: tuple[str, ...]) -> int:
 
 
 def _with_server(folder: Path, command: Sequence[str]) -> int:
-    """Run the command with a server; return the command's exit code, or the server's if the server cannot start."""
+    """Run the command with a server.
+
+    Return the command's exit code, or the exit code of the server if it cannot start.
+    """
     from ctrlmgr.testing.served import NotServed, ServerProcess
 
     database = f"sqlite:///{folder / 'ctrlmgr.db'}"
@@ -102,7 +106,7 @@ def _run(command: Sequence[str], server: ServerProcess, folder: Path, forwarding
 
 
 def _last_words(output: str) -> str:
-    """Return the server's final error line; if it printed none, its last lines of output."""
+    """Return the server's final error line; if the server printed no error, return the last lines of its output."""
     lines = output.rstrip().splitlines()
     return lines[-1] if lines and lines[-1].startswith("error: ") else "\n".join(lines[-_OUTPUT_LINES:])
 
@@ -116,7 +120,7 @@ def _say_what_is_kept(folder: Path) -> None:
 
 
 class _Interrupted(Exception):
-    """A signal ended this process before the command was started."""
+    """Raised if a signal ended this process before the command was started."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -124,7 +128,7 @@ class _Interrupted(Exception):
 
 
 class _Forwarding:
-    """Forwards signals to the command; before the command runs, a signal ends this process."""
+    """Forwards signals to the command; before the command has started, a signal ends this process."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
@@ -135,7 +139,7 @@ class _Forwarding:
     @classmethod
     @contextmanager
     def installed(cls) -> Iterator[_Forwarding]:
-        """Handle signals until the context ends."""
+        """Handle signals until the end of the context."""
         forwarding = cls()
         before = {number: signal.signal(number, forwarding._take) for number in _SIGNALS}
         try:
@@ -145,7 +149,7 @@ class _Forwarding:
                 signal.signal(number, handler)
 
     def run(self, command: Sequence[str], environment: dict[str, str]) -> int:
-        """Run the command and return its exit code, as a shell does."""
+        """Run the command and return its exit code as a shell reports it."""
         self._is_starting = True
         try:
             self._child = subprocess.Popen(command, env=environment)

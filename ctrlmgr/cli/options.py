@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 MEMORY = "memory:"
 _SEPARATORS = {LIST: ",", NAMES: ",", TEXTS: ";"}
-"""The separator of the elements, for each kind of setting that is a list."""
+"""The separator between the elements of a list, for each setting whose value is a list."""
 _OF_KUBERNETES = "kubernetes_flag_"
 _KUBERNETES_SECTION = "Flags of kube-apiserver and kube-controller-manager"
 DATABASE = ("database.url", "data_dir")
@@ -36,9 +36,10 @@ LEADER_ELECTION = tuple(key for key in flags() if key.startswith("leader_electio
 
 
 def takes_settings(*keys: str, translates: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--settings` and the flags of these settings to a command; its first argument is the `Loaded` settings.
+    """Add `--settings` and the flags of these settings to a command.
 
-    If `translates` is true, the command also accepts the flags of Kubernetes' programs.
+    The command gets the `Loaded` settings as its first argument. If `translates` is true, the command also accepts the
+    flags of Kubernetes' programs.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

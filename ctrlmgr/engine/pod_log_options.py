@@ -1,6 +1,6 @@
 """Reads PodLogOptions from a query and validates them, with Kubernetes' error messages.
 
-Rules: `pkg/apis/core/validation` (`ValidatePodLogOptions`), `pkg/registry/core/pod/rest/log.go`.
+Source: `pkg/apis/core/validation` (`ValidatePodLogOptions`), `pkg/registry/core/pod/rest/log.go`.
 """
 
 from __future__ import annotations

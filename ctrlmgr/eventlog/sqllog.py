@@ -1,6 +1,7 @@
 """The common part of the SQLite and PostgreSQL logs: reads, compaction, and the committer that groups appends.
 
-The abstract methods and all code for a particular database are in `sqlite` and `postgres`.
+The log of each database implements the abstract methods. Only `sqlite` and `postgres` contain code for a particular
+database.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""CEL expressions about writes: their variables, and the evaluation of match conditions and policies."""
+"""CEL expressions in admission: their variables, and the evaluation of match conditions and policies."""

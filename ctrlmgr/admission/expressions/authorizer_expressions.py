@@ -1,6 +1,6 @@
-"""Evaluates expressions that query an authorizer.
+"""Evaluates CEL expressions that query an authorizer.
 
-If a verdict is not known yet, the evaluation stops, and is repeated when the verdict has arrived.
+If a verdict is not known yet, the evaluation stops, and is repeated when the authorizer has returned the verdict.
 
 Guarantees: each query is sent at most once for each expression, and the event loop never blocks.
 """
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Unanswered(Exception):
-    """Raised if the verdict for a query is not known yet."""
+    """Raised if the authorizer does not know the verdict for a query yet."""
 
     def __init__(self, question: Question) -> None:
         super().__init__()

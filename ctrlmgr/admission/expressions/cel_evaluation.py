@@ -1,6 +1,7 @@
 """Evaluates match conditions and other expressions about a write, with Kubernetes' error messages.
 
-Guarantees: the expressions of one group share one cost budget; once it is spent, no further expression is evaluated.
+Guarantees: all expressions of a group share one cost budget; once the budget is spent, no further expression is
+evaluated.
 
 Source: apiserver `pkg/admission/plugin/cel/condition.go`, `pkg/admission/plugin/webhook/matchconditions/matcher.go`.
 """
@@ -41,7 +42,10 @@ class Budget:
             raise OutOfBudget
 
     def evaluate(self, expression: Expression, variables: Mapping[str, Any]) -> Any:
-        """Return the value of an expression; raises `NoValue` and `OutOfBudget`."""
+        """Return the value of an expression.
+
+        Raises `NoValue` if the evaluation fails, and `OutOfBudget` if it costs too much.
+        """
         try:
             value, cost = expression.evaluate(variables, PER_CALL_LIMIT)
         except (EvalError, CostExceeded) as error:
@@ -53,7 +57,7 @@ class Budget:
 
 
 class Condition(NamedTuple):
-    """A named expression; `problem` is its compilation error, None if it compiles."""
+    """A named expression; `problem` is its compilation error, or None if the expression compiles."""
 
     name: str
     expression: Expression | None
@@ -75,9 +79,9 @@ class ConditionsFailed(Exception):
 
 
 def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: Budget, *, fails_open: bool) -> bool:
-    """Return whether a write meets all conditions; raises `ConditionsFailed`.
+    """Return whether a write meets all conditions; raises `ConditionsFailed` if the conditions cannot be evaluated.
 
-    If one condition is false, the result is False, even if other conditions fail.
+    If one condition is false, the function returns False, even if other conditions raise errors.
     """
     problems: list[str] = []
     for condition in conditions:
@@ -97,7 +101,8 @@ def met(conditions: Sequence[Condition], variables: Mapping[str, Any], budget: B
 def value_of(condition: Condition, variables: Mapping[str, Any], budget: Budget) -> Any:
     """Return the value of an expression.
 
-    Raises `NoValue` (also for an expression that does not compile) and `OutOfBudget`.
+    Raises `NoValue` if the expression does not compile or its evaluation fails, and `OutOfBudget` if the evaluation
+    costs too much.
     """
     if condition.expression is None:
         raise NoValue(f"compilation error: {condition.problem}")

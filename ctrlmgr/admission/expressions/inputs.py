@@ -1,4 +1,4 @@
-"""The variables of expressions about a write: served objects, the request, its namespace, and an authorizer.
+"""The variables of CEL expressions about a write: served objects, the request, its namespace, and an authorizer.
 
 Guarantees: all values are copies, so an expression cannot change anything.
 
@@ -23,13 +23,13 @@ from ctrlmgr.expressions.time_values import parse_timestamp
 
 
 class Input(NamedTuple):
-    """The values of one write that expressions can read, with the object in one version."""
+    """The values of one write that expressions can read, with the object converted to one version."""
 
     values: Mapping[str, Any]
     attributes: Attributes
 
     def variables(self, ask: Ask, **more: Any) -> dict[str, Any]:
-        """Return the variables, with an authorizer that calls `ask`."""
+        """Return the variables of the expressions; their authorizer calls `ask`."""
         return {
             **self.values,
             "authorizer": AuthorizerValue(ask),
@@ -48,7 +48,7 @@ def input_of(attributes: Attributes, kind: Kind, kinds: Kinds) -> Calling[Input]
 
 
 def with_namespace(seen: Input) -> Input:
-    """Return the input together with the object's namespace; the namespace of a Namespace is None."""
+    """Return a copy of the input with the object's namespace added; the namespace of a Namespace is None."""
     attributes = seen.attributes
     if not attributes.namespace or attributes.resource == NAMESPACES:
         return seen

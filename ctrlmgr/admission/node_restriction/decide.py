@@ -1,6 +1,6 @@
-"""Pure decisions about writes of nodes: each returns the reason for a refusal, or an empty text.
+"""Pure decisions about writes of nodes: each function returns the reason for a refusal, or an empty string.
 
-Rules: `plugin/pkg/admission/noderestriction/admission.go`, kubelet's `pkg/apis/well_known_labels.go`.
+Source: `plugin/pkg/admission/noderestriction/admission.go`, kubelet's `pkg/apis/well_known_labels.go`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RESTRICTED: Final = "node-restriction.kubernetes.io"
 _SYSTEM: Final = ("kubernetes.io", "k8s.io")
 
 _CLAIM_STATUS: Final = ("capacity", "conditions", "allocatedResourceStatuses", "allocatedResources")
-"""The fields in a claim's status that nodes may write."""
+"""The fields in the status of a PersistentVolumeClaim that nodes may write."""
 
 _MIGRATED: Final = {
     "awsElasticBlockStore": "ebs.csi.aws.com",
@@ -42,13 +42,13 @@ _MIGRATED: Final = {
     "portworxVolume": "pxd.portworx.com",
     "vsphereVolume": "csi.vsphere.vmware.com",
 }
-"""The CSI drivers that replace in-tree volume sources (csi-translation-lib)."""
+"""The CSI driver that replaces each in-tree volume source (csi-translation-lib)."""
 
 
 def mirror_pod_problem(node: str, pod: Unstructured, uid: str | None) -> str:
-    """Return the reason why a node may not create a pod.
+    """Return the reason why a node may not create a pod, an empty string if it may.
 
-    `uid` is the UID of the node, None if the node does not exist.
+    `uid` is the UID of the node, or None if the node does not exist.
     """
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     if MIRROR not in (metadata.get("annotations") or {}):
@@ -82,7 +82,7 @@ def _references_problem(node: str, spec: Mapping[str, Any]) -> str:
 
 
 def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
-    """Return the reason why a node may not write the status of a pod."""
+    """Return the reason why a node may not write the status of a pod, an empty string if it may."""
     if not is_on(old, node):
         return f'node "{node}" can only update pod status for pods with spec.nodeName set to itself'
     if _labels(new) != _labels(old):
@@ -95,7 +95,7 @@ def pod_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
 
 
 def node_problem(node: str, new: Unstructured, old: Unstructured | None) -> str:
-    """Return the reason why a node may not create or update its own Node object in this way."""
+    """Return the reason why a node may not create or update its own Node object in this way; empty if it may."""
     spec = new.get("spec") or {}
     forbidden = ", ".join(sorted(filter(_is_foreign_label, _differing(_labels(new), _labels(old or {})))))
     if old is None:
@@ -113,16 +113,16 @@ def node_problem(node: str, new: Unstructured, old: Unstructured | None) -> str:
 
 
 def claim_status_problem(node: str, new: Unstructured, old: Unstructured) -> str:
-    """Return the reason why a node may not write the status of a claim."""
+    """Return the reason why a node may not write the status of a PersistentVolumeClaim, an empty string if it may."""
     if _claim_without_own(new) == _claim_without_own(old):
         return ""
     return f'node "{node}" is not allowed to update fields other than status.quantity and status.conditions'
 
 
 def token_problem(node: str, reference: Mapping[str, Any], pod: Unstructured | None) -> str:
-    """Return the reason why a node may not get a token that is bound to `reference`.
+    """Return the reason why a node may not get a token that is bound to `reference`, an empty string if it may.
 
-    `pod` is the pod that `reference` names.
+    The protection of the Lease is not a plugin, so it cannot be disabled.
     """
     if (reference.get("apiVersion"), reference.get("kind")) != ("v1", "Pod") or not reference.get("name"):
         return "node requested token not bound to a pod"
@@ -140,7 +140,7 @@ def token_problem(node: str, reference: Mapping[str, Any], pod: Unstructured | N
 
 
 def mounts_token_for(pod: Unstructured, audience: str) -> bool:
-    """Return whether a pod mounts a token for an audience."""
+    """Return whether a pod mounts a service account token for an audience."""
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         for source in (volume.get("projected") or {}).get("sources") or ():
             token = source.get("serviceAccountToken")
@@ -150,14 +150,14 @@ def mounts_token_for(pod: Unstructured, audience: str) -> bool:
 
 
 def inline_driver(source: Mapping[str, Any]) -> str:
-    """Return the CSI driver of a pod's volume or of a PersistentVolume's spec; empty if it uses none."""
+    """Return the CSI driver of a pod's volume or of a PersistentVolume's spec; empty if neither uses a CSI driver."""
     driver: str = (source.get("csi") or {}).get("driver") or ""
     migrated = (name for field, name in _MIGRATED.items() if source.get(field) is not None)
     return driver or next(migrated, "")
 
 
 def claims_of(pod: Unstructured) -> Iterator[str]:
-    """Yield the names of the claims that a pod's volumes use, including the claims of ephemeral volumes."""
+    """Yield the names of the claims that a pod's volumes use, including the generated claims of ephemeral volumes."""
     name = (pod.get("metadata") or {}).get("name") or ""
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         if volume.get("persistentVolumeClaim") is not None:

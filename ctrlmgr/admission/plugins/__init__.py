@@ -1,4 +1,4 @@
-"""The admission plugins, one module for each.
+"""The admission plugins, one module for each plugin.
 
 `ctrlmgr.admission.plugin_registry` lists the plugins in the order in which they are called.
 """

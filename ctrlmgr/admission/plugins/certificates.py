@@ -1,10 +1,10 @@
-"""The certificate plugins: restrict approval and signing by signer, and refuse certificates for `system:masters`.
+"""The certificate plugins restrict approval and signing by signer, and refuse certificates for `system:masters`.
 
-Guarantees: approving a request requires the right to `approve` for its signer. Writing a certificate or conditions
-requires the right to `sign`. A right for `DOMAIN/*` covers all signers of that domain. The signer of client
-certificates never certifies a member of `system:masters`.
+Guarantees: approving a request requires the right to `approve` for its signer. Writing the certificate or the
+conditions of a request requires the right to `sign` for its signer. A right for `DOMAIN/*` covers all signers of that
+domain. The plugin refuses requests for client certificates of members of `system:masters`.
 
-Rules: Kubernetes' `plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}` and
+Source: Kubernetes' `plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}` and
 `pkg/apis/certificates/authorization`.
 """
 
@@ -29,7 +29,7 @@ _DECIDED = ("certificate", "conditions")
 
 
 class _SignerCheck(Plugin):
-    """The common part: checks the user's right for the signer of a request."""
+    """The common part of the certificate plugins: checks the user's right for the signer of a certificate request."""
 
     verb: ClassVar[str]
     subresource: ClassVar[str]
@@ -39,11 +39,11 @@ class _SignerCheck(Plugin):
         self._authorizer = authorizer
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for writes to one subresource of certificate signing requests."""
+        """Return whether the plugin handles the write: writes to one subresource of CertificateSigningRequests."""
         return resource == REQUESTS and subresource == self.subresource and operation is Verb.UPDATE
 
     def _check(self, attributes: Attributes) -> Operation[None]:
-        """Raise `Forbidden` if the user lacks the right for the request's signer."""
+        """Raise `Forbidden` if the user lacks the plugin's right for the signer of the certificate request."""
         user = author_of(attributes)
         signer = ((attributes.old or {}).get("spec") or {}).get("signerName") or ""
         for name in (signer, f"{signer.partition('/')[0]}/*"):
@@ -61,7 +61,7 @@ class CertificateApproval(_SignerCheck):
     subresource = "approval"
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Raise `Forbidden` if the user may not approve the request."""
+        """Raise `Forbidden` if the user may not approve the certificate request."""
         return self._check(attributes)
 
 
@@ -73,7 +73,7 @@ class CertificateSigning(_SignerCheck):
     subresource = "status"
 
     def validate(self, attributes: Attributes) -> Operation[None] | None:
-        """Raise `Forbidden` if the user may not sign the request.
+        """Raise `Forbidden` if the user may not sign the certificate request.
 
         A write that leaves the certificate and the conditions unchanged needs no right.
         """
@@ -84,16 +84,16 @@ class CertificateSigning(_SignerCheck):
 
 
 class CertificateSubjectRestriction(Plugin):
-    """Refuses client certificates for members of `system:masters`."""
+    """Refuses client certificates that certify members of `system:masters`."""
 
     name: ClassVar[str] = "CertificateSubjectRestriction"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new certificate requests."""
+        """Return whether the plugin handles the write: creations of CertificateSigningRequests."""
         return resource == REQUESTS and not subresource and operation is Verb.CREATE
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` for a request whose subject has the group `system:masters`."""
+        """Raise `Forbidden` if the certificate request's subject has the group `system:masters`."""
         spec = attributes.fields.get("spec") or {}
         if spec.get("signerName") != CLIENT_SIGNER:
             return

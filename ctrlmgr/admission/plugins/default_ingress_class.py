@@ -1,4 +1,4 @@
-"""DefaultIngressClass: sets the default class of new Ingresses that name none.
+"""DefaultIngressClass: sets the default class of new Ingresses that name no class.
 
 Rules come from Kubernetes' `plugin/pkg/admission/network/defaultingressclass/admission.go`.
 """
@@ -19,16 +19,16 @@ _ANNOTATION = "kubernetes.io/ingress.class"
 
 
 class DefaultIngressClass(Plugin):
-    """Sets the class of new Ingresses that name none."""
+    """Sets the class of new Ingresses that name no class."""
 
     name: ClassVar[str] = "DefaultIngressClass"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new Ingresses."""
+        """Return whether the plugin handles the write: creations of Ingresses."""
         return resource == INGRESSES and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Set `ingressClassName` if the Ingress has none and a default class exists."""
+        """Set `ingressClassName` if the Ingress names no class and a default class exists."""
         ingress = attributes.fields
         spec = ingress.setdefault("spec", {})
         if spec.get("ingressClassName") is None and _ANNOTATION not in (ingress["metadata"].get("annotations") or {}):

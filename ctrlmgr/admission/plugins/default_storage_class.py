@@ -1,4 +1,4 @@
-"""DefaultStorageClass: sets the default class of new PersistentVolumeClaims that name none.
+"""DefaultStorageClass: sets the default class of new PersistentVolumeClaims that name no class.
 
 Rules come from Kubernetes' `plugin/pkg/admission/storage/storageclass/setdefault/admission.go`.
 """
@@ -15,7 +15,7 @@ from ctrlmgr.engine.admission_attributes import Attributes, Verb
 CLAIMS: Final = Resource("", "persistentvolumeclaims")
 STORAGE_CLASSES: Final = Resource("storage.k8s.io", "storageclasses")
 ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
-"""The annotation that named a claim's class before the field existed."""
+"""The annotation that named a claim's StorageClass before the field `storageClassName` existed."""
 _IS_DEFAULT = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
@@ -23,16 +23,16 @@ _IS_DEFAULT = (
 
 
 class DefaultStorageClass(Plugin):
-    """Sets the class of new claims that name none."""
+    """Sets the class of new PersistentVolumeClaims that name no class."""
 
     name: ClassVar[str] = "DefaultStorageClass"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new claims."""
+        """Return whether the plugin handles the write: creations of PersistentVolumeClaims."""
         return resource == CLAIMS and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Set `storageClassName` if the claim has none and a default class exists."""
+        """Set `storageClassName` if the claim names no class and a default class exists."""
         claim = attributes.fields
         spec = claim.setdefault("spec", {})
         if spec.get("storageClassName") is None and ANNOTATION not in (claim["metadata"].get("annotations") or {}):

@@ -17,23 +17,23 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 class DefaultTolerationSeconds(Plugin):
-    """Adds tolerations for the taints of nodes that are not ready or unreachable."""
+    """Adds tolerations for the taints of not-ready and unreachable nodes."""
 
     name: ClassVar[str] = "DefaultTolerationSeconds"
 
     def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:
-        """Set the seconds for which pods tolerate nodes that are not ready, and unreachable nodes."""
+        """Set the number of seconds for which pods tolerate not-ready nodes, and the number for unreachable nodes."""
         self._added: Sequence[Mapping[str, Any]] = [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
             for key, seconds in ((NOT_READY, not_ready), (UNREACHABLE, unreachable))
         ]
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed pods."""
+        """Return whether the plugin handles the write: creations and updates of pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the tolerations that the pod does not have."""
+        """Add those tolerations of the plugin that the pod does not have."""
         spec = attributes.fields.setdefault("spec", {})
         given, missing = spec.get("tolerations") or (), self._added
         if given:

@@ -1,7 +1,7 @@
-"""LimitRanger: sets default requests and limits of containers from LimitRanges, and enforces their bounds.
+"""LimitRanger: sets default requests and limits of containers, and enforces the bounds that LimitRanges define.
 
-Guarantees: defaults are set only on creation and on resizing, where container resources change. All LimitRanges of the
-namespace validate the same object, in the order of their names.
+Guarantees: defaults are set only on creation and on resizing, where container resources change. All LimitRanges of a
+namespace check the same object, in the order of the LimitRanges' names.
 
 Rules come from Kubernetes' `plugin/pkg/admission/limitranger/admission.go`.
 """
@@ -25,14 +25,14 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 _LARGEST_IN_MILLI = (2**63 - 1) // 1000 * WHOLE
 _NONE: Amounts = {}
 _OF_PODS = ("cpu", "memory")
-"""The resources in `spec.resources` to which a limit for pods applies."""
+"""The resources in `spec.resources` to which a LimitRange for pods applies."""
 
 
 class MeasuredItem(NamedTuple):
     """An item that limits apply to: a container, a pod as a whole, or a claim."""
 
     type: str
-    """The type of the limits that apply to the item."""
+    """The type of the limits that apply to the item, as in a LimitRange."""
     requests: Amounts
     limits: Amounts
 
@@ -44,7 +44,7 @@ class LimitRanger(Plugin):
     activated_by = Registration(LIMIT_RANGES, of_namespace=True)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new pods, resized pods, and claims.
+        """Return whether the plugin handles the write: creations and resizes of pods, and writes of claims.
 
         Other updates of pods do not change their containers' resources.
         """
@@ -53,7 +53,7 @@ class LimitRanger(Plugin):
         return resource == CLAIMS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the defaults that the LimitRanges define."""
+        """Set the default requests and limits that the LimitRanges define."""
         if attributes.resource == PODS:
             for limits in _limit_ranges(attributes):
                 if set_defaults(attributes.fields, limits):
@@ -64,7 +64,7 @@ class LimitRanger(Plugin):
                 default_pod_resources(spec)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` for an amount below a minimum, above a maximum, or beyond the ratio of limit to request."""
+        """Raise `Forbidden` if an amount violates a minimum, a maximum, or a maximum ratio of limit to request."""
         for limits in _limit_ranges(attributes):
             problems = list(dict.fromkeys(violations(attributes, limits)))
             if problems:
@@ -72,7 +72,7 @@ class LimitRanger(Plugin):
 
 
 def _limit_ranges(attributes: Attributes) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Yield the limits of each LimitRange of the namespace; none if the object is being deleted."""
+    """Yield the limits of each LimitRange of the namespace; yield nothing if the object is being deleted."""
     old = attributes.old
     if old is not None and old["metadata"].get("deletionTimestamp"):
         return
@@ -81,7 +81,7 @@ def _limit_ranges(attributes: Attributes) -> Iterator[Sequence[Mapping[str, Any]
 
 
 def set_defaults(pod: Unstructured, limits: Sequence[Mapping[str, Any]]) -> bool:
-    """Set missing requests and limits of containers, and record these in an annotation.
+    """Set missing requests and limits of containers, and list the set fields in an annotation.
 
     Return whether a request or limit was set.
     """
@@ -110,7 +110,7 @@ def _fill(container: dict[str, Any], field: str, defaults: Amounts, what: str) -
 
 
 def violations(attributes: Attributes, limits: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the violations of LimitRanges by a new or changed object."""
+    """Yield an error for each violation of a LimitRange by a new or changed object."""
     if attributes.resource == CLAIMS:
         claim = MeasuredItem(
             "PersistentVolumeClaim", amounts_of(attributes.fields.get("spec") or {}, "requests"), _NONE
@@ -153,9 +153,9 @@ def _check(limit: Mapping[str, Any], field: str, asked: MeasuredItem, problem: _
 
 
 def _values(*amounts: str) -> list[int]:
-    """Return amounts in thousandths, so that they can be compared.
+    """Return resource amounts in thousandths, so that they can be compared.
 
-    If one of the amounts is too large for thousandths, all are in whole units.
+    If one amount is too large for thousandths, all amounts are returned in whole units.
     """
     parsed = [parse(each) for each in amounts]
     unit = MILLI if all(each <= _LARGEST_IN_MILLI for each in parsed) else WHOLE

@@ -1,8 +1,8 @@
-"""MutatingAdmissionPolicy: changes written objects by CEL expressions.
+"""MutatingAdmissionPolicy: changes objects before they are written, with CEL expressions.
 
 Guarantees: each mutation sees the object with the changes of the mutations before it. If a policy changes the object,
 the plugins before this one are called again, and policies with the reinvocation policy IfNeeded are evaluated again.
-Policies do not apply to policies.
+Policies do not apply to writes of admission policies and their bindings.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/mutating/dispatcher.go`.
 """
@@ -54,21 +54,30 @@ class MutatingAdmissionPolicy(Plugin):
     activated_by = Registration(MUTATING_BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Convert objects between the versions of `kinds`; expressions query `authorizer`."""
+        """Create the plugin.
+
+        It converts objects between the versions of `kinds`, and its expressions query `authorizer`.
+        """
         self._kinds = kinds
         self._authorizer = authorizer
         self._policies = Policies(MUTATING_POLICIES, MUTATING_BINDINGS, read_mutating)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes except deletions, because policies may be created at any time."""
+        """Return whether the plugin handles the write: all writes except deletions.
+
+        Policies may be created at any time, so the plugin handles writes even if no policy exists.
+        """
         return operation is not Verb.DELETE
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the plugin needs the object; it does not for policies, to which policies do not apply."""
+        """Return whether the plugin needs the object.
+
+        Writes of policies and bindings need no object, because no policy applies to them.
+        """
         return not is_policy(attributes)
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Apply the policies to the object."""
+        """Apply the matching mutating policies to the object."""
         if is_policy(attributes) or attributes.object is None:
             return None
         return self._ask(attributes)
@@ -122,7 +131,7 @@ class MutatingAdmissionPolicy(Plugin):
     def _change(
         self, attributes: Attributes, policy: MutatingPolicy, concern: PolicyKinds, params: Unstructured | None
     ) -> Operation[bool]:
-        """Apply all mutations of a policy; return whether they changed the object."""
+        """Apply all mutations of a policy; return whether the mutations changed the object."""
         seen = with_namespace((yield from input_of(attributes, concern.kind, self._kinds)))
 
         def meets(ask: Ask) -> bool:
@@ -165,7 +174,7 @@ class MutatingAdmissionPolicy(Plugin):
         return changed
 
     def _fail(self, attributes: Attributes, policy: MutatingPolicy, binding: Binding | None, problem: str) -> None:
-        """Raise the error that refuses the write, unless the policy's failure policy ignores errors."""
+        """Refuse the write by raising an error, unless the failure policy of the policy is Ignore."""
         if not policy.fails_open:
             raise _refusal(attributes, policy, binding, problem)
 

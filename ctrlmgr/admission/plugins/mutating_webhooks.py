@@ -1,8 +1,9 @@
 """MutatingAdmissionWebhook: calls webhooks, one after the other, that may change a write.
 
 Guarantees: each webhook sees the object with the changes of the webhooks before it. If a webhook changes the object,
-the plugins before this one are called again, and webhooks with the reinvocation policy IfNeeded are called again, too.
-No webhook is called more than twice, and none is called for the first time in the second round.
+the plugins before this one are called again, and webhooks with the reinvocation policy IfNeeded are called a second
+time. No webhook is called more than twice, and none is called for the first time in the second round of mutating
+admission.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/mutating/{dispatcher,reinvocationcontext}.go`.
 """
@@ -52,9 +53,9 @@ class MutatingAdmissionWebhook(Plugin):
     activated_by = Registration(MUTATING)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
-        """Convert objects between the versions of `kinds`, and send `credentials` to webhooks.
+        """Create the plugin; it converts objects between the versions of `kinds`, and sends `credentials` to webhooks.
 
-        Match conditions query `authorizer`.
+        The match conditions of webhooks query `authorizer`.
         """
         self._authorizer = authorizer
         self._credentials = credentials
@@ -62,18 +63,21 @@ class MutatingAdmissionWebhook(Plugin):
         self._hooks = Hooks(MUTATING)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes, because webhook configurations may be created at any time."""
+        """Return whether the plugin handles the write: all writes.
+
+        Webhook configurations may be created at any time, so the plugin handles writes even if no configuration exists.
+        """
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the plugin needs the object.
+        """Return whether the webhook plugin needs the object.
 
-        The plugin does not need objects of exempt resources, for which no webhooks are called.
+        The plugin does not need objects of the exempt resources, because no webhooks are called for these resources.
         """
         return not is_exempt(attributes)
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Call the webhooks that match the write."""
+        """Call the webhooks whose rules and conditions match the write."""
         hooks = self._hooks.found(attributes.view)
         if not hooks or is_exempt(attributes):
             return None
@@ -174,7 +178,7 @@ class MutatingAdmissionWebhook(Plugin):
 
 
 class _WebhookAnnotations:
-    """The audit annotations about one webhook in one round."""
+    """The audit annotations about one call of a webhook in one round of mutating admission."""
 
     def __init__(self, attributes: Attributes, index: int) -> None:
         self._annotations: dict[str, Any] = attributes.annotations

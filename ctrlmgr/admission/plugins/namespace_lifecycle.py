@@ -1,9 +1,10 @@
-"""NamespaceLifecycle: refuses creations in missing or terminating namespaces, and deletions of built-in namespaces.
+"""NamespaceLifecycle: refuses writes in missing or terminating namespaces, and deletions of built-in namespaces.
 
 Guarantees: no object is created or changed in a namespace that does not exist, and no object is created in a
-terminating namespace. This is also true if another process terminates the namespace at the same time, because the log
-checks that the Namespace is unchanged when the write is appended (`Attributes.within`). Kubernetes decides by its cache
-instead, and reads the storage for recently deleted namespaces. Deletions are never refused because of their namespace.
+terminating namespace. The guarantee also holds if another process terminates the namespace at the same time, because
+the log checks that the Namespace is unchanged when the write is appended (`Attributes.within`). Kubernetes instead
+decides by its cache, and reads recently deleted namespaces from the storage. Deletions are never refused because of
+their namespace.
 
 Rules come from apiserver's `pkg/admission/plugin/namespace/lifecycle/admission.go`.
 """
@@ -21,12 +22,12 @@ from ctrlmgr.engine.admission_attributes import Attributes, Verb
 from ctrlmgr.engine.api_errors import not_found, terminating
 
 IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))
-"""Namespaces that cannot be deleted."""
+"""The names of the namespaces that cannot be deleted."""
 _CREATE: Final = Verb.CREATE  # looking up the member of an enum is a function call in Python 3.11
 _REVIEWS: Final = frozenset(
     Resource("authorization.k8s.io", each) for each in ("localsubjectaccessreviews", "subjectaccessreviews")
 )
-"""A namespace whose lifecycle the plugin checks; it need not exist."""
+"""A namespace whose lifecycle the plugin checks; the Namespace object need not exist."""
 
 
 class _Status(msgspec.Struct):
@@ -44,7 +45,7 @@ def is_terminating(namespace: Object) -> bool:
 
 
 class NamespaceLifecycle(Plugin):
-    """Checks the namespace of creations and connections, and deletions of namespaces."""
+    """Checks the namespace of creations, updates and connections, and refuses some deletions of namespaces."""
 
     name: ClassVar[str] = "NamespaceLifecycle"
 
@@ -53,17 +54,21 @@ class NamespaceLifecycle(Plugin):
         self._open: Object | None = None  # the Namespace that was active at the last check
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes except deletions, and for deletions of namespaces."""
+        """Return whether the plugin handles the write: all writes except deletions, and deletions of Namespaces."""
         if resource == NAMESPACES:
             return operation is Verb.DELETE
         return operation is not Verb.DELETE and resource not in _REVIEWS
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return False, because the plugin needs only the namespace."""
+        """Return that the plugin does not need the object, because it checks only the namespace."""
         return False
 
     def admit(self, attributes: Attributes) -> None:
-        """Raise `Forbidden`, `NotFound` or `NamespaceTerminating`."""
+        """Raise an error if the state of the namespace does not allow the write.
+
+        The error is `Forbidden` for a deletion of a built-in namespace, `NotFound` if the namespace does not exist, and
+        `NamespaceTerminating` for a creation in a terminating namespace.
+        """
         if attributes.resource == NAMESPACES:
             if attributes.name in IMMORTAL:
                 raise attributes.forbidden("this namespace may not be deleted")

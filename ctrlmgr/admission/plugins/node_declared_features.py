@@ -1,10 +1,10 @@
-"""NodeDeclaredFeatureValidator: refuses changes of a running pod that its node does not support.
+"""NodeDeclaredFeatureValidator: refuses changes of a running pod whose features the pod's node does not support.
 
-Guarantees: a pod without a node may change freely. The required features are those that Kubernetes 1.36 infers from an
-update. Kubelets declare the features that they support by name in `status.declaredFeatures`.
+Guarantees: a pod without a node may be changed without restriction. The plugin infers the required features from an
+update as Kubernetes 1.36 does. Kubelets declare the features that they support by name in `status.declaredFeatures`.
 
 Rules come from Kubernetes' `plugin/pkg/admission/nodedeclaredfeatures` and `component-helpers/nodedeclaredfeatures`.
-Features that only affect the placement of new pods are checked by the scheduler.
+The scheduler checks the features that affect only the placement of new pods.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NodeDeclaredFeatureValidator(Plugin):
     name: ClassVar[str] = "NodeDeclaredFeatureValidator"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for changed and resized pods."""
+        """Return whether the plugin handles the write: updates and resizes of pods."""
         return resource == PODS and subresource in ("", "resize") and operation is Verb.UPDATE
 
     def validate(self, attributes: Attributes) -> None:
@@ -57,7 +57,7 @@ def _resizes_pod(old: Pod, new: Pod) -> bool:
 
 
 def _resizes_init_containers(old: Pod, new: Pod) -> bool:
-    """Return whether an update changes the resources of an init container that is not restartable."""
+    """Return whether an update changes the resources of an init container that is not a sidecar."""
     pairs = zip(*((pod.get("spec") or {}).get("initContainers") or () for pod in (old, new)), strict=True)
     return any(
         before.get("restartPolicy") != "Always"
@@ -67,7 +67,7 @@ def _resizes_init_containers(old: Pod, new: Pod) -> bool:
 
 
 def _amounts(resources: Mapping[str, Any]) -> Any:
-    """Return amounts as numbers, so that equal amounts in different notations are equal."""
+    """Return resource amounts as numbers, so that equal amounts in different notations are equal."""
     return [
         {name: parse(amount) for name, amount in (resources.get(field) or {}).items()}
         for field in ("limits", "requests")
@@ -80,5 +80,5 @@ FEATURES: Final[Mapping[str, Callable[[Pod, Pod], bool]]] = {
 }
 """For each feature, the function that says whether an update from the old to the new pod needs it.
 
-The features are sorted by name, as in error messages.
+The features are sorted by name, as in Kubernetes' error messages.
 """

@@ -1,9 +1,9 @@
-"""NodeRestriction: a node may write only its own objects and its pods, and gets tokens only for its pods.
+"""NodeRestriction: a node may write only its own objects and its pods, and can request tokens only for its pods.
 
-Guarantees: only users that are nodes are restricted. Checks about a pod or a node use the stored object, not the object
-in the request.
+Guarantees: the plugin restricts only users that are nodes. When the plugin checks a pod or a node, it uses the stored
+object, not the object in the request.
 
-Rules: `plugin/pkg/admission/noderestriction/admission.go`.
+Source: `plugin/pkg/admission/noderestriction/admission.go`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ class NodeRestriction(Plugin):
     name: ClassVar[str] = "NodeRestriction"
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Check with `authorizer` for which other audiences nodes may get tokens than those of their pods."""
+        """Create the plugin.
+
+        `authorizer` decides for which audiences, other than those of their pods, nodes may get tokens.
+        """
         self._authorizer = authorizer
         self._checks: dict[Resource, Callable[[str, Attributes], Decision]] = {
             PODS: _pod,
@@ -58,11 +61,11 @@ class NodeRestriction(Plugin):
         }
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for the resources that nodes write."""
+        """Return whether the plugin handles the write: writes to the resources that nodes write."""
         return resource in self._checks and operation in _WRITES
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Raise `Forbidden` if a node writes an object that is not its own."""
+        """Raise `Forbidden` if a node writes an object that does not belong to the node."""
         user = author_of(attributes)
         node = identify(user)
         if node is None:
@@ -72,7 +75,7 @@ class NodeRestriction(Plugin):
         return self._checks[attributes.resource](node, attributes)
 
     def _account(self, node: str, attributes: Attributes) -> Decision:
-        """Return without an error if a node may get a token that is bound to its pod."""
+        """Raise an error unless a node may get a token that is bound to a pod on the node."""
         if attributes.operation is not Verb.CREATE or attributes.subresource != "token":
             return None
         spec = attributes.fields.get("spec") or {}

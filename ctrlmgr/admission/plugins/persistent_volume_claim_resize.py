@@ -26,11 +26,11 @@ class PersistentVolumeClaimResize(Plugin):
     name: ClassVar[str] = "PersistentVolumeClaimResize"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for changed claims."""
+        """Return whether the plugin handles the write: updates of PersistentVolumeClaims."""
         return resource == CLAIMS and not subresource and operation is Verb.UPDATE
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` if the request of a bound claim increases and its class does not allow expansion."""
+        """Raise `Forbidden` if the request of a bound claim increases and its StorageClass does not allow expansion."""
         new, old = attributes.fields, attributes.old or {}
         if _size(new) <= _size(old) or (old.get("status") or {}).get("phase") != "Bound":
             return

@@ -21,7 +21,7 @@ PRIORITY_CLASSES = Resource("scheduling.k8s.io", "priorityclasses")
 _COMPUTED = ("priority", "preemptionPolicy")
 _PREEMPTION_POLICY = "PreemptLowerPriority"
 _SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""PriorityClasses that pods may name even if the objects do not exist yet."""
+"""PriorityClasses that pods may name even before the PriorityClass objects exist."""
 
 
 class _Class(msgspec.Struct, frozen=True, rename="camel"):
@@ -33,7 +33,7 @@ class _Class(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Rank(NamedTuple):
-    """The name, priority and preemption policy that a pod gets from its class."""
+    """The name, priority and preemption policy that a pod gets from its PriorityClass."""
 
     name: str
     value: int
@@ -55,7 +55,7 @@ class _Default(NamedTuple):
 
 
 class Priority(Plugin):
-    """Converts names of PriorityClasses to priorities."""
+    """Sets the priorities of pods from the names of their PriorityClasses."""
 
     name: ClassVar[str] = "Priority"
 
@@ -64,20 +64,20 @@ class Priority(Plugin):
         self._default = _Default(None, 0, (), _NO_CLASS)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for pods and PriorityClasses."""
+        """Return whether the plugin handles writes to the resource: pods and PriorityClasses."""
         is_write = operation in (Verb.CREATE, Verb.UPDATE)
         return is_write and resource in (PODS, PRIORITY_CLASSES) and not subresource
 
     def mutates(self, resource: Resource) -> bool:
-        """Return True for pods."""
+        """Return whether `admit` must be called: for pods only."""
         return resource == PODS
 
     def validates(self, resource: Resource) -> bool:
-        """Return True for PriorityClasses."""
+        """Return whether `validate` must be called: for PriorityClasses only."""
         return resource == PRIORITY_CLASSES
 
     def admit(self, attributes: Attributes) -> None:
-        """Set a new pod's priority; a changed pod keeps its priority."""
+        """Set the priority of a new pod; an update keeps the pod's priority."""
         spec = attributes.fields.setdefault("spec", {})
         if attributes.operation is _CREATE:
             changes = _ranked(attributes, spec, self._class_of(attributes, spec.get("priorityClassName") or ""))
@@ -87,7 +87,7 @@ class Priority(Plugin):
             attributes.changed(self.name)
 
     def _class_of(self, attributes: Attributes, name: str) -> _Rank:
-        """Return the class of a pod; the default class if the pod names none."""
+        """Return the PriorityClass of a pod; the default class if the pod names none."""
         if name:
             return _priority_class(attributes, name)
         view, known = attributes.view, self._default
@@ -99,7 +99,7 @@ class Priority(Plugin):
         return known.rank
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` for a second default class."""
+        """Raise `Forbidden` if the write would create a second default class."""
         if not attributes.fields.get("globalDefault"):
             return
         name = attributes.fields["metadata"].get("name")
@@ -111,14 +111,14 @@ class Priority(Plugin):
 
 
 def _kept(spec: dict[str, Any], before: Mapping[str, Any]) -> bool:
-    """Copy computed fields that are missing from the old pod; return whether a field was copied."""
+    """Copy those computed fields from the old pod that the new pod lacks; return whether a field was copied."""
     left = [field for field in _COMPUTED if spec.get(field) is None and before.get(field) is not None]
     spec.update({field: before[field] for field in left})
     return bool(left)
 
 
 def _ranked(attributes: Attributes, spec: dict[str, Any], found: _Rank) -> bool:
-    """Set the fields that a new pod gets from its class; return whether a field has changed."""
+    """Set the fields that a new pod gets from its PriorityClass; return whether a field has changed."""
     class_name, priority, policy = found
     value, preemption = spec.get("priority"), spec.get("preemptionPolicy")
     computed = "must not be provided in pod spec; priority admission controller computed"

@@ -26,13 +26,13 @@ class PodResizeValidator(Plugin):
     name: ClassVar[str] = "PodResizeValidator"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for resized pods."""
+        """Return whether the plugin handles the write: resizes of pods."""
         return (resource, subresource, operation) == (PODS, "resize", Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` if the pod exceeds its node's resources.
+        """Raise `Forbidden` if the pod requests more than its node's allocatable resources.
 
-        A pod is accepted if it is unchanged or has no node.
+        The plugin accepts a resize if the pod is unchanged or has no node.
         """
         new, old = attributes.fields, attributes.old or {}
         name = (new.get("spec") or {}).get("nodeName")

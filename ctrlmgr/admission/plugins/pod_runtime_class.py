@@ -26,15 +26,18 @@ class RuntimeClass(Plugin):
     name: ClassVar[str] = "RuntimeClass"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new pods."""
+        """Return whether the plugin handles the write: creations of pods."""
         return resource == PODS and not subresource and operation is Verb.CREATE
 
     def needs(self, subresource: str) -> Sequence[str]:
-        """Return the fields that activate the plugin: a class, or an overhead, which only a class may set."""
+        """Return the fields that activate the plugin: the name of a RuntimeClass, and the overhead.
+
+        Only a RuntimeClass may set the overhead of a pod.
+        """
         return ("runtimeClassName", "overhead")
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the fields that the RuntimeClass of the pod defines."""
+        """Set the fields that the RuntimeClass of a pod defines."""
         spec = attributes.fields.get("spec") or {}
         found = _class_of(attributes, spec)
         if found is None:

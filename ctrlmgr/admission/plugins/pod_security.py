@@ -1,4 +1,4 @@
-"""PodSecurity: refuses pods that violate the policy of their namespace's labels.
+"""PodSecurity: refuses pods that violate the policy that the labels of their namespace define.
 
 Guarantees: only pods are refused. For other objects with a pod template, violations cause warnings and audit
 annotations. If the labels of a namespace become stricter, the response warns about existing pods that violate the new
@@ -27,7 +27,7 @@ from ctrlmgr.errors import InternalError
 from ctrlmgr.kinds.core.pod.annotations import SECCOMP_CONTAINER, SECCOMP_POD
 
 _ENFORCED = "pod-security.kubernetes.io/enforce-policy"
-"""The audit annotation with the enforced policy."""
+"""The audit annotation that contains the enforced policy."""
 _IGNORED = frozenset(("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"))
 """Subresources of pods that do not change the pod's spec; writes to all other subresources are checked."""
 _CHECKED = 3000
@@ -50,7 +50,7 @@ _SIZE: Final = 16 * 1024 * 1024
 
 
 class _CachedPolicy(NamedTuple):
-    """The policy of a namespace, and the errors of the namespace's labels; cached with the Namespace."""
+    """The policy of a namespace, and the errors in the namespace's labels; both are cached with the Namespace."""
 
     of: Object
     policy: Policy
@@ -70,7 +70,7 @@ class PodSecurity(Plugin):
         self._known: BoundedCache[str, _CachedPolicy] = BoundedCache("pod-security", entries=_ENTRIES, size=_SIZE)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for created and changed namespaces, pods, and objects with pod templates."""
+        """Return whether the plugin handles the write: writes of namespaces, pods, and objects with pod templates."""
         if operation not in (Verb.CREATE, Verb.UPDATE):
             return False
         if resource == PODS:
@@ -172,7 +172,7 @@ class PodSecurity(Plugin):
             self._evaluate(attributes, policy, error, _pod(template), enforces=False)
 
     def _asked_for(self, attributes: Attributes) -> _CachedPolicy | None:
-        """Return the policy of the object's namespace; None if the write is exempt."""
+        """Return the policy of the object's namespace; None if the write is exempt from checks."""
         if attributes.namespace in self._configuration.namespaces:
             attributes.annotations["pod-security.kubernetes.io/exempt"] = "namespace"
             return None
@@ -224,7 +224,7 @@ def _pod(fields: Mapping[str, Any]) -> Pod:
 
 
 def _is_stricter(new: LevelVersion, old: LevelVersion) -> bool:
-    """Return whether the new policy may refuse pods that the old policy accepted."""
+    """Return whether the new policy of a namespace may refuse pods that the old policy accepted."""
     if new == old or new.level == PRIVILEGED:
         return False
     return new.version != old.version or strictness(new.level) > strictness(old.level)

@@ -1,9 +1,9 @@
 """ServiceAccount: sets the service account of pods, and mounts its token.
 
 Guarantees:
-- A pod is created only if its service account exists. A creation waits briefly for the account `default`, which a
-  controller creates in every new namespace, but for no other account.
-- Values that a pod sets itself are kept: its token volume, its mounts and its image pull secrets.
+- The plugin admits a new pod only if the pod's service account exists. A creation waits briefly for the account
+  `default`, which a controller creates in every new namespace, but the creation waits for no other account.
+- The plugin keeps the token volume, the mounts and the image pull secrets that a pod sets itself.
 - Pods of an account with the annotation `kubernetes.io/enforce-mountable-secrets` may use only the Secrets that the
   account names.
 
@@ -29,16 +29,16 @@ from ctrlmgr.kinds.core.pod.volumes.defaults import TOKEN_VOLUME, token_source
 
 SERVICE_ACCOUNTS: Final = Resource("", "serviceaccounts")
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""The directory in which clients in a pod find their token."""
+"""The directory in which clients in a pod find their service account token."""
 
 _DEFAULT = "default"
 _ENFORCES = "kubernetes.io/enforce-mountable-secrets"
 _MIRROR = "kubernetes.io/config.mirror"
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
-"""The texts that Go's `strconv.ParseBool` accepts as true."""
+"""The strings that Go's `strconv.ParseBool` accepts as true."""
 
 _PATIENCE = 1.5
-"""The maximum wait for an account `default`, in seconds; Kubernetes looks ten times, 100 to 200 ms apart."""
+"""The maximum wait for an account `default`, in seconds(Kubernetes checks ten times, every 100 to 200 ms)."""
 _TRIES = 10
 
 
@@ -61,7 +61,7 @@ class _Account(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def enforces(self) -> bool:
-        """Return whether the account's pods may use only the Secrets that the account names."""
+        """Return whether the pods of a service account may use only the Secrets that the account names."""
         return (self.metadata.annotations or {}).get(_ENFORCES) in _TRUE
 
 
@@ -78,19 +78,19 @@ class ServiceAccount(Plugin):
     name: ClassVar[str] = "ServiceAccount"
 
     def __init__(self, clock: Clock) -> None:
-        """Create the plugin; `clock` measures how long it waits for an account."""
+        """Create the plugin; `clock` measures how long the plugin waits for a service account."""
         self._clock = clock
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new pods and new ephemeral containers."""
+        """Return whether the plugin handles the write: creations of pods, and additions of ephemeral containers."""
         if resource != PODS:
             return False
         return (subresource, operation) in (("", Verb.CREATE), ("ephemeralcontainers", Verb.UPDATE))
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Set the fields that depend on the account.
+        """Set the fields of the pod that depend on its service account.
 
-        Mirror pods have no account and are only validated.
+        Mirror pods have no service account, so the plugin only validates them.
         """
         if attributes.subresource:
             return None
@@ -107,7 +107,7 @@ class ServiceAccount(Plugin):
         return None
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` if the account does not exist, or does not allow the Secrets of the pod."""
+        """Raise `Forbidden` if the service account does not exist, or does not allow the Secrets of the pod."""
         fields = attributes.fields
         spec = fields.get("spec") or {}
         if not attributes.subresource and _is_mirror(fields):
@@ -124,7 +124,7 @@ class ServiceAccount(Plugin):
             _check_secrets(attributes, spec, account)
 
     def _complete_later(self, attributes: Attributes, spec: dict[str, Any]) -> Operation[None]:
-        """Wait for the account `default`, which its controller may be about to create."""
+        """Wait for the service account `default`, which a controller may be about to create."""
         state, now, idle = attributes.view, self._clock.monotonic, 0
         deadline = now() + _PATIENCE
         while _find(attributes, _DEFAULT) is None and idle < _TRIES and now() < deadline:
@@ -172,9 +172,9 @@ def _complete(attributes: Attributes, spec: dict[str, Any], name: str, found: Ob
 
 
 def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
-    """Mount the token in each container that has no mount at the token's path.
+    """Mount the service account token in each container that has no mount at the token's path.
 
-    The mounted volume is an existing token volume or a new token volume. Return whether the pod has changed.
+    If the pod has no token volume, the function adds a volume for the token. Return whether the pod has changed.
     """
     volumes, first = spec.get("volumes"), spec.get("initContainers")
     own = _token_volume(volumes) if volumes else ""
@@ -192,7 +192,7 @@ def _mount(attributes: Attributes, spec: dict[str, Any]) -> bool:
 
 
 def _token_volume(volumes: Sequence[Mapping[str, Any]]) -> str:
-    """Return the name of the token volume that the pod already has; empty without one."""
+    """Return the name of the token volume that the pod already has; an empty string if the pod has none."""
     return next((each["name"] for each in volumes if each.get("name", "").startswith(TOKEN_VOLUME)), "")
 
 
@@ -219,7 +219,7 @@ _VOLUME_SECRETS = (
     ("storageos", "secretRef", "name"),
     ("csi", "nodePublishSecretRef", "name"),
 )
-"""The paths of Secrets in volumes (Kubernetes' `pkg/api/v1/pod`, `VisitPodSecretNames`)."""
+"""The paths of the fields in volumes that name Secrets (Kubernetes' `pkg/api/v1/pod`, `VisitPodSecretNames`)."""
 
 
 def _names_secrets(spec: Mapping[str, Any]) -> bool:
@@ -265,7 +265,7 @@ def _mounted(spec: Mapping[str, Any]) -> Iterator[_Use]:
 
 
 def _used(spec: Mapping[str, Any], field: str, kind: str) -> Iterator[_Use]:
-    """Yield the Secrets in the environment variables of the containers in a field."""
+    """Yield references to the Secrets in the environment variables of the containers in a field."""
     for container in spec.get(field) or ():
         place = f"{kind}container {container.get('name', '')} with"
         for each in container.get("env") or ():

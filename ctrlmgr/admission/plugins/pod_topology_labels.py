@@ -21,12 +21,12 @@ TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io
 
 
 class PodTopologyLabels(Plugin):
-    """Adds the labels to bindings, and to pods that are created with a node."""
+    """Adds the zone and region labels to bindings, and to pods that are created with a node."""
 
     name: ClassVar[str] = "PodTopologyLabels"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new pods and new bindings."""
+        """Return whether the plugin handles the write: creations of pods and bindings."""
         return resource == PODS and subresource in ("", "binding") and operation is Verb.CREATE
 
     def needs(self, subresource: str) -> Sequence[str]:
@@ -37,7 +37,7 @@ class PodTopologyLabels(Plugin):
         return () if subresource else ("nodeName",)
 
     def admit(self, attributes: Attributes) -> None:
-        """Set the labels; the labels of a binding are later copied to the pod."""
+        """Set the zone and region labels; the labels of a binding are later copied to the pod."""
         if attributes.subresource:
             target = attributes.fields.get("target") or {}
             node = target.get("name") if target.get("kind") == "Node" else None
@@ -59,6 +59,6 @@ def _node_of(attributes: Attributes) -> str | None:
 
 
 def topology_labels(view: View, node: str) -> dict[str, str]:
-    """Return the labels that a node gives its pods; empty if the node does not exist."""
+    """Return the zone and region labels that a node's pods get; empty if the node does not exist."""
     found = view.get(NODES, Key("", node))
     return {key: found.labels[key] for key in TOPOLOGY_LABELS if key in found.labels} if found else {}

@@ -1,8 +1,9 @@
 """ResourceQuota: refuses writes that exceed the quotas of their namespace.
 
 Guarantees: an object and its charge to the quotas are appended together or not at all. Therefore the used amount in a
-quota is never less than the actual usage. Charges to the quotas of one namespace are computed one after the other, from
-the newest state, and never exceed a quota. In contrast, Kubernetes writes the charge first, and corrects it later.
+quota is never less than the actual usage. Charges to the quotas of one namespace are computed sequentially from the
+newest state, so the used amounts never exceed a quota. In contrast, Kubernetes writes the charge first, and corrects it
+later.
 
 Rules come from apiserver's `pkg/admission/plugin/resourcequota`; its configuration is Kubernetes'
 `ResourceQuotaConfiguration`.
@@ -58,7 +59,10 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_limited(document: Document | None) -> Sequence[Limited]:
-    """Return the resources that the configuration limits; raises `SettingsError`."""
+    """Return the limited resources of the plugin's configuration.
+
+    Raises `SettingsError` if the configuration is invalid.
+    """
     if document is None:
         return ()
     found = document.value.get("kind") if isinstance(document.value, dict) else None
@@ -68,7 +72,7 @@ def read_limited(document: Document | None) -> Sequence[Limited]:
 
 
 class _Seniority:
-    """The order in which quotas were created.
+    """The order in which ResourceQuotas were created.
 
     Creation timestamps have a resolution of one second. Therefore this class also records the order in which quotas
     were first seen.
@@ -79,7 +83,7 @@ class _Seniority:
         self._next = count()
 
     def meet(self, quotas: Sequence[Quota]) -> None:
-        """Record new quotas; if there are several new quotas, they are ordered by their revisions."""
+        """Record new quotas; several new quotas are ordered by their revisions."""
         new = [quota.object for quota in quotas if self._places.get(quota.object.uid) is None]
         for quota in sorted(new, key=lambda quota: quota.revision):
             self._places.put(quota.uid, next(self._next))
@@ -126,7 +130,7 @@ class ResourceQuota(Plugin):
     name: ClassVar[str] = "ResourceQuota"
 
     def __init__(self, limited: Sequence[Limited] = ()) -> None:
-        """Create the plugin; `limited` resources are refused if no quota covers them."""
+        """Create the plugin; writes that use `limited` resources are refused if no quota covers these resources."""
         self._evaluators = Evaluators()
         self._limited = limited
         # Limited resources are refused even if the namespace has no quota.
@@ -135,7 +139,7 @@ class ResourceQuota(Plugin):
         self._known = _CachedQuotas()
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for writes that may increase the usage."""
+        """Return whether the plugin handles the write: writes that may increase the usage of quotas."""
         evaluator = self.evaluator(resource)
         return evaluator is not None and evaluator.handles(subresource, operation)
 
@@ -144,13 +148,16 @@ class ResourceQuota(Plugin):
         return self._evaluators.of(resource)
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the plugin needs the object; it does only for objects in namespaces, which can have quotas."""
+        """Return whether the plugin needs the object: only for objects in namespaces.
+
+        Cluster-scoped objects cannot have quotas.
+        """
         return bool(attributes.namespace)
 
     def validate(self, attributes: Attributes) -> None:
-        """Add a charge to the write, which is computed when the write is appended.
+        """Attach a quota charge to the write; the charge is computed when the write is appended.
 
-        If the charge exceeds a quota, `Forbidden` is raised at that time.
+        If the charge exceeds a quota, the append raises `Forbidden`.
         """
         evaluator = self._charging(attributes)
         if evaluator is None:
@@ -172,7 +179,7 @@ class ResourceQuota(Plugin):
         return evaluator if evaluator is not None and self._limits(attributes, evaluator, quotas) else None
 
     def _late(self, attributes: Attributes, use: LazyUsage) -> DeferredProposals:
-        """Return the deferred charge of a write; `use` is the usage of the write."""
+        """Return the deferred charge of a write; `use` is the amount that the write uses."""
         return DeferredProposals(f"quotas of {attributes.namespace}", _Charge(self, attributes, use))
 
     def _limits(self, attributes: Attributes, evaluator: Evaluator, quotas: Sequence[Quota]) -> bool:
@@ -192,12 +199,12 @@ class ResourceQuota(Plugin):
         return charged
 
     def __reduce__(self) -> Any:
-        """Support pickling: another process gets a plugin with the same configuration and with empty caches."""
+        """Support pickling: another process gets a plugin with the same configuration and empty caches."""
         return ResourceQuota, (self._limited,)
 
 
 class _Charge:
-    """Computes the charge of a write; it can be pickled, so that it can run in another process."""
+    """Computes the charge of a write; instances can be pickled, so that another process can compute the charge."""
 
     def __init__(self, plugin: ResourceQuota, attributes: Attributes, use: LazyUsage) -> None:
         self._plugin = plugin
@@ -226,7 +233,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def _charge(plugin: ResourceQuota, attributes: Attributes, new: bytes, old: bytes, amounts: Amounts) -> _Charge:
-    """Return the charge of a write that another process has computed."""
+    """Return the charge of a write, as another process computes it."""
     attributes = msgspec.structs.replace(attributes, object=_decode(new), old=_decode(old))
     evaluator = plugin.evaluator(attributes.resource)
     assert evaluator is not None  # without this evaluator, the write would have no charge

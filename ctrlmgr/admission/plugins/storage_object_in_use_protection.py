@@ -1,4 +1,4 @@
-"""StorageObjectInUseProtection: adds finalizers that protect claims, volumes and attribute classes in use.
+"""StorageObjectInUseProtection: adds finalizers that protect claims, volumes and VolumeAttributesClasses in use.
 
 The protection controllers remove the finalizers.
 
@@ -19,7 +19,7 @@ FINALIZERS: Final[Mapping[Resource, str]] = {
     Resource("", "persistentvolumes"): "kubernetes.io/pv-protection",
     Resource("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
 }
-"""The finalizer that objects of each resource get."""
+"""The finalizer that the plugin adds to new objects of each resource."""
 
 
 class StorageObjectInUseProtection(Plugin):
@@ -28,7 +28,7 @@ class StorageObjectInUseProtection(Plugin):
     name: ClassVar[str] = "StorageObjectInUseProtection"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new claims, volumes and VolumeAttributesClasses."""
+        """Return whether the plugin handles the write: creations of claims, volumes and VolumeAttributesClasses."""
         return resource in FINALIZERS and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:

@@ -21,11 +21,11 @@ class TaintNodesByCondition(Plugin):
     name: ClassVar[str] = "TaintNodesByCondition"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new nodes."""
+        """Return whether the plugin handles the write: creations of Nodes."""
         return resource == NODES and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the taint unless the node already has it."""
+        """Add the not-ready taint unless the node already has it."""
         spec = attributes.fields.get("spec") or {}
         taints = spec.get("taints") or []
         if not any((each.get("key"), each.get("effect")) == tuple(NOT_READY.values()) for each in taints):

@@ -1,8 +1,8 @@
-"""ValidatingAdmissionPolicy: validates writes with CEL expressions and the parameters that bindings name.
+"""ValidatingAdmissionPolicy: validates writes with CEL expressions and the parameter objects that bindings name.
 
 Guarantees: every matching policy and binding is evaluated. If there are several denials, the first one is the response.
-If a policy cannot be configured, it denies the write, unless its failure policy is Ignore. Policies do not apply to
-policies.
+If a policy is misconfigured, it denies the write, unless its failure policy is Ignore. Policies do not apply to writes
+of admission policies and their bindings.
 
 Rules come from apiserver's `pkg/admission/plugin/policy/validating/dispatcher.go`.
 """
@@ -47,7 +47,7 @@ class _Denial(NamedTuple):
 
     policy: str
     binding: str
-    """The name of the binding; empty if the policy itself cannot be configured."""
+    """The name of the binding that denied the write; empty if the policy itself is misconfigured."""
     message: str
     reason: str = ""
 
@@ -59,21 +59,30 @@ class ValidatingAdmissionPolicy(Plugin):
     activated_by = Registration(BINDINGS)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Convert objects between the versions of `kinds`; expressions query `authorizer`."""
+        """Create the plugin.
+
+        It converts objects between the versions of `kinds`, and its expressions query `authorizer`.
+        """
         self._kinds = kinds
         self._authorizer = authorizer
         self._policies = Policies(POLICIES, BINDINGS, read_validating)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes, because policies may be created at any time."""
+        """Return whether the plugin handles the write: all writes.
+
+        Policies may be created at any time, so the plugin handles writes even if no policy exists.
+        """
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the plugin needs the object; it does not for policies, to which policies do not apply."""
+        """Return whether the plugin needs the object.
+
+        Writes of policies and bindings need no object, because no policy applies to them.
+        """
         return not is_policy(attributes)
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Evaluate the policies that match the write."""
+        """Evaluate the validating policies that match the write."""
         if is_policy(attributes):
             return None
         return self._ask(attributes)
@@ -123,7 +132,10 @@ class _PolicyEvaluation:
         self.annotations: dict[str, list[str]] = {}
 
     def ask(self, binding: Binding) -> Operation[list[_Denial]]:
-        """Return the denials of one binding; raises one of the errors in `UNCONFIGURED`."""
+        """Return the denials of one binding.
+
+        Raises one of the errors in `UNCONFIGURED` if the binding is misconfigured.
+        """
         found = yield from parameters(binding, self._concern, self._attributes, self._kinds)
         opinions: list[PolicyVerdict] = []
         for each in found:

@@ -1,7 +1,7 @@
 """ValidatingAdmissionWebhook: calls webhooks that validate a write, all at the same time.
 
 Guarantees: every matching webhook is called, regardless of the results of the other webhooks. If there are several
-refusals, the first one, in the webhooks' order, is the response. Other requests continue in the meantime.
+refusals, the first one, in the webhooks' order, is the response. Other requests continue while the webhooks are called.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/validating/dispatcher.go`.
 """
@@ -35,9 +35,9 @@ class ValidatingAdmissionWebhook(Plugin):
     activated_by = Registration(VALIDATING)
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer, credentials: HookCredentials = NO_CREDENTIALS) -> None:
-        """Convert objects between the versions of `kinds`, and send `credentials` to webhooks.
+        """Create the plugin; it converts objects between the versions of `kinds`, and sends `credentials` to webhooks.
 
-        Match conditions query `authorizer`.
+        The match conditions of webhooks query `authorizer`.
         """
         self._authorizer = authorizer
         self._credentials = credentials
@@ -45,18 +45,21 @@ class ValidatingAdmissionWebhook(Plugin):
         self._hooks = Hooks(VALIDATING)
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes, because webhook configurations may be created at any time."""
+        """Return whether the plugin handles the write: all writes.
+
+        Webhook configurations may be created at any time, so the plugin handles writes even if no configuration exists.
+        """
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return whether the plugin needs the object.
+        """Return whether the webhook plugin needs the object.
 
-        The plugin does not need objects of exempt resources, for which no webhooks are called.
+        The plugin does not need objects of the exempt resources, because no webhooks are called for these resources.
         """
         return not is_exempt(attributes)
 
     def validate(self, attributes: Attributes) -> Decision:
-        """Call the webhooks that match the write."""
+        """Call the webhooks whose rules and conditions match the write."""
         hooks = self._hooks.found(attributes.view)
         if not hooks or is_exempt(attributes):
             return None
@@ -89,7 +92,7 @@ class ValidatingAdmissionWebhook(Plugin):
             raise refusals[0]
 
     def _met(self, attributes: Attributes, invocations: Sequence[Invocation]) -> Operation[list[Invocation]]:
-        """Return those invocations whose match conditions are met."""
+        """Return those webhook invocations whose match conditions are met."""
         met: list[Invocation] = []
         for each in invocations:
             met += (
@@ -109,9 +112,9 @@ def _replies(askings: Sequence[PreparedCall]) -> Operation[list[Reply]]:
 def _refusal(
     attributes: Attributes, index: int, hook: Hook, error: ApiError | CallFailed, seconds: float
 ) -> list[ApiError]:
-    """Return the error of a webhook that denied the write or could not be called.
+    """Return the error with which a webhook's response refuses the write.
 
-    The list is empty if the call failed and the webhook's failurePolicy is Ignore.
+    Return None if the webhook allows the write, or if the failure of the call is ignored.
     """
     count(hook, "validating", attributes, seconds, error)
     if isinstance(error, ApiError):

@@ -1,4 +1,4 @@
-"""The rules of the level `baseline`: each function returns the violation of one rule, or None.
+"""The rules of the level `baseline`: each function returns a pod's violation of one rule, or None.
 
 Rules and wording come from `k8s.io/pod-security-admission/policy/check_*.go`.
 """
@@ -65,7 +65,7 @@ _HANDLERS = ("postStart", "preStop")
 
 
 def app_armor_profile(pod: Pod) -> Finding | None:
-    """Require that AppArmor is not disabled by a field or an annotation."""
+    """Require that AppArmor is not disabled, neither by a field nor by an annotation."""
     bad = {kind for part in [pod.spec, *pod.containers] if (kind := _bad_app_armor(part)) is not None}
     names = [each["name"] for each in pod.containers if _bad_app_armor(each) is not None]
     who = setters(_bad_app_armor(pod.spec) is not None, names)
@@ -121,7 +121,7 @@ def host_path_volumes(pod: Pod) -> Finding | None:
 
 
 def host_ports(pod: Pod) -> Finding | None:
-    """Require that no container uses a port of the host."""
+    """Require that no container uses a port of the host (`hostPort`)."""
     ports = {each["name"]: _host_ports(each) for each in pod.containers}
     names = [each["name"] for each in pod.containers if ports[each["name"]]]
     if not names:
@@ -167,7 +167,7 @@ def privileged(pod: Pod) -> Finding | None:
 
 
 def proc_mount(pod: Pod) -> Finding | None:
-    """Require that /proc has the default masks."""
+    """Require that /proc has the default mount type (`procMount`)."""
     kinds = {each["name"]: security_of(each).get("procMount") for each in pod.containers}
     names = [each["name"] for each in pod.containers if kinds[each["name"]] not in (None, "Default")]
     if not names:
@@ -188,7 +188,7 @@ def unless_user_namespace(check: Check) -> Check:
 def unless_windows(check: Check) -> Check:
     """Return a check that accepts Windows pods, and otherwise calls the given check.
 
-    The rule of the check does not apply on Windows.
+    On Windows, the rule of the given check does not apply.
     """
 
     def checked(pod: Pod) -> Finding | None:
@@ -211,7 +211,7 @@ def _se_linux(allowed: frozenset[str]) -> Check:
 
 
 class _SELinuxProblems:
-    """The violations in the SELinux options of one pod."""
+    """The violations in the SELinux options of one pod and its containers."""
 
     def __init__(self, allowed: frozenset[str]) -> None:
         self._allowed = allowed
@@ -240,7 +240,10 @@ se_linux_options_31 = _se_linux(_SELINUX_31)
 
 
 def seccomp_annotations(pod: Pod) -> Finding | None:
-    """Require that annotations do not disable seccomp; this is the rule for versions before the fields existed."""
+    """Require that annotations do not disable seccomp.
+
+    The rule applies to policy versions before the seccomp fields existed.
+    """
     keys = {SECCOMP_POD, *(SECCOMP_CONTAINER + each["name"] for each in pod.containers)}
     bad = sorted(
         f"{key}={json.dumps(value)}"
@@ -257,7 +260,7 @@ def _is_allowed_profile(value: str) -> bool:
 
 
 def seccomp_profile(pod: Pod) -> Finding | None:
-    """Require that no field disables seccomp."""
+    """Require that no field of a pod disables seccomp."""
     bad = {kind for part in [pod.spec, *pod.containers] if (kind := bad_seccomp(part)) is not None}
     names = [each["name"] for each in pod.containers if bad_seccomp(each) is not None]
     who = setters(bad_seccomp(pod.spec) is not None, names)
@@ -290,7 +293,7 @@ sysctls_32 = _sysctls(_SYSCTLS_32)
 
 
 def windows_host_process(pod: Pod) -> Finding | None:
-    """Require that no container is a host process on Windows."""
+    """Require that no container is a Windows host process."""
     who = setters(_is_host_process(pod.spec), [each["name"] for each in pod.containers if _is_host_process(each)])
     if not who:
         return None

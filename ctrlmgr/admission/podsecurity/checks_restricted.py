@@ -1,4 +1,4 @@
-"""The rules that the level `restricted` adds: each function returns the violation of one rule, or None.
+"""The rules that the level `restricted` adds: each function returns a pod's violation of one rule, or None.
 
 Rules and wording come from `k8s.io/pod-security-admission/policy/check_*.go`.
 """
@@ -102,7 +102,7 @@ def _kind_of(volume: Fields) -> str:
 
 
 def run_as_non_root(pod: Pod) -> Finding | None:
-    """Require that every container has runAsNonRoot, set in the container or the pod."""
+    """Require that every container has runAsNonRoot, either in the container or in the pod."""
     own = pod.security.get("runAsNonRoot")
     said = {each["name"]: security_of(each).get("runAsNonRoot") for each in pod.containers}
     root = [each["name"] for each in pod.containers if said[each["name"]] is False]
@@ -124,7 +124,7 @@ def run_as_user(pod: Pod) -> Finding | None:
 
 
 def required_seccomp_profile(pod: Pod) -> Finding | None:
-    """Require that every container has a seccomp profile, set in the container or the pod."""
+    """Require that every container has a seccomp profile, either in the container or in the pod."""
     wrong = seccomp_profile(pod)
     if wrong is not None:
         return wrong

@@ -1,4 +1,4 @@
-"""The findings of the checks, and functions that formulate them."""
+"""The findings of the checks, and functions that format the findings as messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Pod(NamedTuple):
 
     @property
     def containers(self) -> Iterator[Fields]:
-        """All containers, in this order: init containers, containers, ephemeral containers."""
+        """All containers of the pod, in this order: init containers, containers, ephemeral containers."""
         for field in ("initContainers", "containers", "ephemeralContainers"):
             yield from self.spec.get(field) or ()
 
@@ -54,7 +54,7 @@ def security_of(part: Fields) -> Fields:
 
 
 def quoted(items: Iterable[str]) -> str:
-    """Return items in quotation marks, separated by commas."""
+    """Return the items in quotation marks, separated by commas."""
     return ", ".join(f'"{item}"' for item in items)
 
 
@@ -64,10 +64,10 @@ def plural(count: int, one: str, many: str) -> str:
 
 
 def containers(names: Sequence[str]) -> str:
-    """Return the text `container "a"` or `containers "a", "b"`."""
+    """Return the string `container "a"`, or `containers "a", "b"` for several names."""
     return f"{plural(len(names), 'container', 'containers')} {quoted(names)}"
 
 
 def setters(pod: bool, names: Sequence[str]) -> list[str]:
-    """Return texts that describe the parts of a pod that set a field: the pod, containers, or both."""
+    """Return phrases that name the parts of a pod that set a field: the pod, containers, or both."""
     return [*(["pod"] if pod else []), *([containers(names)] if names else [])]

@@ -1,7 +1,7 @@
 """Reads a policy from the labels of a namespace: one level and one version for each mode (enforce, audit, warn).
 
-Guarantees: invalid labels never weaken `enforce`, which falls back to the strictest level and the latest version.
-Invalid labels never cause additional output of `audit` or `warn`, which fall back to `privileged`.
+Guarantees: invalid labels never weaken `enforce`: this mode falls back to the strictest level and the latest version.
+Invalid labels never cause additional output of `audit` or `warn`: these modes fall back to `privileged`.
 
 Rules come from `k8s.io/pod-security-admission/api` (`helpers.go`).
 """
@@ -18,10 +18,10 @@ PRIVILEGED: Final = "privileged"
 BASELINE: Final = "baseline"
 RESTRICTED: Final = "restricted"
 LEVELS: Final = (PRIVILEGED, BASELINE, RESTRICTED)
-"""The levels, the least strict level first."""
+"""The levels in order of strictness, from `privileged` to `restricted`."""
 
 LATEST: Final = 1_000_000
-"""The number for the version `latest`, which is greater than any minor version."""
+"""The number that stands for the version `latest`, which is greater than any minor version."""
 
 PREFIX: Final = "pod-security.kubernetes.io/"
 _LABELS = Path("metadata.labels")
@@ -29,13 +29,13 @@ _MINOR = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 
 
 class LevelVersion(NamedTuple):
-    """One mode of a policy: its level, and the minor version of Kubernetes."""
+    """One mode of a policy: its level, and the minor version of Kubernetes whose rules apply."""
 
     level: str = PRIVILEGED
     version: int = LATEST
 
     def __str__(self) -> str:
-        """Return the text of the mode, such as `baseline:v1.30` or `restricted:latest`."""
+        """Return the mode as a string, such as `baseline:v1.30` or `restricted:latest`."""
         return f"{self.level}:{'latest' if self.version == LATEST else f'v1.{self.version}'}"
 
     def is_equivalent(self, other: LevelVersion) -> bool:
@@ -44,7 +44,7 @@ class LevelVersion(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """The policy of a namespace."""
+    """The Pod Security policy of a namespace: one mode each for enforce, audit and warn."""
 
     enforce: LevelVersion = LevelVersion()
     audit: LevelVersion = LevelVersion()
@@ -61,7 +61,7 @@ class Policy(NamedTuple):
 
 
 class ParsedPolicy(NamedTuple):
-    """A policy, and the errors in the labels from which it was read."""
+    """A policy, and the errors in the labels that define the policy."""
 
     policy: Policy
     errors: list[FieldError]
@@ -78,7 +78,7 @@ def parse_level(text: str) -> str | None:
 
 
 def parse_version(text: str) -> int | None:
-    """Return the minor version that `v1.N` or `latest` means; None for any other text."""
+    """Return the minor version of the version `v1.N` or `latest`; None for any other string."""
     if text == "latest":
         return LATEST
     match = _MINOR.fullmatch(text)

@@ -21,7 +21,7 @@ class PodSecurityConfiguration(NamedTuple):
     defaults: Policy = Policy()
     """The policy of namespaces without labels."""
     usernames: frozenset[str] = frozenset()
-    """Users that may create pods without checks."""
+    """The names of users whose pods are exempt from checks."""
     runtime_classes: frozenset[str] = frozenset()
     namespaces: frozenset[str] = frozenset()
 
@@ -38,7 +38,7 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_pod_security(document: Document | None) -> PodSecurityConfiguration:
-    """Return the configuration that a document contains; raises `SettingsError`."""
+    """Return the configuration that a document contains; raises `SettingsError` if the document is invalid."""
     if document is None:
         return PodSecurityConfiguration()
     read = document.read("PodSecurityConfiguration", _VERSIONS, _Configuration)

@@ -1,7 +1,8 @@
-"""The Pod Security Standards as a table: which check applies at which level and version.
+"""The Pod Security Standards as a table: the check of each rule, by level and version.
 
-Guarantees: a check applies from the listed version on, until another check for the same rule replaces it. A rule of
-`restricted` replaces the `baseline` rule that it names. Checks run in the order of their names, baseline first.
+Guarantees: a check applies from its first version on, until another check for the same rule replaces it. A rule of
+`restricted` replaces the `baseline` rule that it names. Checks run in the order of their names; the checks of
+`baseline` run first.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from ctrlmgr.admission.podsecurity.levels import BASELINE, PRIVILEGED, LevelVers
 
 
 class Standard(NamedTuple):
-    """One rule, in all versions of the standards."""
+    """One rule of the standards, in all versions."""
 
     forms: Mapping[int, Check]
     """The checks of the rule, by the first minor version that uses the check."""
     instead_of: str = ""
-    """The baseline rule that this rule replaces; empty if it replaces none."""
+    """The baseline rule that this rule replaces; empty if the rule replaces none."""
 
     def at(self, version: int) -> Check | None:
-        """Return the check for a version; None if the rule did not exist in that version."""
+        """Return the rule's check for a version; None if the rule did not exist in that version."""
         return next((form for since, form in sorted(self.forms.items(), reverse=True) if since <= version), None)
 
 
@@ -46,7 +47,7 @@ BASELINE_STANDARDS: Final[Mapping[str, Standard]] = {
     ),
     "windowsHostProcess": Standard({0: baseline.windows_host_process}),
 }
-"""The rules of `baseline`, in their order."""
+"""The rules of the level `baseline`, in the order in which they are checked."""
 
 RESTRICTED_STANDARDS: Final[Mapping[str, Standard]] = {
     "allowPrivilegeEscalation": Standard(
@@ -64,16 +65,16 @@ RESTRICTED_STANDARDS: Final[Mapping[str, Standard]] = {
         "seccompProfile_baseline",
     ),
 }
-"""The rules that `restricted` adds, in their order."""
+"""The rules that the level `restricted` adds, in the order in which they are checked."""
 
 
 def evaluate(asked: LevelVersion, pod: Pod) -> list[Finding]:
-    """Return all violations by a pod."""
+    """Return all violations of a policy's rules by a pod."""
     return [found for check in _checks(asked) if (found := check(pod)) is not None]
 
 
 def details(findings: list[Finding]) -> str:
-    """Return findings as one text, such as `host ports (8080, 9090), privileged`."""
+    """Return findings as one string, such as `host ports (8080, 9090), privileged`."""
     return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in findings)
 
 

@@ -1,1 +1,1 @@
-"""Admission policies, which check or change writes by CEL expressions, and the bindings of policies."""
+"""Admission policies, which check or change writes with CEL expressions, and the bindings of policies."""

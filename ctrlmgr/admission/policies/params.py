@@ -21,11 +21,11 @@ from ctrlmgr.kinds.label_selectors import selector_of
 
 
 class NotConfigured(Exception):
-    """Raised if a policy or a binding cannot be configured; the text says why."""
+    """Raised if a policy or a binding cannot be configured; the error message says why."""
 
 
 def param_kind(wanted: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
-    """Return the kind of a policy's parameters, None without parameters.
+    """Return the kind of a policy's parameters, None if the policy has no parameters.
 
     Raises `NotConfigured` if the kind does not exist.
     """
@@ -40,9 +40,9 @@ def param_kind(wanted: Mapping[str, str] | None, kinds: Kinds) -> Kind | None:
 
 
 def params_of(binding: Binding, kind: Kind | None, attributes: Attributes) -> Calling[Sequence[Unstructured | None]]:
-    """Return the parameters with which a policy is evaluated; None stands for an evaluation without parameters.
+    """Return the parameter objects with which a policy is evaluated.
 
-    Raises `NotConfigured`.
+    A None in the list stands for an evaluation without parameters. Raises `NotConfigured`.
     """
     reference = binding.param_ref
     if kind is None or reference is None:

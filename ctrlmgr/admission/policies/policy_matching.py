@@ -1,4 +1,4 @@
-"""The part that both kinds of policies share: decides whether a policy matches a write, and finds its parameters.
+"""The common part of validating and mutating policies: matches policies to writes, and finds their parameters.
 
 Source: apiserver `pkg/admission/plugin/policy/generic`.
 """
@@ -23,25 +23,25 @@ _EXEMPT: Final = frozenset(
     f"{kind}admissionpolic{end}" for kind in ("validating", "mutating") for end in ("ies", "ybindings")
 )
 UNCONFIGURED: Final = (NotConfigured, NotFound, InternalError)
-"""The errors of a policy or binding that cannot be configured."""
+"""The errors that are raised if a policy or binding is misconfigured."""
 
 
 def is_policy(attributes: Attributes) -> bool:
-    """Return whether the write changes a policy or a binding, to which no policy applies."""
+    """Return whether the write changes a policy or a binding; policies do not apply to such writes."""
     return attributes.resource.group == GROUP and attributes.resource.plural in _EXEMPT
 
 
 class PolicyKinds(NamedTuple):
-    """The kind as which a policy sees the object, and the kind of the policy's parameters."""
+    """The kind to which the object is converted for a policy, and the kind of the policy's parameters."""
 
     kind: Kind
     params: Kind | None
 
 
 def concern_of(policy: PolicyBase, attributes: Attributes, kinds: Kinds) -> PolicyKinds | None:
-    """Return how a policy applies to a write; None if it does not match.
+    """Return the kinds with which a policy is evaluated for a write; None if the policy does not match the write.
 
-    Raises one of the errors in `UNCONFIGURED`.
+    Raises one of the errors in `UNCONFIGURED` if the policy is misconfigured.
     """
     kind = selected_kind(policy.matching, attributes, kinds)
     return PolicyKinds(kind, param_kind(policy.param_kind, kinds)) if kind is not None else None
@@ -52,7 +52,7 @@ def parameters(
 ) -> Operation[Sequence[Unstructured | None]]:
     """Return the parameters for a binding; the policy is evaluated once for each parameter object.
 
-    Raises one of the errors in `UNCONFIGURED`.
+    Raises one of the errors in `UNCONFIGURED` if the binding is misconfigured.
     """
     if binding.matching is not None and selected_kind(binding.matching, attributes, kinds) is None:
         return ()

@@ -1,7 +1,7 @@
 """Mutating policies: compiles a policy, and applies the results of its expressions to an object.
 
-Guarantees: an apply configuration is merged as in server-side apply. An apply configuration must not change atomic
-fields. If a test of a JSON patch fails, the patch changes nothing.
+Guarantees: an apply configuration is merged as in server-side apply. An apply configuration must not contain atomic
+lists, maps or structs. If a test of a JSON patch fails, the patch changes nothing.
 
 Source: apiserver `pkg/admission/plugin/policy/mutating/{compilation,patch/smd,patch/json_patch}.go`.
 """
@@ -31,7 +31,7 @@ from ctrlmgr.kinds.admissionregistration.expression_variables import JSON_PATCH,
 
 
 class NotApplied(Exception):
-    """Raised if the result of an expression cannot be applied; the text says why."""
+    """Raised if the result of an expression cannot be applied; the error message says why."""
 
 
 class Mutation(NamedTuple):
@@ -48,13 +48,13 @@ class MutatingPolicy(PolicyBase):
 
     mutations: tuple[Mutation, ...]
     reinvoked: bool
-    """Whether the mutation is evaluated again after other plugins changed the object."""
+    """Whether the mutation is evaluated again after another plugin has changed the object."""
 
 
 def read_mutating(obj: Object) -> MutatingPolicy:
     """Compile a policy.
 
-    An expression with a compilation error fails when it is evaluated.
+    If an expression does not compile, it fails when it is evaluated.
     """
     spec = obj.to_dict().get("spec") or {}
     scopes = Scopes.of(spec)
@@ -74,7 +74,8 @@ def _mutation(fields: Mapping[str, Any], scopes: Scopes) -> Mutation:
 def mutated(policy: MutatingPolicy, mutation: Mutation, seen: Mapping[str, Any], kind: Kind) -> Unstructured:
     """Return the mutated object, or the same object if it is unchanged.
 
-    Raises `NoValue`, `OutOfBudget` or `NotApplied`.
+    Raises `NoValue` if an evaluation fails, `OutOfBudget` if it costs too much, and `NotApplied` if its result cannot
+    be applied.
     """
     budget = Budget(TOTAL_LIMIT)
     variables = {**seen, "variables": Variables(policy.variables, seen, budget)}
@@ -101,9 +102,9 @@ def _applied(before: Unstructured, value: StructValue, kind: Kind) -> Unstructur
 
 
 def _plain(value: Any, path: str) -> Any:
-    """Return a value as JSON.
+    """Return the value of an expression as JSON.
 
-    Raises `NotApplied` for an object whose type name does not match its path.
+    Raises `NotApplied` if the type name of an object does not match the object's path.
     """
     if isinstance(value, StructValue):
         if path and value.name != path:
@@ -137,7 +138,7 @@ _TEXTS = ("op", "path", "from")
 
 
 def _unfit(patch: Iterable[StructValue]) -> Iterator[EvalError]:
-    """Yield those errors in the fields of a JSON patch that type checking cannot find (`JSONPatchType.Val`)."""
+    """Yield the errors in fields of a JSON patch that the compiler's type checks cannot find (`JSONPatchType.Val`)."""
     for operation in patch:
         for name, value in operation.fields.items():
             if name in _TEXTS and not isinstance(value, str):

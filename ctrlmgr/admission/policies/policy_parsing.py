@@ -1,7 +1,7 @@
 """Reads the admission policies and their bindings from their objects.
 
 Guarantees: each revision of a policy is compiled only once, and if there are no bindings, no policy is read. Policies
-are sorted by name, and so are the bindings of each policy.
+are sorted by name; the bindings of each policy are sorted by name, too.
 
 Source: apiserver `pkg/admission/plugin/policy/generic/policy_source.go`.
 """
@@ -28,7 +28,7 @@ _EVERYTHING: Final = (Rule(_ALL, _ALL, _ALL, (("*", "*"),), "*"),)
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The writes that a policy or a binding matches (MatchResources); it is a `webhook_selection.Selection`."""
+    """The writes that a policy or a binding matches (MatchResources), as a `webhook_selection.Selection`."""
 
     rules: tuple[Rule, ...]
     excluded: tuple[Rule, ...]
@@ -38,7 +38,7 @@ class Matching:
 
     @staticmethod
     def of(fields: Mapping[str, Any]) -> Matching:
-        """Read MatchResources; without rules, every write matches."""
+        """Read MatchResources; if there are no rules, every write matches."""
         return Matching(
             tuple(rule_of(each) for each in fields.get("resourceRules") or ()) or _EVERYTHING,
             tuple(rule_of(each) for each in fields.get("excludeResourceRules") or ()),
@@ -50,15 +50,15 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A binding, which makes a policy active."""
+    """A binding of a policy; only policies with a binding apply."""
 
     name: str
     policy: str
     matching: Matching | None
-    """The writes to which the binding restricts the policy; None without a restriction."""
+    """The writes to which the binding restricts the policy; None if the binding does not restrict it."""
     param_ref: Mapping[str, Any] | None
     actions: tuple[str, ...]
-    """The actions after a failure: Deny, Warn, Audit; empty for a mutating policy."""
+    """The binding's actions for a failed validation (Deny, Warn, Audit); empty for a mutating policy."""
 
     @staticmethod
     def of(obj: Object) -> Binding:
@@ -114,10 +114,10 @@ class Bound(NamedTuple, Generic[P]):
 
 
 class Policies(Generic[P]):
-    """The policies of one kind, validating or mutating."""
+    """Reads the policies of one kind, validating or mutating, and their bindings."""
 
     def __init__(self, policies: Resource, bindings: Resource, read: Callable[[Object], P]) -> None:
-        """Read the policies and bindings of these resources."""
+        """Read the policies and bindings from objects of these resources."""
         self._resources = (policies, bindings)
         self._read = read
         self._known: dict[str, tuple[Object, P]] = {}

@@ -1,8 +1,8 @@
 """Validating policies: compiles a policy, and evaluates it for a write.
 
-Guarantees: the message of a failure is the result of the validation's message expression; without one, the validation's
-message; without a message, the expression itself. An expression that raises an error is a failure, unless the failure
-policy is Ignore.
+Guarantees: the message of a failure is the result of the validation's message expression, or else the validation's
+message, or else the expression itself. An expression that raises an error counts as a failed validation, unless the
+failure policy is Ignore.
 
 Source: apiserver `pkg/admission/plugin/policy/validating/validator.go`.
 """
@@ -40,7 +40,7 @@ class Validation(NamedTuple):
     rule: Condition
     message: str
     telling: Condition | None
-    """The expression whose result is the message; None without one."""
+    """The expression whose result is the message; None if the rule has no message expression."""
     reason: str
 
 
@@ -59,7 +59,7 @@ class Failure(NamedTuple):
     message: str
     reason: str
     place: int
-    """The index of the failed validation in the policy."""
+    """The index of the failed rule in the policy's list of validations."""
 
 
 class PolicyVerdict(NamedTuple):
@@ -74,7 +74,7 @@ class PolicyVerdict(NamedTuple):
 def read_validating(obj: Object) -> ValidatingPolicy:
     """Compile a policy.
 
-    An expression with a compilation error fails when it is evaluated.
+    If an expression does not compile, it fails when it is evaluated.
     """
     spec = obj.to_dict().get("spec") or {}
     scopes = Scopes.of(spec)

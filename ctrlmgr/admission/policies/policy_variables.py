@@ -15,7 +15,7 @@ from ctrlmgr.expressions.values import EvalError
 
 
 class Variables(LazyFields):
-    """The variables of one evaluation of a policy; each variable has one value or one error."""
+    """The variables of one evaluation of a policy; a variable that was evaluated has either a value or an error."""
 
     def __init__(self, expressions: Mapping[str, Condition], seen: Mapping[str, Any], budget: Budget) -> None:
         """Evaluate `expressions`, which may use the variables in `seen` and each other; `budget` limits the cost."""
@@ -25,11 +25,14 @@ class Variables(LazyFields):
         self._known: dict[str, Any] = {}
 
     def has(self, name: str) -> bool:
-        """Return whether the policy declares a variable."""
+        """Return whether the policy declares a variable of this name."""
         return name in self._expressions
 
     def field(self, name: str) -> Any:
-        """Return a variable's value; raises `EvalError` or `OutOfBudget`."""
+        """Return a variable's value.
+
+        Raises `EvalError` if the evaluation fails, and `OutOfBudget` if it costs too much.
+        """
         if name not in self._known:
             self._known[name] = self._evaluated(name)
         value = self._known[name]

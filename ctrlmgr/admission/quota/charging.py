@@ -1,7 +1,7 @@
-"""Decides which quotas of its namespace a write is charged to, and whether the write fits these quotas.
+"""Decides to which quotas of its namespace a write is charged, and whether the write fits these quotas.
 
-Guarantees: the functions are pure. A write is charged for the increase of usage. A write that does not increase usage
-is neither charged nor refused.
+Guarantees: the functions are pure. A write is charged for the amount by which it increases the usage. A write that does
+not increase usage is neither charged nor refused.
 
 Rules come from apiserver's `pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`).
 """
@@ -49,7 +49,10 @@ class _Quota(msgspec.Struct):
 
 
 class Quota:
-    """One ResourceQuota; `hard` and `used` are the fields of its status, because the status decides on writes."""
+    """One ResourceQuota.
+
+    `hard` and `used` are the fields of its status, because admission decides by the status, not by the spec.
+    """
 
     def __init__(self, obj: Object) -> None:
         """Decode `obj`."""
@@ -106,16 +109,16 @@ class Quota:
         return spent.plus(more)
 
     def with_status(self, hard: Amounts, used: Amounts) -> Object:
-        """Return the quota with another status; its revision is unchanged."""
+        """Return a copy of the quota with another status and the same revision."""
         status = {"hard": dict(sorted(hard.items())), "used": dict(sorted(used.items()))}
         return self.object.with_field("status", status)
 
     def at(self, obj: Object) -> Quota:
-        """Return a copy of the quota for an object that has the same content."""
+        """Return a copy of the quota for a stored object with the same content."""
         return self._again(obj, self.used, self._spent)
 
     def charged(self, sums: Mapping[str, Quantity]) -> Quota:
-        """Return the quota with these used amounts."""
+        """Return a copy of the quota with these used amounts."""
         used = {**self.used, **{name: amount.text for name, amount in sums.items()}}
         return self._again(self.with_status(self.hard, used), used, {**self._spent, **sums})
 
@@ -130,7 +133,7 @@ class Limited(NamedTuple):
 
     resource: Resource
     contains: Sequence[str] = ()
-    """Texts that the names of limited resources contain."""
+    """Substrings that the names of the limited resources contain."""
     scopes: Sequence[Requirement] = ()
 
 
@@ -151,18 +154,18 @@ class LazyUsage:
 
     @cached_property
     def negative(self) -> Sequence[str]:
-        """The names of resources with negative usage, sorted."""
+        """The sorted names of the resources whose usage decreases."""
         return sorted(name for name, amount in self.amounts.items() if parse(amount) < 0)
 
     @cached_property
     def anything(self) -> Mapping[str, Quantity]:
-        """The used amounts that are not zero."""
+        """The used amounts that are not zero, by the name of the resource."""
         return _read(self.amounts)
 
     def problem(self, required: Sequence[str]) -> str:
         """Return an error if the object lacks amounts that the quota's limits `required` need.
 
-        Return an empty text if there is no error.
+        If no amount is missing, an empty string is returned.
         """
         key = tuple(required)
         problem = self._problems.get(key)
@@ -180,7 +183,7 @@ def _read(amounts: Amounts) -> Mapping[str, Quantity]:
 def charges(
     attributes: Attributes, use: LazyUsage, quotas: Sequence[Quota], limited: Sequence[Limited] = ()
 ) -> list[Quota]:
-    """Return the quotas that a write is charged to, with the charge added.
+    """Return those quotas to which a write is charged, with the charge added.
 
     Raises `Forbidden` if the write exceeds a quota; the error names the first such quota.
     """
@@ -208,7 +211,10 @@ def _check(attributes: Attributes, use: LazyUsage, quota: Quota) -> None:
 
 
 def _more(attributes: Attributes, use: LazyUsage, concerned: Sequence[Quota]) -> Mapping[str, Mapping[str, Quantity]]:
-    """Return the increase in usage for each quota, by its name; under the empty name if no quota applies."""
+    """Return the increase in usage for each quota, by the quota's name.
+
+    If no quota applies, the increase has an empty name.
+    """
     old = attributes.old
     if attributes.operation is Verb.CREATE or old is None:
         return {quota.name: use.anything for quota in concerned} or {"": use.anything}
@@ -233,7 +239,7 @@ def _check_limited(
 ) -> None:
     """Raise `Forbidden` if the write uses a resource that must be covered by a quota, and no quota covers it.
 
-    The configuration lists these resources.
+    The plugin's configuration lists the resources that a quota must cover.
     """
     if not limited:
         return
@@ -257,7 +263,7 @@ def _check_limited(
 
 
 def _charged(attributes: Attributes, quota: Quota, more: Mapping[str, Quantity]) -> Quota | None:
-    """Return a quota with the increase added; None if no limit of the quota covers the increase."""
+    """Return a copy of the quota with the increase added; None if no limit of the quota covers the increase."""
     sums = quota.with_more(more)
     if not sums:
         return None

@@ -1,4 +1,4 @@
-"""Measures ResourceClaims: their number, and the number of devices of each class.
+"""Measures ResourceClaims: counts claims and, for each device class, devices.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/resource_claims.go`.
 """
@@ -15,9 +15,9 @@ from ctrlmgr.engine.admission_attributes import Verb
 _COUNT: Final = "count/resourceclaims.resource.k8s.io"
 _OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 _MOST: Final = 32
-"""The maximum number of devices of a claim.
+"""The maximum number of devices in one ResourceClaim.
 
-This number is charged if the claim requests all devices.
+The maximum is charged if the claim requests all devices.
 """
 
 
@@ -25,7 +25,7 @@ class ResourceClaimEvaluator(Evaluator):
     """Evaluates ResourceClaims."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed claims."""
+        """Return whether writes of this kind may increase the usage: creations and updates of ResourceClaims."""
         return operation in (Verb.CREATE, Verb.UPDATE) and not subresource
 
     def names(self, given: Collection[str]) -> list[str]:
@@ -33,7 +33,7 @@ class ResourceClaimEvaluator(Evaluator):
         return [name for name in given if name == _COUNT or name.endswith(_OF_CLASS)]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return the usage of a claim.
+        """Return the amounts that a ResourceClaim uses.
 
         If a request has alternatives, the largest number of devices of each class counts.
         """

@@ -1,6 +1,6 @@
 """The base class of evaluators, which measure objects of one resource.
 
-An evaluator also has the names that quotas use for the measured amounts.
+An evaluator also knows the names that quotas use for the measured amounts.
 
 Rules come from apiserver's `pkg/quota/v1/interfaces.go` and `generic/evaluator.go`.
 """
@@ -26,7 +26,7 @@ class Requirement(NamedTuple):
     values: Sequence[str] = ()
 
     def selects(self, found: Collection[str]) -> bool:
-        """Return whether the names that an object has for the scope fulfil the term; there may be no names."""
+        """Return whether the object's names for the scope fulfil the term; `names` may be empty."""
         match self.operator:
             case "Exists":
                 return bool(found)
@@ -49,11 +49,11 @@ def count_name(resource: Resource) -> str:
 _ALIASES: Final[Mapping[str, str]] = {
     name: name for name in ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
 }
-"""Resources of the core group for which quotas may also use the plural as the name."""
+"""Resources of the core group for which quotas may also use the plural name alone, without the prefix `count/`."""
 
 
 class Evaluator:
-    """Counts objects; subclasses also measure other amounts."""
+    """Counts objects of a resource; subclasses also measure other amounts."""
 
     def __init__(self, resource: Resource) -> None:
         """Create an evaluator for objects of `resource`."""
@@ -74,7 +74,7 @@ class Evaluator:
         return [name for name in given if name in self._names]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return the usage of one object at a time (RFC 3339)."""
+        """Return the amounts that one object uses at a time (RFC 3339)."""
         return dict.fromkeys(self._names, "1")
 
     def in_scope(self, requirement: Requirement, fields: Fields) -> bool:
@@ -82,12 +82,12 @@ class Evaluator:
         return False
 
     def knows_scopes(self) -> bool:
-        """Return whether the plugin's configuration can limit objects of this kind by scope."""
+        """Return whether the plugin's configuration may limit objects of this kind by scope."""
         return False
 
     def problem(self, required: Collection[str], fields: Fields) -> str:
         """Return an error if the object lacks amounts that the quota's limits `required` need.
 
-        Return an empty text if there is no error.
+        If no amount is missing, an empty string is returned.
         """
         return ""

@@ -1,4 +1,6 @@
-"""All evaluators: special ones for some kinds; for each other kind, one that only counts, created on first use.
+"""Creates the evaluators of quotas.
+
+Some kinds have a special evaluator; the evaluator of any other kind only counts objects, and is created on first use.
 
 Rules come from Kubernetes' `pkg/quota/v1/install/registry.go`.
 """
@@ -39,7 +41,7 @@ class Evaluators:
     """The evaluators, by resource."""
 
     def __init__(self) -> None:
-        """Create the special evaluators."""
+        """Create the evaluators of the kinds that have a special evaluator."""
         self._known = {resource: make(resource) for resource, make in _SPECIAL.items()}
 
     def of(self, resource: Resource) -> Evaluator | None:

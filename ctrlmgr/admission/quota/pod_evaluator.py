@@ -1,4 +1,4 @@
-"""Measures pods: their number, and the requests and limits of their containers.
+"""Measures pods: counts pods, and sums the requests and limits of their containers.
 
 Guarantees: a pod that has terminated, or that still exists after its grace period, counts only for `count/pods`. During
 a resize, the maximum of the requested, allocated and actual amounts counts.
@@ -35,7 +35,7 @@ _COUNTED: Final = ("name", "resources", "restartPolicy")
 _REQUIRED: Final = frozenset(prefix + each for prefix in ("", _REQUESTS, _LIMITS) for each in ("cpu", "memory"))
 """The amounts that each container must set if a quota limits them.
 
-Kubernetes calls this rule a mistake, but keeps it.
+Kubernetes' source calls the rule that each container must set these amounts a mistake, but keeps it.
 """
 
 
@@ -47,7 +47,10 @@ class PodEvaluator(Evaluator):
     """Evaluates pods."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Return True for new pods, resized pods, and updates that may set a deadline."""
+        """Return whether writes of this kind may increase the usage: creations, resizes, and some updates of pods.
+
+        An update may set a deadline, which moves the pod to another scope.
+        """
         return (subresource, operation) in (("", Verb.CREATE), ("", Verb.UPDATE), ("resize", Verb.UPDATE))
 
     def concerns(self, attributes: Attributes) -> bool:
@@ -62,7 +65,7 @@ class PodEvaluator(Evaluator):
         return [name for name in given if name in _NAMES or _is_prefixed(name)]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return the usage of a pod."""
+        """Return the amounts that a pod uses."""
         used = {_COUNT: "1"}
         if is_over(fields, now):
             return used
@@ -90,11 +93,11 @@ class PodEvaluator(Evaluator):
         return False
 
     def knows_scopes(self) -> bool:
-        """Return True, because the configuration can limit pods by scope."""
+        """Return True: the plugin's configuration may limit pods by scope."""
         return True
 
     def problem(self, required: Collection[str], fields: Fields) -> str:
-        """Return an error if containers lack requests or limits that a quota limits."""
+        """Return an error if containers lack requests or limits that the quota requires."""
         spec = fields.get("spec") or {}
         own = spec.get("resources") or {}
         if own.get("requests") or own.get("limits"):
@@ -111,7 +114,7 @@ class PodEvaluator(Evaluator):
 
 
 def _is_prefixed(name: str) -> bool:
-    """Return whether a resource name is that of huge pages or of an extended resource."""
+    """Return whether a resource name stands for huge pages or an extended resource."""
     if name.startswith((HUGE_PAGES, _REQUESTS + HUGE_PAGES)):
         return True
     return name.startswith(_REQUESTS) and (not is_native(name) or _is_implicit(name))
@@ -122,7 +125,7 @@ def _is_implicit(name: str) -> bool:
 
 
 def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
-    """Return the usage that requests and limits cause, under the names in quotas."""
+    """Return the amounts that requests and limits use, under the names that quotas contain."""
     used = {"pods": "1"}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(HUGE_PAGES):
@@ -134,12 +137,15 @@ def _compute(requests: Amounts, limits: Amounts) -> dict[str, str]:
 
 
 def _is_resized(fields: Fields) -> bool:
-    """Return whether allocated amounts may count in addition to requested ones; a new pod has no allocated amounts."""
+    """Return whether allocated amounts may count in addition to requested ones.
+
+    This is False for a new pod, which has no allocated amounts.
+    """
     return not (fields.get("status") or {}).keys() <= _NEW
 
 
 def _asked(fields: Fields) -> dict[str, str]:
-    """Return the usage of a pod without allocated resources."""
+    """Return the amounts that a pod without allocated resources uses."""
     spec = fields.get("spec") or {}
     said = {name: spec[name] for name in ("overhead", "resources") if name in spec}
     for name in ("containers", "initContainers"):
@@ -150,9 +156,9 @@ def _asked(fields: Fields) -> dict[str, str]:
 
 @memoized(entries=1024, longest=2048)
 def _use_of(said: bytes) -> dict[str, str]:
-    """Return the usage of pods with these resource fields.
+    """Return the amounts that pods with these resource fields use.
 
-    Memoized, because pods of one template have equal fields.
+    The result is memoized, because pods of one template have equal fields.
     """
     fields = _decode(said)
     return _compute(requests_of(fields), limits_of(fields))
@@ -187,9 +193,9 @@ def limits_of(fields: Fields) -> Amounts:
 
 
 def _pod_level(fields: Fields, field: str) -> dict[str, str]:
-    """Return the pod-level amounts.
+    """Return the pod-level amounts of a pod.
 
-    During a resize, the amounts are the maximum of requested, allocated and actual amounts.
+    During a resize, each returned amount is the maximum of the requested, allocated and actual amounts.
     """
     asked = ((fields.get("spec") or {}).get("resources") or {}).get(field) or {}
     if not any(is_pod_level(name) for name in asked):
@@ -202,7 +208,7 @@ def _pod_level(fields: Fields, field: str) -> dict[str, str]:
 
 
 def _effective(fields: Fields, field: str) -> dict[str, Any]:
-    """Return the spec with those amounts of each container that count."""
+    """Return the spec with the amounts of each container that count for quotas."""
     spec, status = fields.get("spec") or {}, fields.get("status") or {}
     infeasible = _is_infeasible(status)
     found = {

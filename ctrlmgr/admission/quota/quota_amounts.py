@@ -1,7 +1,7 @@
 """Adds and subtracts amounts by resource name, as ResourceQuotas contain them.
 
-Guarantees: results are formatted as in Kubernetes. A sum has the notation of its first amount that is not zero, and a
-negative difference becomes 0.
+Guarantees: results are formatted as in Kubernetes. A sum has the notation of its first nonzero amount; a negative
+difference becomes 0.
 
 Rules come from apiserver's `pkg/quota/v1/resources.go`.
 """
@@ -35,7 +35,7 @@ def _difference(one: str, other: str) -> str:
 
 
 def masked(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
-    """Return the amounts of the resources with these names."""
+    """Return only the amounts of the resources with these names."""
     return {name: amount for name, amount in amounts.items() if name in names}
 
 
@@ -49,7 +49,7 @@ def larger(some: Amounts, others: Amounts) -> dict[str, str]:
 
 
 def are_equal(some: Amounts, others: Amounts) -> bool:
-    """Return whether both have the same resources with equal amounts."""
+    """Return whether both sets have the same resources with equal amounts."""
     return some.keys() == others.keys() and all(parse(some[name]) == parse(others[name]) for name in some)
 
 

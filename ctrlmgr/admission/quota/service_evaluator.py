@@ -1,4 +1,4 @@
-"""Measures Services: their number, and the numbers of node ports and load balancers.
+"""Measures Services: counts Services, node ports and load balancers.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/services.go`.
 """
@@ -18,7 +18,7 @@ class ServiceEvaluator(Evaluator):
     """Measures Services; a change of the type can change the usage."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed Services."""
+        """Return whether writes of this kind may increase the usage: creations and updates of Services."""
         return operation in (Verb.CREATE, Verb.UPDATE) and not subresource
 
     def names(self, given: Collection[str]) -> list[str]:
@@ -26,7 +26,7 @@ class ServiceEvaluator(Evaluator):
         return [name for name in given if name in _NAMES]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return the usage of a Service.
+        """Return the amounts that a Service uses.
 
         Requested node ports count, because they may not be allocated yet.
         """

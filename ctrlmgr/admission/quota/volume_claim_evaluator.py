@@ -1,4 +1,4 @@
-"""Measures PersistentVolumeClaims: their number and their storage, in total and for each class.
+"""Measures PersistentVolumeClaims: counts claims and sums their storage, in total and for each StorageClass.
 
 Rules come from Kubernetes' `pkg/quota/v1/evaluator/core/persistent_volume_claims.go`.
 """
@@ -14,7 +14,7 @@ from ctrlmgr.api.quantity import WHOLE, parse, rounded_up
 from ctrlmgr.engine.admission_attributes import Attributes, Verb
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-"""The annotation that named a claim's class before the field existed."""
+"""The annotation that named a claim's StorageClass before the field `storageClassName` existed."""
 
 _COUNT = "count/persistentvolumeclaims"
 _CLAIMS = "persistentvolumeclaims"
@@ -23,16 +23,19 @@ _OF_CLASS = ".storageclass.storage.k8s.io/"
 
 
 class ClaimEvaluator(Evaluator):
-    """Measures PersistentVolumeClaims, whose usage can grow."""
+    """Measures PersistentVolumeClaims; the usage of an existing claim can grow."""
 
     def handles(self, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed claims, and for status updates, which contain allocations."""
+        """Return whether writes of this kind may increase the usage: creations, updates and status updates of claims.
+
+        A status update of a claim contains the allocated storage.
+        """
         if subresource == "status":
             return operation is Verb.UPDATE
         return operation in (Verb.CREATE, Verb.UPDATE) and not subresource
 
     def concerns(self, attributes: Attributes) -> bool:
-        """Return whether a status update changes the usage."""
+        """Return whether a status update changes the usage of a claim."""
         if attributes.subresource != "status":
             return True
         old, new = attributes.old or {}, attributes.object or {}
@@ -44,7 +47,7 @@ class ClaimEvaluator(Evaluator):
         return [name for name in given if name in (_COUNT, _CLAIMS, _STORAGE) or name.endswith(by_class)]
 
     def usage(self, fields: Fields, now: str) -> Amounts:
-        """Return the usage of a claim."""
+        """Return the amounts that a PersistentVolumeClaim uses."""
         used = {_CLAIMS: "1", _COUNT: "1"}
         storage, class_ = _storage(fields), _class(fields)
         if storage is not None:
@@ -54,11 +57,11 @@ class ClaimEvaluator(Evaluator):
         return used
 
     def in_scope(self, requirement: Requirement, fields: Fields) -> bool:
-        """Return whether a claim uses one of the required VolumeAttributesClasses."""
+        """Return whether a claim uses one of the VolumeAttributesClasses that the scope selects."""
         return requirement.scope == "VolumeAttributesClass" and requirement.selects(attributes_classes(fields))
 
     def knows_scopes(self) -> bool:
-        """Return True, because the configuration can limit claims by scope."""
+        """Return True: the plugin's configuration may limit claims by scope."""
         return True
 
 
@@ -69,7 +72,7 @@ def changes_usage(old: Fields, new: Fields) -> bool:
 
 
 def attributes_classes(fields: Fields) -> set[str]:
-    """Return the VolumeAttributesClasses that a claim has, had or requests."""
+    """Return the names of the VolumeAttributesClasses that a claim has, had or requests."""
     status = fields.get("status") or {}
     named = (
         (fields.get("spec") or {}).get("volumeAttributesClassName"),
@@ -91,7 +94,7 @@ def _allocated(fields: Fields) -> str | None:
 
 
 def _storage(fields: Fields) -> str | None:
-    """Return the requested storage in whole bytes, or the allocated storage if that is larger."""
+    """Return the requested storage of a claim in whole bytes, or the allocated storage if that is larger."""
     asked = (((fields.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
     allocated = _allocated(fields)
     if asked is not None and allocated is not None and parse(allocated) > parse(asked):

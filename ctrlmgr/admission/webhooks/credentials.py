@@ -2,7 +2,7 @@
 
 Guarantees: the most specific name wins: `name.namespace.svc:8443`, then `*.namespace.svc:8443`, `*.svc:8443` and so on.
 For port 443, the names without the port match, too. If no name matches a host, requests to the host contain no
-credentials. Token files are read for each call.
+credentials. Token files are read again for each call of a webhook.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/config` and `pkg/util/webhook/authentication.go`.
 """
@@ -31,11 +31,11 @@ class HookCredentials:
     """Credentials for webhooks, by host."""
 
     def __init__(self, users: Mapping[str, Mapping[str, Any]]) -> None:
-        """Use the users of a kubeconfig, given by name; raises `SettingsError`."""
+        """Use the users of a kubeconfig, given by user name; raises `SettingsError` if a certificate cannot be read."""
         self._users = {name: (dict(fields), certificate_of(dict(fields))) for name, fields in users.items()}
 
     def of(self, url: str) -> Credentials:
-        """Return the credentials for the host of a URL."""
+        """Return the credentials that are sent to the host of a URL."""
         if not self._users:
             return ANONYMOUS
         for name in _names(url):
@@ -59,7 +59,10 @@ def _names(url: str) -> Iterator[str]:
 
 
 def read_credentials(document: Document | None) -> HookCredentials:
-    """Return the credentials that a WebhookAdmissionConfiguration names; raises `SettingsError`."""
+    """Return the credentials from the kubeconfig that a WebhookAdmissionConfiguration names.
+
+    Raises `SettingsError` if the file is missing or invalid.
+    """
     if document is None:
         return NO_CREDENTIALS
     found = document.value.get("kind") if isinstance(document.value, dict) else None

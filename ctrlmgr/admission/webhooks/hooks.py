@@ -1,7 +1,7 @@
 """Reads webhooks from their configurations.
 
 Guarantees: webhooks are in Kubernetes' calling order: sorted by the name of their configuration, and within a
-configuration in the order of its list. Each revision of a configuration is decoded only once.
+configuration in the order of its list. Each revision of a webhook configuration is decoded only once.
 
 Rules come from apiserver's `pkg/admission/configuration/*_webhook_manager.go` and `pkg/admission/plugin/webhook`.
 """
@@ -25,16 +25,18 @@ VALIDATING: Final = Resource("admissionregistration.k8s.io", "validatingwebhookc
 
 
 class Rule(NamedTuple):
-    """The writes for which a webhook is called (RuleWithOperations)."""
+    """A rule that selects the writes for which a webhook is called (RuleWithOperations)."""
 
     operations: frozenset[str]
     groups: frozenset[str]
     versions: frozenset[str]
     resources: tuple[tuple[str, str], ...]
-    """Pairs of resource and subresource."""
+    """The pairs of resource and subresource that the rule selects."""
     scope: str
     names: frozenset[str] = frozenset()
-    """Names of objects; empty for all objects. Only rules of policies use names."""
+    """The names of the objects that the rule selects; empty for all objects. Only the rules of admission policies
+    contain names.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Hook:
     configuration: str
     name: str
     index: int
-    """The index of the webhook in its configuration."""
+    """The index of the webhook in its webhook configuration."""
     client: Mapping[str, Any]
     """The address of the webhook (WebhookClientConfig)."""
     rules: tuple[Rule, ...]
@@ -53,10 +55,10 @@ class Hook:
     matches_equivalent: bool
     """Whether the webhook is also called for other versions of the resources in its rules."""
     namespaces: LabelSelector | None
-    """The namespace selector; None if the selector is invalid, in which case no write matches."""
+    """The namespace selector; None if the selector is invalid; then no write matches."""
     objects: LabelSelector | None
     has_side_effects: bool
-    """Whether the webhook has side effects, so that it must not be called for dry runs."""
+    """Whether the webhook has side effects, and must therefore not be called for dry runs."""
     timeout: int
     """The timeout of a call, in seconds."""
     versions: tuple[str, ...]
@@ -77,7 +79,7 @@ class Hook:
 
 
 class Hooks:
-    """The webhooks of one kind of configuration."""
+    """The webhooks of all webhook configurations of one kind."""
 
     def __init__(self, configurations: Resource) -> None:
         """Read the webhooks from objects of the resource `configurations`."""

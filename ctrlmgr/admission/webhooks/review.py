@@ -1,7 +1,7 @@
 """AdmissionReview: encodes the request to a webhook, and decodes the webhook's response.
 
-Guarantees: a webhook sees the object as Kubernetes encodes it, in the version that its rules name. A response to
-another request, or with content that this type of webhook may not return, is treated as a failure and not as a
+Guarantees: a webhook sees the object in Kubernetes' encoding and in the version that its rules name. A response with
+another request's UID, or with content that this type of webhook may not return, is treated as a failure and not as a
 decision.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/request/admissionreview.go`.
@@ -52,11 +52,14 @@ class Verdict(NamedTuple):
 
 
 class UnusableAnswer(Exception):
-    """Raised if a webhook's response is invalid; the text says why."""
+    """Raised if a webhook's response is invalid; the error message says why."""
 
 
 def version_for(invocation: Invocation) -> str | None:
-    """Return the first version of AdmissionReview that both sides support; None if there is none."""
+    """Return the first version of AdmissionReview that the webhook lists and ctrlmgr supports.
+
+    None if there is no such version.
+    """
     return next((each for each in invocation.hook.versions if each in _VERSIONS), None)
 
 
@@ -97,7 +100,7 @@ def _what(attributes: Attributes, other: Kind) -> dict[str, Any]:
 
 
 def shown(attributes: Attributes, fields: Unstructured | None, kind: Kind, kinds: Kinds) -> Unstructured | None:
-    """Return an object in the version of the given kind, as webhooks see it."""
+    """Return an object as webhooks see it, in the version of the given kind."""
     if fields is None:
         return None
     if attributes.operation is Verb.CONNECT:
@@ -157,7 +160,7 @@ def _options(attributes: Attributes) -> dict[str, Any] | None:
 
 
 def read_verdict(asked: Question, body: bytes, *, mutates: bool) -> Verdict:
-    """Return the decision in a webhook's response; raises `UnusableAnswer`."""
+    """Return the decision in a webhook's response; raises `UnusableAnswer` if the response is invalid."""
     review = _decoded(body)
     name = f"{_GROUP}/{asked.version}, Kind=AdmissionReview"
     response = review.get("response")

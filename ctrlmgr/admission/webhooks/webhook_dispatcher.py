@@ -1,9 +1,9 @@
 """Calls a webhook: builds the call from an invocation, and turns the response into a verdict, a refusal or a failure.
 
 Guarantees: a denial has the webhook's own message. If a webhook cannot be called or its response is invalid, the write
-fails with a 500 that says why, unless the failure policy is Ignore. Every call is counted under kube-apiserver's metric
-names. A webhook whose Service has ready endpoints only on simulated nodes is not called: the write continues unchanged,
-and an audit annotation says so.
+fails with a 500 whose message says why, unless the failure policy is Ignore. Every call is counted under
+kube-apiserver's metric names. A webhook whose Service has ready endpoints only on simulated nodes is not called: the
+write continues unchanged, and an audit annotation records that the webhook was skipped.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `.../errors` and
 client-go's `rest/request.go`.
@@ -112,7 +112,7 @@ def ask(
 def answer(asking: PreparedCall, reply: Reply, attributes: Attributes, *, mutates: bool) -> Verdict:
     """Return a webhook's verdict, and add its warnings and annotations to the write.
 
-    Raises `CallFailed` or `DeniedByWebhook`.
+    Raises `CallFailed` if the response is invalid, and `DeniedByWebhook` if the webhook denies the write.
     """
     verdict = _verdict(asking, reply, mutates=mutates)
     hook = asking.hook
@@ -179,9 +179,9 @@ def count(hook: Hook, type_: str, attributes: Attributes, seconds: float, error:
 
 
 def _ending(error: Exception | None) -> tuple[str, int]:
-    """Return the name and the status code that metrics use for an error.
+    """Return the name and the status code with which metrics count an error.
 
-    Codes are capped to limit the number of series.
+    Status codes are capped to limit the number of series.
     """
     match error:
         case None:

@@ -1,7 +1,7 @@
 """Selects the webhooks and policies for a write, and the version of the object that they see.
 
 Guarantees: if the rules of a webhook name another version of the resource, the webhook gets the object converted to
-that version. Webhooks are never called for the objects that configure admission.
+that version. Webhooks are never called for writes of the objects that configure admission.
 
 Rules come from apiserver's `pkg/admission/plugin/webhook/{generic,predicates}` and
 `pkg/admission/plugin/policy/matching/matching.go`.
@@ -38,27 +38,27 @@ class Selection(Protocol):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules for the resources that match."""
+        """The rules that select the matching resources."""
 
     @property
     def excluded(self) -> tuple[Rule, ...]:
-        """The rules for excluded resources, which take precedence."""
+        """The rules that exclude resources; they take precedence over the rules that select resources."""
 
     @property
     def matches_equivalent(self) -> bool:
-        """Return whether other versions of the resources in the rules match, too."""
+        """Return whether other versions of the resources in the rules match the write, too."""
 
     @property
     def namespaces(self) -> LabelSelector | None:
-        """The namespace selector; None if it is invalid, in which case no write matches."""
+        """The namespace selector; None if the selector is invalid; then no write matches."""
 
     @property
     def objects(self) -> LabelSelector | None:
-        """The object selector; None if it is invalid, in which case no write matches."""
+        """The object selector; None if the selector is invalid; then no write matches."""
 
 
 class Invocation(NamedTuple):
-    """One webhook to call, and the kind as which the webhook sees the object."""
+    """A webhook that will be called, and the kind to which the object is converted for the webhook."""
 
     hook: Hook
     kind: Kind
@@ -67,25 +67,25 @@ class Invocation(NamedTuple):
 def is_exempt(attributes: Attributes) -> bool:
     """Return whether no webhook is called for this write.
 
-    This is the case for webhook configurations, so that a broken one can always be repaired.
+    No webhook is called for webhook configurations, so that a broken configuration can always be repaired.
     """
     gvk = attributes.kind.gvk
     return gvk.group == "admissionregistration.k8s.io" and gvk.kind in _EXEMPT
 
 
 def invocation_of(hook: Hook, attributes: Attributes, kinds: Kinds) -> Invocation | None:
-    """Return the invocation of a webhook for a write, None if the webhook does not match.
+    """Return the invocation of a webhook for a write; None if the webhook does not match.
 
-    Raises the errors of `selected_kind`.
+    Raises the errors of `selected_kind` under the same conditions.
     """
     kind = selected_kind(hook, attributes, kinds)
     return Invocation(hook, kind) if kind is not None else None
 
 
 def selected_kind(what: Selection, attributes: Attributes, kinds: Kinds) -> Kind | None:
-    """Return the kind as which a webhook or policy sees the object; None if the write does not match.
+    """Return the kind to which the object is converted for a webhook or policy; None if the write does not match.
 
-    Raises `NotFound` or `InternalError` if everything else matches, but the namespace selector cannot be evaluated.
+    Raises `NotFound` or `InternalError` if the rules match the write, but the namespace selector cannot be evaluated.
     """
     problem: NamespaceProblem | None = None
     try:
@@ -156,7 +156,7 @@ def _matching_kind(rules: Sequence[Rule], what: Selection, attributes: Attribute
 
 
 def _equivalents(kind: Kind, kinds: Kinds) -> Iterator[Kind]:
-    """Yield the other versions in which the same object is served."""
+    """Yield the other versions in which the API serves the same object."""
     for other in kinds:
         if other is not kind and (other.storage == kind.storage or other.resource == kind.resource):
             yield other

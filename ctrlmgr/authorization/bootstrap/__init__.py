@@ -1,4 +1,4 @@
-"""The roles and bindings that every cluster contains; the server reconciles these objects at each start.
+"""The bootstrap roles and bindings, which every cluster contains; the server reconciles these objects at each start.
 
 | module | content |
 |---|---|

@@ -1,4 +1,4 @@
-"""The role `system:controller:NAME` of each controller, for the service account `kube-system/NAME`.
+"""The ClusterRole `system:controller:NAME` of each controller, for the service account `kube-system/NAME`.
 
 Source: `bootstrappolicy/controller_policy.go` of Kubernetes 1.36.
 """

@@ -1,4 +1,4 @@
-"""Helpers to declare bootstrap roles and bindings by names and rules; all other fields have the same values."""
+"""Helpers to declare bootstrap roles and bindings by names and rules; the other fields get default values."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ _CORE = "core"
 
 
 def rule(verbs: str, groups: str, resources: str, *, names: str = "") -> PolicyRule:
-    """Return a rule for resources; items of a list are separated by spaces, and `core` means the legacy group."""
+    """Return a rule for resources.
+
+    In each argument, items are separated by spaces, and `core` means the legacy group.
+    """
     of_groups = tuple("" if group == _CORE else group for group in groups.split())
     return PolicyRule(tuple(verbs.split()), of_groups, tuple(resources.split()), tuple(names.split()))
 
 
 def urls(verbs: str, paths: str) -> PolicyRule:
-    """Return a rule for paths; the items of a list are separated by spaces."""
+    """Return a rule for paths; the in each argument, items are separated by spaces."""
     return PolicyRule(tuple(verbs.split()), urls=tuple(paths.split()))
 
 
 class Subject(NamedTuple):
-    """The subject of a binding."""
+    """The subject of a role binding."""
 
     kind: str
     name: str
@@ -34,24 +37,24 @@ class Subject(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The subject in the form of a binding's field."""
+        """The subject as a dict for a binding's field `subjects`."""
         if self.kind == "ServiceAccount":
             return {"kind": self.kind, "name": self.name, "namespace": self.namespace}
         return {"kind": self.kind, "apiGroup": GROUP, "name": self.name}
 
 
 def user(name: str) -> Subject:
-    """Return the subject for a user."""
+    """Return the subject of a binding for a user."""
     return Subject("User", name)
 
 
 def group(name: str) -> Subject:
-    """Return the subject for a group."""
+    """Return the subject of a binding for a group."""
     return Subject("Group", name)
 
 
 def service_account(name: str, namespace: str = "kube-system") -> Subject:
-    """Return the subject for a service account."""
+    """Return the subject of a binding for a service account."""
     return Subject("ServiceAccount", name, namespace)
 
 
@@ -74,7 +77,7 @@ class Role:
 
     @property
     def fields(self) -> Unstructured:
-        """The fields of the object."""
+        """The fields of the Role or ClusterRole object."""
         labels = {_aggregation(self._aggregate_to): "true"} if self._aggregate_to else {}
         fields: Unstructured = {
             "kind": "Role" if self.namespace else "ClusterRole",
@@ -103,7 +106,7 @@ class Binding:
 
     @property
     def fields(self) -> Unstructured:
-        """The fields of the object."""
+        """The fields of the RoleBinding or ClusterRoleBinding object."""
         kind = "Role" if self.namespace else "ClusterRole"
         return {
             "kind": f"{kind}Binding",

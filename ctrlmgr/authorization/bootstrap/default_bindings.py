@@ -19,7 +19,7 @@ _WRITES_EVENTS = rule("create patch update", "core events.k8s.io", "events")
 
 
 def controller_role(controller: str) -> str:
-    """Return the name of a controller's role."""
+    """Return the name of a controller's ClusterRole."""
     return f"{_PREFIX}{controller}"
 
 

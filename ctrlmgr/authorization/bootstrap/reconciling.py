@@ -1,12 +1,13 @@
 """Decides how to change an existing bootstrap role or binding that differs from its declaration.
 
 Guarantees:
-- Missing rights, labels, annotations and subjects are added; additions of the cluster's administrators are kept.
+- Missing rights, labels, annotations and subjects are added; rights and subjects that administrators have added are
+  kept.
 - If an existing binding refers to another role, the binding is replaced, because its role cannot be changed.
 - Objects with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` are not changed.
 - Reconciling is idempotent.
 
-Rules: component-helpers `auth/rbac/reconciliation/{reconcile_role,reconcile_rolebindings}.go`.
+Source: component-helpers `auth/rbac/reconciliation/{reconcile_role,reconcile_rolebindings}.go`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ctrlmgr.authorization.rbac.policy_rules import PolicyRule, covers
 
 
 class Operation(Enum):
-    """The operation to perform on an object."""
+    """The operation that reconciles a bootstrap object."""
 
     NOTHING = "nothing"
     CREATE = "create"
@@ -37,7 +38,7 @@ class Step(NamedTuple):
 
 
 def reconcile_role(existing: Unstructured | None, declared: Role) -> Step:
-    """Return the operation for a role."""
+    """Return the operation that reconciles a bootstrap role."""
     expected = declared.fields
     if existing is None:
         return Step(Operation.CREATE, expected)
@@ -52,7 +53,7 @@ def reconcile_role(existing: Unstructured | None, declared: Role) -> Step:
 
 
 def reconcile_binding(existing: Unstructured | None, declared: Binding) -> Step:
-    """Return the operation for a binding."""
+    """Return the operation that reconciles a bootstrap binding."""
     expected = declared.fields
     if existing is None:
         return Step(Operation.CREATE, expected)

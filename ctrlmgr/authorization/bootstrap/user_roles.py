@@ -1,4 +1,4 @@
-"""The ClusterRoles for users, and the rights of all users.
+"""The ClusterRoles for users, and the ClusterRoles with the rights of all users.
 
 Source: `bootstrappolicy/policy.go` of Kubernetes 1.36.
 """

@@ -1,9 +1,9 @@
 """The Node authorizer: a kubelet may read the objects that its own pods need, and write its own objects.
 
-Guarantees: the authorizer has no opinion on users that are not nodes. It never denies a request, so RBAC may allow more
-requests of a node.
+Guarantees: the authorizer has no opinion on users that are not nodes. The Node authorizer never denies a request, so
+RBAC may allow further requests of a node.
 
-Rules: `plugin/pkg/auth/authorizer/node/node_authorizer.go`, `pkg/auth/nodeidentifier/default.go`.
+Source: `plugin/pkg/auth/authorizer/node/node_authorizer.go`, `pkg/auth/nodeidentifier/default.go`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _READ = frozenset({"get", "list", "watch"})
 
 
 def identify(user: User) -> str | None:
-    """Return the node name of a node's user, empty if the user name contains none; None if the user is not a node."""
+    """Return the name of the node that a user represents; None if the user is not a node.
+
+    The result is empty if the user name contains no node name.
+    """
     if not user.name.startswith(NODE_PREFIX) or NODES not in user.groups:
         return None
     return user.name.removeprefix(NODE_PREFIX)
@@ -35,7 +38,7 @@ class NodeAuthorizer(Immediate):
     """Authorizes the requests of nodes."""
 
     def __init__(self, graph: NodeGraph, rules: Sequence[PolicyRule]) -> None:
-        """Create the authorizer: `graph` decides on related objects; every node also has the rights in `rules`."""
+        """Create the authorizer: `graph` relates objects to nodes; every node also has the rights in `rules`."""
         self._graph = graph
         self._rules = tuple(CompiledRule(rule) for rule in rules)
         self._special: dict[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
@@ -67,7 +70,7 @@ class NodeAuthorizer(Immediate):
         return ALLOWED if first_allowing(self._rules, attributes) is not None else NO_OPINION
 
     def rules(self, user: User, namespace: str) -> RuleListing:
-        """Return an incomplete listing for nodes, because rules cannot express their rights."""
+        """Return an incomplete listing for nodes, because rules cannot express the rights of nodes."""
         if identify(user) is None:
             return RuleListing()
         return RuleListing((), incomplete=True, error="node authorizer does not support user rule resolution")
@@ -103,7 +106,7 @@ class NodeAuthorizer(Immediate):
         return _refuse_but_get(asked) or _if_related(node, asked, own)
 
     def _account(self, node: str, asked: Attributes) -> Verdict:
-        """Allow reads of service accounts, for image credential providers, and creation of tokens for pods."""
+        """Allow reads of service accounts, for image credential providers, and creations of tokens for pods."""
         if asked.verb == "get" and not asked.subresource:
             return self._read(node, ACCOUNT, asked)
         if asked.verb != "create" or not asked.name:

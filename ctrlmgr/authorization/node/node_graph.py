@@ -1,9 +1,9 @@
-"""The relations of objects to nodes: paths from secrets, claims and volumes through pods to nodes.
+"""The relations of objects to nodes: the graph contains paths from secrets, claims and volumes through pods to nodes.
 
 Guarantees:
 - After `apply` or `reset`, the graph equals a new graph that is built from the same objects.
-- The cost of a query depends on the paths to its object, not on the number of pods and nodes. The references of a
-  node's pods are decoded at the node's first query, so pods that are deleted before it and nodes without queries cost
+- The cost of a query depends on the paths to the queried object, not on the number of pods and nodes. The references of
+  a node's pods are decoded at the node's first query, so pods that are deleted earlier, and nodes without queries, cost
   nothing.
 
 | path | meaning |
@@ -14,7 +14,7 @@ Guarantees:
 | secret → volume → claim → pod → node | the volume's driver needs the secret |
 | volume attachment, resource slice → node | the object names the node |
 
-Rules: `plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go`.
+Source: `plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ATTACHMENTS = Resource("storage.k8s.io", "volumeattachments")
 SLICES = Resource("resource.k8s.io", "resourceslices")
 
 _ON_A_NODE = b'"nodeName"'
-"""A byte string that the body of every bound pod contains."""
+"""A byte sequence that the JSON of every bound pod contains."""
 
 
 class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -71,13 +71,13 @@ def _said(pod: _Pod, body: bytes) -> _PodDigest:
 
 
 class NodeGraph:
-    """The graph from objects to nodes. Only the thread that feeds the graph may use it."""
+    """The graph of the relations from objects to nodes. Only the thread that feeds the graph may use it."""
 
     resources: Sequence[Resource] = (PODS, VOLUMES, ATTACHMENTS, SLICES)
     """The resources whose objects the graph needs."""
 
     def __init__(self) -> None:
-        """Start with an empty graph."""
+        """Create a graph without objects and nodes."""
         # the node of each bound pod, volume attachment and resource slice
         self._nodes: dict[tuple[Resource, Key], str] = {}
         self._said: dict[Key, _PodDigest] = {}  # the digest of each bound pod
@@ -100,7 +100,7 @@ class NodeGraph:
             self.apply(resource, obj.key, obj)
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Record the new state of an object; None if it was deleted."""
+        """Record the new state of an object; `None` means that the object was deleted."""
         if resource == PODS:
             self._apply_pod(key, obj)
         elif resource == VOLUMES:

@@ -1,6 +1,6 @@
-"""The references of pods and volumes: the secrets, config maps, claims and accounts that the kubelet needs.
+"""The references of pods and volumes: the secrets, config maps, claims and service accounts that a kubelet needs.
 
-Rules: `pkg/api/pod/util.go`, `pkg/api/v1/pod/util.go`, `pkg/api/v1/persistentvolume/util.go`,
+Source: `pkg/api/pod/util.go`, `pkg/api/v1/pod/util.go`, `pkg/api/v1/persistentvolume/util.go`,
 dynamic-resource-allocation `resourceclaim`.
 """
 
@@ -32,7 +32,7 @@ _VOLUME_SECRETS = (
     ("storageos", "secretRef"),
     ("csi", "nodePublishSecretRef"),
 )
-"""The fields of a pod's volumes that name secrets: the volume source, and the field in it."""
+"""The fields of a pod's volumes that name secrets: the volume source, and the field in the source."""
 
 _PERSISTENT_SECRETS = (
     ("cephfs", "secretRef"),
@@ -50,7 +50,7 @@ _PERSISTENT_SECRETS = (
 
 
 class Reference(NamedTuple):
-    """A reference to an object."""
+    """A reference of a pod or volume to an object."""
 
     kind: str
     namespace: str
@@ -60,7 +60,7 @@ class Reference(NamedTuple):
 def pod_references(pod: Unstructured) -> Iterator[Reference]:
     """Yield the objects to which a pod gives its node access.
 
-    A mirror pod, which a node creates itself, gives access to no object.
+    A mirror pod gives its node access to no object.
     """
     metadata, spec = metadata_of(pod), pod.get("spec") or {}
     if MIRROR in (metadata.get("annotations") or {}):
@@ -124,9 +124,9 @@ _API_PROJECTIONS = {
 
 
 def api_reference(spec: Mapping[str, Any]) -> str:
-    """Return the plural of the first API resource to which a pod's spec refers, empty if it refers to none.
+    """Return the plural of the first API resource to which a pod's spec refers; empty if the spec refers to none.
 
-    Raises ValueError for an unknown type of volume. Source: `HasAPIObjectReference`, `pkg/api/pod/util.go`.
+    Raises ValueError if a volume has an unknown type. Source: `HasAPIObjectReference`, `pkg/api/pod/util.go`.
     """
     if spec.get("serviceAccountName"):
         return "serviceaccounts"

@@ -1,6 +1,6 @@
-"""Prevents escalation: users may grant only rights that they have themselves.
+"""Prevents privilege escalation: users may grant only rights that they have themselves.
 
-Rules: `pkg/registry/rbac/validation/rule.go` (`ConfirmNoEscalation`), `pkg/registry/rbac/escalation_check.go`.
+Source: `pkg/registry/rbac/validation/rule.go` (`ConfirmNoEscalation`), `pkg/registry/rbac/escalation_check.go`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _COLLECTED = ("ownerReferences", "finalizers", "managedFields")
 
 
 def excess(index: RbacIndex, user: User, namespace: str, wanted: Sequence[PolicyRule]) -> str:
-    """Return the reason why a user may not grant `wanted` in a namespace (empty: everywhere); empty if allowed."""
+    """Return the reason why a user may not grant `wanted` in a namespace (an empty namespace means all namespaces).
+
+    Empty if the user may.
+    """
     grants = index.grants(user, namespace)
     missing = covers([compiled.rule for grant in grants for compiled in grant.rules], wanted)
     if not missing:
@@ -45,10 +48,11 @@ def rules_of(role: Unstructured) -> list[PolicyRule]:
 def referenced_rules(
     index: RbacIndex, reference: Mapping[str, Any], namespace: str, binding: Resource
 ) -> Sequence[PolicyRule]:
-    """Return the rules of the role that a binding in a namespace (empty: everywhere) refers to.
+    """Return the rules of the role that a binding in a namespace refers to.
 
-    Raises `NotFound` if the role does not exist. The message names the resource of `binding`, as in Kubernetes. Raises
-    `InternalError` if the reference is not to a role.
+    An empty namespace means a ClusterRoleBinding. Raises `NotFound` if the referenced role does not exist. The message
+    of the error names the resource of `binding`, as in Kubernetes. Raises `InternalError` if the reference does not
+    name a Role or ClusterRole.
     """
     kind, name = reference.get("kind") or "", reference.get("name") or ""
     if kind not in ("Role", "ClusterRole"):
@@ -60,7 +64,7 @@ def referenced_rules(
 
 
 def right_to_bind(reference: Mapping[str, Any], namespace: str) -> Attributes | None:
-    """Return the attributes of a request to bind a role in a namespace, None if the reference is not to a role."""
+    """Return the attributes of a request to bind a role in a namespace; None if the reference does not name a role."""
     kinds = {"Role": ROLES, "ClusterRole": CLUSTER_ROLES}
     resource = kinds.get(reference.get("kind") or "")
     if resource is None:

@@ -1,6 +1,6 @@
 """Policy rules: whether a rule allows a request, and whether rules cover another rule.
 
-Rules: `pkg/apis/rbac/v1/evaluation_helpers.go`, component-helpers `auth/rbac/validation/{rule,policy_comparator}.go`.
+Source: `pkg/apis/rbac/v1/evaluation_helpers.go`, component-helpers `auth/rbac/validation/{rule,policy_comparator}.go`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PolicyRule(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The rule in the form in which a Role contains it."""
+        """The rule as a dict, as in the field `rules` of a Role."""
         return {field: list(values) for field, values in zip(_FIELDS, self, strict=True) if values}
 
     def describe(self) -> str:
@@ -44,7 +44,7 @@ _SHOWN = ("APIGroups", "Resources", "NonResourceURLs", "ResourceNames", "Verbs")
 
 
 class CompiledRule:
-    """A rule prepared for fast checks: sets instead of lists, and None if all values are allowed."""
+    """A rule prepared for fast checks: it contains sets instead of lists, and None if all values are allowed."""
 
     __slots__ = ("groups", "names", "resources", "rule", "urls", "verbs")
 
@@ -60,8 +60,8 @@ class CompiledRule:
     def allows_resource(self, verb: str, group: str, combined: str, any_resource: str, name: str) -> bool:
         """Return whether the rule allows a verb on an object.
 
-        `combined` is `resource` or `resource/subresource`. `any_resource` is `*/subresource`, or `*` without a
-        subresource.
+        The argument `combined` is `resource` or `resource/subresource`. The argument `any_resource` is `*/subresource`,
+        or `*` without a subresource.
         """
         return (
             (self.verbs is None or verb in self.verbs)
@@ -76,7 +76,7 @@ class CompiledRule:
 
 
 def first_allowing(rules: Iterable[CompiledRule], attributes: Attributes) -> CompiledRule | None:
-    """Return the first of `rules` that allows a request, or None."""
+    """Return the first of `rules` that allows a request; None if no rule allows it."""
     verb = attributes.verb
     if not attributes.is_resource:
         return next((rule for rule in rules if rule.allows_path(verb, attributes.path)), None)
@@ -98,7 +98,7 @@ def covers(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[Po
 def compacted(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     """Return rules that grant the same rights; rules that differ only in their verbs are merged.
 
-    Repeated verbs are kept (`pkg/registry/rbac/validation/policy_compact.go`).
+    Repeated verbs in the merged rules are kept (`pkg/registry/rbac/validation/policy_compact.go`).
     """
     others: list[PolicyRule] = []
     simple: dict[tuple[tuple[str, ...], ...], PolicyRule] = {}

@@ -3,7 +3,7 @@
 Guarantees: every verdict agrees with the current `RbacIndex`, because a cached verdict is used only for the generation
 of the index from which it was computed.
 
-Rules: `plugin/pkg/auth/authorizer/rbac/rbac.go`.
+Source: `plugin/pkg/auth/authorizer/rbac/rbac.go`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENTRIES: Final = 8192
 _LONGEST: Final = 4096
 """The maximum length of the attributes of a cached verdict, in characters.
 
-Clients can send very long attributes.
+The length is limited because clients can send very long attributes.
 """
 
 
@@ -35,7 +35,7 @@ class _CachedVerdict(NamedTuple):
 
 
 class RbacAuthorizer(Immediate):
-    """Authorizes requests by roles; several threads may share an authorizer."""
+    """Authorizes requests by the roles of the user; several threads may share an authorizer."""
 
     def __init__(self, index: RbacIndex) -> None:
         """Create an authorizer that decides with the roles and bindings in `index`."""
@@ -45,7 +45,7 @@ class RbacAuthorizer(Immediate):
         )
 
     def authorize(self, user: User, attributes: Attributes) -> Verdict:
-        """Return whether one of the user's roles allows the request."""
+        """Return whether a role of the user allows the request."""
         generation, question = self._index.generation, (user.name, user.groups, attributes)
         found = self._found.get(question)
         if found is None or found.generation != generation:
@@ -55,7 +55,7 @@ class RbacAuthorizer(Immediate):
         return found.verdict
 
     def decide(self, user: User, attributes: Attributes) -> Verdict:
-        """Return the verdict without using the cache."""
+        """Compute the verdict on a request without the cache."""
         errors: list[str] = []
         for grant in self._index.grants(user, attributes.namespace):
             if first_allowing(grant.rules, attributes) is not None:

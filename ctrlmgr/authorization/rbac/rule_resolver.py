@@ -1,15 +1,15 @@
 """An index of roles and bindings by subject, updated from the log object by object.
 
 Guarantees:
-- The cost of a decision depends on the user's own bindings, not on the number of all bindings.
-- After `apply` or `reset`, the index equals a new index that is built from the same objects. Every change drops cached
-  grants.
+- The cost of a query depends on the user's own bindings, not on the number of all bindings.
+- After `apply` or `reset`, the index equals a new index that is built from the same objects. Every change of a role or
+  binding clears the cached grants.
 - Grants are in the order of etcd's keys: first ClusterRoleBindings by name, then the namespace's RoleBindings.
-- One thread applies changes, and any thread may query. The result of a query is that of the state before or after a
-  change. Grants that were computed before a change are not cached after the change.
+- One thread applies changes, and any thread may query. The result of a query corresponds to the state either before or
+  after a concurrent change. Grants that were computed before a change are not cached after that change.
 - A binding to a missing role grants nothing and causes an error in the verdict, as in Kubernetes.
 
-Rules: `pkg/registry/rbac/validation/rule.go`.
+Source: `pkg/registry/rbac/validation/rule.go`.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Grant(NamedTuple):
     """A role of a user, and the binding that grants the role."""
 
     source: str
-    """A description of the binding, for the reason of a verdict."""
+    """A description of the binding, which the reason of a verdict contains."""
     role: Key
-    """Namespace (empty for a ClusterRole) and name of the role."""
+    """The namespace (empty for a ClusterRole) and the name of the role."""
     rules: Sequence[CompiledRule]
     error: str = ""
-    """The error if the rules are missing."""
+    """The error message if the role is missing, otherwise None."""
 
 
 class _Binding(NamedTuple):
@@ -70,10 +70,10 @@ class RbacIndex:
     """An index of roles and bindings by subject."""
 
     resources: Sequence[Resource] = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
-    """The resources whose objects the index needs."""
+    """The resources whose objects the RBAC index reads."""
 
     def __init__(self) -> None:
-        """Start with an empty index."""
+        """Create an index without roles and bindings."""
         self._roles: dict[Key, Sequence[CompiledRule]] = {}
         self._bindings: dict[Key, _Binding] = {}
         # Bindings by their namespace (empty for ClusterRoleBindings) and subject.
@@ -102,7 +102,7 @@ class RbacIndex:
             self._changed()
 
     def apply(self, resource: Resource, key: Key, obj: Object | None) -> None:
-        """Record the new state of an object; None if it was deleted."""
+        """Record the new state of an object; `None` means that the object was deleted."""
         with self._lock:
             if obj is not None:
                 self._put(resource, obj)
@@ -123,7 +123,10 @@ class RbacIndex:
         return grants
 
     def role_rules(self, role: Key) -> Sequence[CompiledRule] | None:
-        """Return the rules of a role (empty namespace: of a ClusterRole), None if it does not exist."""
+        """Return the rules of a role , or None if the role does not exist.
+
+        For a ClusterRole, the namespace is empty.
+        """
         return self._roles.get(role)
 
     def _find(self, user: User, namespace: str) -> Iterable[Grant]:
@@ -184,7 +187,7 @@ def missing_role(role: Key) -> str:
 
 
 def role_key(reference: Mapping[str, Any], namespace: str) -> Key:
-    """Return the key of the role to which a roleRef in a binding in `namespace` refers.
+    """Return the key of the role to which the roleRef of a binding in `namespace` refers.
 
     `namespace` is empty for a ClusterRoleBinding.
     """
@@ -202,7 +205,7 @@ def _read_binding(key: Key, fields: Mapping[str, Any]) -> _Binding:
 
 
 def _read_subject(subject: Mapping[str, Any], namespace: str) -> tuple[Subject, str] | None:
-    """Return a binding's subject and its description; None if it matches no user."""
+    """Return a binding's subject and its description; None if the subject matches no user."""
     kind, name = subject.get("kind") or "", subject.get("name") or ""
     if kind in ("User", "Group"):
         return Subject(kind == "Group", name), f'{kind} "{name}"'

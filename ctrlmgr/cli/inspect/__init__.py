@@ -1,1 +1,1 @@
-"""Commands that show the contents of the log and the causes of changes."""
+"""Commands that show the contents of the log and the causes of changes in the log."""

@@ -1,4 +1,4 @@
-"""The shared arguments of commands about objects: KIND, NAME, namespace and moment."""
+"""The shared arguments of commands about objects: KIND, NAME, namespace and point in time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def takes_object(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `-n` to a command."""
+    """Add the option `-n` (namespace) to a command."""
     text = f"The namespace of the objects; {DEFAULT_NAMESPACE!r} if none is given."
     return click.option("-n", "--namespace", metavar="NAMESPACE", help=text, shell_complete=completion.namespaces)(
         command
@@ -43,14 +43,14 @@ def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def at_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--at` to a command."""
+    """Add the option `--at` (a point in time) to a command."""
     help_text = f"{text}: a revision, a time, or 10m for ten minutes ago."
     return click.option("--at", metavar="REV|TIME", help=help_text, shell_complete=completion.moments)
 
 
 @contextmanager
 def opened(loaded: Loaded) -> Iterator[Database]:
-    """Open the database that the settings name, for reading.
+    """Open the database that the settings namefor reading.
 
     If the block raises `NotFound`, the URL of the log is added to the error.
     """
@@ -65,14 +65,14 @@ def opened(loaded: Loaded) -> Iterator[Database]:
 
 
 def queried_log(loaded: Loaded, database: Database) -> str:
-    """Return the URL of the log that a command reads, with its length: `sqlite:////… (231 revisions)`."""
+    """Return the URL of the log that a command reads, with its number of revisions: `sqlite:////… (231 revisions)`."""
     from ctrlmgr.cli.inspect.remote_log import shown_log
 
     return f"{shown_log(loaded)} ({moment(database, None):,} revisions)"
 
 
 def moment(database: Database, text: str | None) -> Revision:
-    """Return the revision of the moment in `--at`; without `--at`, the log's newest revision."""
+    """Return the revision of the point in time in `--at`; if `--at` is not given, the log's newest revision."""
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moment_parser
 
@@ -80,14 +80,14 @@ def moment(database: Database, text: str | None) -> Revision:
 
 
 def split(kind: str, name: str | None) -> tuple[str, str | None]:
-    """Return KIND and NAME; KIND/NAME, the form that kubectl prints, is split."""
+    """Return KIND and NAME; an argument `KIND/NAME`, as kubectl prints it, is split."""
     if name is None and "/" in kind:
         kind, _, name = kind.partition("/")
     return kind, name
 
 
 def target(database: Database, kind: str, name: str | None, namespace: str | None) -> Target:
-    """Return the object that KIND, NAME and the namespace describe; raises `click.UsageError` without a name."""
+    """Return the object that KIND, NAME and the namespace describe; raises `click.UsageError` if there is no name."""
     from ctrlmgr.api.resource import Key
     from ctrlmgr.inspection import resource_lookup
 
@@ -99,7 +99,7 @@ def target(database: Database, kind: str, name: str | None, namespace: str | Non
 
 
 def note_compacted(database: Database, revision: Revision) -> None:
-    """Print a note for each resource whose state at `revision` is unknown, because it was compacted."""
+    """Print a note for each resource whose state at `revision` is unknown, because its events were compacted."""
     from ctrlmgr.inspection import moment_parser
     from ctrlmgr.logging import escape
 

@@ -28,9 +28,9 @@ def blame(
     show_managed_fields: bool,
     output: str,
 ) -> None:
-    """Show the revision that set each field of an object, its author and its reconcile.
+    """Show the revision that set each field of an object, with the author and the reconcile of the change.
 
-    <=REV means that the field may have been set before REV, because earlier events were compacted.
+    In the output, <=REV means that the field may have been set before REV, because earlier events were compacted.
 
     \b
     ctrlmgr blame endpoints web -n shop

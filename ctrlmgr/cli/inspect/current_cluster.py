@@ -1,15 +1,15 @@
-"""Chooses the log that a command reads: by default the log of kubectl's current cluster, if that is a ctrlmgr server.
+"""Chooses the log that a command reads: by default that of kubectl's current cluster, if it is a ctrlmgr server.
 
-The first of these rules that applies decides:
+The first rule in this list that applies decides:
 1. `--server`, `--kubeconfig` or `--context` name a server; `--database` or `--data-dir` names a database.
 2. A variable of ctrlmgr or the settings file names a database or data directory.
-3. `$KUBECONFIG` names the cluster. If that cluster is not a ctrlmgr server, the command prints a note, and rule 4
-   applies.
-4. `~/.kube/config` names the cluster, if `serve` wrote its entry. If no rule applies, the database in the default data
-   directory is used.
+3. The variable `$KUBECONFIG` names the cluster. If the cluster in `$KUBECONFIG` is not a ctrlmgr server, the command
+  prints a note, and rule 4 applies.
+4. `~/.kube/config` names the cluster, if `ctrlmgr serve` wrote the cluster's entry. If no other rule applies, the
+  database in the default data directory is used.
 
-Guarantees: a server's log is read from its file if the kubeconfig names the file and contains the token of the
-administrator whose kubeconfig is beside that file. Therefore the log can be read while the server is stopped, too.
+Guarantees: a server's log is read from its file if the kubeconfig names the file and contains the same token as the
+administrator's kubeconfig beside that file. Therefore a server's log can be read even while the server is stopped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _KUBECONFIG = "kubeconfig"
 
 
 def access_named(kubeconfig: Path | None, context: str) -> Access:
-    """Return the access of a context, in a given kubeconfig or in kubectl's; raises `SettingsError`."""
+    """Return the URL and the credentials of a context, in a given kubeconfig or in kubectl's.
+
+    Raises `SettingsError` if the kubeconfig is missing or unusable.
+    """
     from ctrlmgr.settings.kubeconfig import default_files, load
 
     files = [kubeconfig] if kubeconfig else default_files(os.environ, Path.home())
@@ -43,10 +46,10 @@ def access_named(kubeconfig: Path | None, context: str) -> Access:
 
 
 def access_implied(loaded: Loaded) -> Access | None:
-    """Return the access of kubectl's current cluster; None if the settings name a database.
+    """Return the URL and the credentials of kubectl's current cluster; None if the settings name a database.
 
-    The result is also None if, by the rules above, a database is read. Raises `SettingsError` for a kubeconfig that
-    cannot be used, `ServiceUnavailable` for a server that does not answer.
+    The result is also None if the rules in this module choose a database. Raises `SettingsError` if the kubeconfig
+    cannot be used, and `ServiceUnavailable` if the server does not answer.
     """
     from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
 
@@ -73,7 +76,7 @@ def _of_variable(files: list[Path]) -> Access:
 
 
 def _is_ours(access: Access) -> bool:
-    """Request the version of the server."""
+    """Request the version of the server, and return whether it is a ctrlmgr server."""
     import msgspec
 
     from ctrlmgr.recording.capture.cluster_client import Cluster
@@ -88,9 +91,9 @@ def _is_ours(access: Access) -> bool:
 
 
 def local_implied(loaded: Loaded) -> Loaded:
-    """Return settings that name the log of kubectl's current cluster, if it is a file.
+    """Return settings that name the log of kubectl's current cluster, if that log is a file.
 
-    No request is sent to a server.
+    The function sends no request to a server.
     """
     from ctrlmgr.settings.kubeconfig import default_files, is_marked, load
 

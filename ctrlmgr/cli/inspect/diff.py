@@ -1,4 +1,4 @@
-"""`ctrlmgr diff`: shows the differences between two revisions."""
+"""`ctrlmgr diff`: shows the differences between two revisions of the log."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def diff(
     show_managed_fields: bool,
     output: str,
 ) -> None:
-    """Show the differences between two moments: of all objects, of the objects of a KIND, or of one object.
+    """Show the differences between two points in time: of all objects, of the objects of a KIND, or of one object.
 
-    Changes that were reverted between the two moments are not shown; `ctrlmgr history` shows them.
+    Changes that were reverted between the two points in time are not shown; `ctrlmgr history` shows them.
 
     \b
     ctrlmgr diff --from 1200 --to 1300

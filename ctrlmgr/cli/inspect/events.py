@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _LOOK_UP = 1.0
-"""Maximum seconds that --follow waits for events at a time; Ctrl-C is handled between two waits."""
+"""The maximum number of seconds for which --follow waits for events in one call; Ctrl-C is handled between two calls.
+"""
 
 
 @click.command(short_help="Print the events of the log.")
@@ -76,8 +77,8 @@ def events(
 ) -> None:
     """Print the events of the log, the newest last.
 
-    `wide` adds the reconcile that wrote each event, and all revisions that triggered it. `jsonl` prints one JSON
-    object per line, in the format of a recording that `ctrlmgr replay` reads.
+    The format `wide` adds the reconcile that wrote each event, and all revisions that triggered the reconcile. The
+    format `jsonl` prints one JSON object per line, in the format of a recording that `ctrlmgr replay` reads.
 
     \b
     ctrlmgr events --resource endpoints --namespace default
@@ -118,7 +119,7 @@ def events(
 
 
 def _before(loaded: Loaded, since: str) -> Revision:
-    """Return the revision before the moment `since`."""
+    """Return the revision before the point in time `since`."""
     from ctrlmgr.cli.inspect import arguments
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moment_parser
@@ -128,7 +129,7 @@ def _before(loaded: Loaded, since: str) -> Revision:
 
 
 def _before_the_last(log: EventLog, count: int, after: Revision, is_wanted: Callable[[Event], bool]) -> Revision:
-    """Return the revision before the last `count` matching events; `after` if there are fewer matching events.
+    """Return the revision before the last `count` matching events; if there are fewer matching events, return `after`.
 
     The search reads backwards from the end in growing steps, because the log may be long.
     """
@@ -144,10 +145,10 @@ def _before_the_last(log: EventLog, count: int, after: Revision, is_wanted: Call
 
 
 def _pages(log: EventLog, after: Revision, resource: Resource | None, *, follow: bool) -> Iterator[list[Event]]:
-    """Yield the existing events, and with `follow` also new ones, page by page.
+    """Yield the existing events, page by page; if `follow` is set, also yield new events.
 
-    If the log was compacted, the command prints a note and the remaining events, because these are more useful than an
-    error.
+    If the log was compacted, the command prints a note and the remaining events, because the remaining events are more
+    useful than an error.
     """
     floor = log.floor(resource)
     if after < floor:

@@ -1,4 +1,4 @@
-"""`ctrlmgr failures`: shows failing reconciles, how long they have failed, and their errors."""
+"""`ctrlmgr failures`: shows failing reconciles, with the time since which they fail, and their errors."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from ctrlmgr.settings import Loaded
 @arguments.at_option("Show the reconciles that failed at this moment")
 @output_option("table", "wide", "json", "yaml")
 def failures(loaded: Loaded, ended: bool, at: str | None, output: str) -> None:
-    """Show the objects whose reconciles fail: controller, object, attempts, since when, next retry and error.
+    """Show the objects whose reconciles fail: controller, object, attempts, first failure, next retry, and error.
 
-    Each failing object has one line with its newest error, regardless of the number of retries. Conflicts and short
-    times without a database do not count as failures. `-o wide` adds the tracebacks.
+    Each failing object has one line with its newest error, regardless of the number of retries. Conflicts, and short
+    periods in which the database is unavailable, do not count as failures. `-o wide` adds the tracebacks of the failed
+    reconciles.
 
     \b
     ctrlmgr failures

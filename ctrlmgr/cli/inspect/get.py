@@ -49,10 +49,10 @@ def get(
     show_managed_fields: bool,
     output: str,
 ) -> None:
-    """Show the objects of a KIND, or only those with a NAME, now or at an earlier moment, from the log.
+    """Show the objects of a KIND, or only those with a NAME, as they are now or were at an earlier time, from the log.
 
-    No server needs to run. KIND has every form that kubectl accepts (pods, po, pod, deployments.apps, all), or is any
-    resource in the log. Ages are relative to the chosen moment.
+    The command reads the log, so no server needs to run. KIND is a name that kubectl accepts (pods, po, pod,
+    deployments.apps, all), or any resource in the log. The ages in the table are relative to the chosen point in time.
 
     \b
     ctrlmgr get pods --at 1200
@@ -95,7 +95,7 @@ def get(
 
 
 Found: TypeAlias = "list[tuple[Named, list[Object]]]"
-"""The objects that were found of each kind, in the requested order; kinds without objects are omitted."""
+"""The found objects of each kind, in the requested order; kinds without objects are omitted."""
 
 
 def _look(
@@ -105,7 +105,7 @@ def _look(
     revision: Revision | None,
     custom: CustomKindsAt,
 ) -> tuple[Found, list[RequestedKind]]:
-    """Return the objects that were found, and those requested names that do not exist."""
+    """Return the objects that were found, and the requested names that do not exist."""
     from ctrlmgr.inspection import historical_state
 
     found: dict[Named, list[Object]] = {}
@@ -159,7 +159,7 @@ def _write_tables(
 
 
 def _printer(obj: Object, custom: CustomKindsAt) -> Printer:
-    """Return the table columns of an object's kind; for a custom kind, the columns at that revision."""
+    """Return the table columns of an object's kind; the columns of a custom kind are those at the chosen revision."""
     from ctrlmgr.engine.kind import GroupVersionKind
     from ctrlmgr.kinds.builtin import builtin_kinds
 

@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 
 
 class RequestedKind(NamedTuple):
-    """A requested kind, and the name of the requested object; None for all objects of the kind."""
+    """A requested kind, and the name of the requested object; None means all objects of the kind."""
 
     named: Named
     name: str | None
 
 
 def chosen(database: Database, arguments: Sequence[str], at: Revision | None = None) -> list[RequestedKind]:
-    """Parse `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`.
+    """Parse arguments such as `pods`, `pods web-0 web-1`, `pods,services`, `pod/web-0 svc/web` or `all`.
 
-    Kinds are those that exist at the revision. If several kinds and several names are given, each name is requested for
-    each kind. Raises `NotFound` for an unknown kind, and `click.UsageError` for mixed forms.
+    Only kinds that exist at the revision are accepted. If several kinds and several names are given, each name is
+    requested for each kind. Raises `NotFound` if a kind is unknown, and `click.UsageError` if the forms of arguments
+    are mixed.
     """
     read = _pairs if any("/" in each for each in arguments) else _all
     return list(read(database, arguments, at))

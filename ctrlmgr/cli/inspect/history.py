@@ -30,8 +30,8 @@ def history(
 ) -> None:
     """Show every change of one object, oldest first: its author, time, reconcile and changed fields.
 
-    + marks an added field, - a removed one, ~ a changed one. Items of lists with a merge key are identified by that
-    key: status.conditions[type=Ready].
+    In the output, + marks an added field, - a removed field, and ~ a changed field. Items of lists with a merge key are
+    identified by that key: status.conditions[type=Ready].
 
     \b
     ctrlmgr history endpoints web -n shop

@@ -1,7 +1,7 @@
 """The log of a remote server: the options that select the server, and the local copy of the log.
 
-Guarantees: the output is the same as on the server's machine, limited to the objects that the user may list. Each
-server and login has its own copy below the data directory, which only its user can read.
+Guarantees: the output is the same as on the server's machine, but contains only the objects that the user may list.
+Each server and login has its own copy below the data directory; only the user of that directory can read it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FOLDER = "copies"
 """The directory for copies, within the data directory."""
 _PATH = "/ui/api/log"
 _SERVER = "--server "
-"""The prefix of the source of the setting database.url for a copy; the server's URL follows."""
+"""The prefix in the source of the setting database.url if a local copy is used; the server's URL follows the prefix."""
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Named(NamedTuple):
-    """A server and the credentials, as the options name them."""
+    """The options that name a server and the credentials for it, as the options name them."""
 
     server: str
     token_file: Path | None
@@ -48,11 +48,11 @@ class Named(NamedTuple):
 
 
 def takes_log(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that select a log (a database or a server) to a command.
+    """Add to a command the options that select a log, which is in a database or on a server.
 
-    The command's first argument is the `Loaded` settings. Without these options, `current_cluster` chooses the log. If
-    the log is on a server, the settings name the copy of its log, and the folder of the copy as the data directory. If
-    the log's file can be read, the settings name that file instead.
+    The command gets the `Loaded` settings as its first argument. If none of these options is given, `current_cluster`
+    chooses the log. If the log is on a server, the settings name the local copy of this log, and the folder of the copy
+    as the data directory. If the file of the server's log can be read, the settings name that file instead of a copy.
     """
 
     @functools.wraps(function)
@@ -116,7 +116,7 @@ def is_copy(loaded: Loaded) -> bool:
 
 
 def shown_log(loaded: Loaded) -> str:
-    """Return the name of the log for messages: the server's URL for a copy, otherwise the database's URL."""
+    """Return the log's name for messages: the server's URL for a copy, otherwise the database's URL."""
     from ctrlmgr.logging import escape, mask
 
     if is_copy(loaded):
@@ -136,14 +136,14 @@ def _checked(server: str) -> str:
 def _implied(loaded: Loaded) -> Loaded:
     """Return settings that name the log of kubectl's current cluster.
 
-    The unchanged settings if they name another log.
+    If the settings already name a log, the unchanged settings are returned.
     """
     access = current_cluster.access_implied(loaded)
     return loaded if access is None else _read(loaded, access, None, None, "")
 
 
 def _read(loaded: Loaded, access: Access, token_file: Path | None, kubeconfig: Path | None, context: str) -> Loaded:
-    """Return settings that name the log of a kubeconfig's cluster: its file, or a local copy."""
+    """Return settings that name the log of a kubeconfig's cluster: the log's file, or a local copy of the log."""
     if token_file is None and (found := current_cluster.local(loaded, access)) is not None:
         return found
     return _copied(loaded, Named(access.server, token_file, kubeconfig, context))
@@ -170,7 +170,7 @@ def _copied(loaded: Loaded, named: Named) -> Loaded:
 
 
 def _fetch(named: Named) -> Fetch:
-    """Return a function that requests a page of events from the server; its errors contain the remedy."""
+    """Return a function that requests a page of events from the server; the function's errors say what to do."""
     from ctrlmgr.errors import Forbidden, NotFound, ServiceUnavailable, Unauthorized
     from ctrlmgr.recording.capture.cluster_client import Cluster
 
@@ -202,9 +202,9 @@ def _fetch(named: Named) -> Fetch:
 
 
 def _access(named: Named) -> Access:
-    """Return the access to the server: its authorities, and the user's certificate or token.
+    """Return the URL of the server, its authorities, and the user's certificate or token.
 
-    The authorities and the user are those of the kubeconfig. Raises `SettingsError`.
+    The authorities and the user come from the kubeconfig. Raises `SettingsError`.
     """
     from ctrlmgr.settings.kubeconfig import Access, default_files, load, trusting
 

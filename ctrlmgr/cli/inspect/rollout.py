@@ -18,9 +18,9 @@ from ctrlmgr.settings import Loaded
 def rollout(loaded: Loaded, kind: str, name: str | None, namespace: str | None, at: str | None, output: str) -> None:
     """Show the newest rollout of a Deployment, StatefulSet or DaemonSet, step by step, from the log.
 
-    The timeline begins with the change of the template. Between two steps, it contains the length and the reason of
-    each wait: pods that are not ready, not bound or not yet deleted, pods that a quota refused, a pause. For a
-    Deployment, it also contains the number of ready pods, maxUnavailable and maxSurge.
+    The timeline begins with the change of the template. Between two steps, the timeline contains the length and the
+    reason of each wait: pods that are not ready, not bound, not yet deleted or refused by a quota, or a paused rollout.
+    For a Deployment, the timeline also contains the number of ready pods, maxUnavailable and maxSurge.
 
     \b
     ctrlmgr rollout deployment web -n shop

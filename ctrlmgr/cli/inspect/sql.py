@@ -45,10 +45,10 @@ def sql(
     datasette: bool,
     output: str,
 ) -> None:
-    """Query the log with a ready-made QUESTION, with SQL of your own, or in an interactive shell.
+    """Query the log with a ready-made QUESTION, with an SQL statement, or in an interactive shell.
 
-    docs/sql.md describes the views and the ready-made questions. The connection is read-only. The function
-    `objects_at(REVISION)` returns the objects that existed at a revision.
+    docs/sql.md describes the views and the ready-made questions. The connection to the database is read-only. The
+    function `objects_at(REVISION)` returns the objects that existed at a revision.
 
     \b
     ctrlmgr sql --list
@@ -94,7 +94,7 @@ def sql(
 
 
 def _tell_datasette(database: Database, url: str) -> None:
-    """Print the metadata for Datasette; raises `click.UsageError` for a database that Datasette cannot open."""
+    """Print the metadata for Datasette; raises `click.UsageError` if Datasette cannot open the database."""
     from ctrlmgr.cli.output.change_lines import write_json
     from ctrlmgr.inspection.datasette import metadata
 

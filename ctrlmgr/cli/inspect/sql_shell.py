@@ -1,7 +1,7 @@
 """The interactive shell of `ctrlmgr sql`, with completion and a history of queries.
 
-Guarantees: an invalid query or Ctrl-C ends that query, not the shell; Ctrl-D ends the shell. Commands that are not SQL
-start with a dot.
+Guarantees: an invalid query or Ctrl-C ends that query, not the shell; Ctrl-D ends the shell. A command of the shell
+that is not SQL starts with a dot.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class Shell:
     """Executes the lines that a user types: SQL, and commands that start with a dot."""
 
     def __init__(self, database: Database, output: str) -> None:
-        """Query `database`; results are printed in the format `output` until the user changes the format."""
+        """Create a shell for `database`.
+
+        Results are printed in the format `output` until the user changes the format.
+        """
         self._database = database
         self._output = output
         self._unfinished = ""
@@ -55,7 +58,7 @@ class Shell:
         return "   ...> " if self._unfinished else "ctrlmgr> "
 
     def handle(self, line: str) -> bool:
-        """Handle a line; return False if the line ends the shell."""
+        """Handle a line of input; return False if the line ends the shell."""
         if not self._unfinished and line.lstrip().startswith("."):
             return self._command(line)
         self._unfinished += line + "\n"
@@ -71,7 +74,7 @@ class Shell:
         answers.write(custom_views.query(self._database, statement), self._output)
 
     def forget(self) -> None:
-        """Discard the unfinished query."""
+        """Discard the query that the user has not finished yet."""
         self._unfinished = ""
 
     def complete(self, text: str, number: int) -> str | None:
@@ -114,7 +117,10 @@ class Shell:
 
 
 def run_shell(shell: Shell, history: Path | None) -> None:
-    """Read lines with readline until the end of the input; `history` is the file with earlier lines."""
+    """Read lines with readline until the end of the input.
+
+    `history` is the file that stores the lines of earlier sessions.
+    """
     import readline
 
     readline.set_completer(shell.complete)

@@ -1,4 +1,4 @@
-"""Code that `ctrlmgr sql` and its shell share: ready-made questions, and splitting of statements."""
+"""Code that `ctrlmgr sql` and its shell share: ready-made questions, and the splitting of SQL into statements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def ask(database: Database, name: str, parameters: tuple[str, ...], output: str) -> None:
-    """Print the result of a ready-made question; raises `click.UsageError` for an unknown question."""
+    """Print the result of a ready-made question; raises `click.UsageError` if the question is unknown."""
     from ctrlmgr.cli.output import answers
     from ctrlmgr.clock import SystemClock
     from ctrlmgr.inspection import moment_parser
@@ -39,7 +39,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def statements(text: str) -> Iterator[str]:
-    """Yield the statements of a text, which is split at semicolons outside of strings and comments."""
+    """Yield the statements of an SQL text by splitting it at semicolons outside of strings and comments."""
     statement = ""
     for piece in text.split(";"):
         statement += piece + ";"
@@ -52,6 +52,6 @@ def statements(text: str) -> Iterator[str]:
 
 
 def meaningful(statement: str) -> bool:
-    """Return whether a statement contains more than comments and white space."""
+    """Return whether an SQL statement contains more than comments and white space."""
     lines = (line.strip() for line in statement.splitlines())
     return any(line.strip("; ") and not line.startswith("--") for line in lines)

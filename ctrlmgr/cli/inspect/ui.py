@@ -1,4 +1,4 @@
-"""`ctrlmgr ui`: prints the link to the web page, and opens it."""
+"""`ctrlmgr ui`: prints the link to the web page, and opens the page in a browser."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ctrlmgr.settings.kubeconfig import Access
 
 _PATIENCE = 5.0
-"""Timeout for the connection to the server, in seconds."""
+"""The timeout of the connection to the server, in seconds."""
 SHOWN_FOR = 30.0
-"""How long the file with the link exists, in seconds."""
+"""The number of seconds after which the file with the link is removed."""
 
 
 @click.command(short_help="Open the web page that shows the log.")
@@ -47,12 +47,13 @@ SHOWN_FOR = 30.0
     "--open/--no-open", "opens", default=None, help=("Open the page in a browser; this is the default on a terminal.")
 )
 def ui(loaded: Loaded, kubeconfig: Path | None, context: str, opens: bool | None) -> None:
-    """Print a link to the web page of a running server, and open it if there is a browser.
+    """Print a link to the web page of a running server, and open the link if a browser is available.
 
-    The link contains the kubeconfig's token, so keep it secret. The page removes the token from the address at once
-    and stores it only until the tab is closed. A browser's command line is visible to all users of the machine.
-    Therefore the browser gets the link in a file that only you can read. The file is removed after 30 seconds. If your
-    browser does not trust the server's certificate, or the kubeconfig has no token, use `kubectl proxy`.
+    The link contains the kubeconfig's token, so keep it secret. The web page removes the token from the address at
+    once, and stores the token only until the tab is closed. A browser's command line is visible to all users of the
+    machine. Therefore the browser gets the link from a file that only you can read. The file with the link is removed
+    after 30 seconds. If your browser does not trust the server's certificate, or the kubeconfig has no token, use
+    `kubectl proxy`.
 
     \b
     ctrlmgr ui
@@ -72,7 +73,10 @@ def ui(loaded: Loaded, kubeconfig: Path | None, context: str, opens: bool | None
 
 
 def _found(loaded: Loaded, kubeconfig: Path | None, context: str) -> tuple[Access, list[str]]:
-    """Return the access to the server, and the options with which kubectl reaches it; raises `SettingsError`."""
+    """Return the URL and the credentials of the server, and the options with which kubectl reaches it.
+
+    Raises `SettingsError` if there is no usable kubeconfig.
+    """
     from ctrlmgr.settings.kubeconfig import load
 
     more = ["--context", context] if context else []
@@ -92,7 +96,7 @@ def _found(loaded: Loaded, kubeconfig: Path | None, context: str) -> tuple[Acces
 def _check(server: str, proxy: str) -> None:
     """Raise `CtrlmgrError` unless a process listens at the server's address.
 
-    A server behind a proxy is not checked.
+    A server that is reached through a proxy is not checked.
     """
     parts = urlsplit(server)
     if proxy or not parts.hostname:
@@ -128,7 +132,10 @@ def _show(address: str) -> bool:
 
 @contextmanager
 def _in_a_file(link: str) -> Iterator[str]:
-    """Yield the address of a page that redirects to `link` and that only this user can read; remove it afterwards."""
+    """Yield the address of a page that redirects to `link` and that only this user can read.
+
+    Remove the page afterwards.
+    """
     with tempfile.TemporaryDirectory(prefix="ctrlmgr-ui-") as folder:  # the directory is created with mode 0700
         file = Path(folder) / "open.html"
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -13,9 +13,9 @@ from ctrlmgr.cli.options import output_option
 from ctrlmgr.settings import Loaded
 
 _PROMPT = 2
-"""Number of screen lines for the command and the next prompt."""
+"""The number of screen lines that are reserved for the command and the next prompt."""
 _FEWEST = 10
-"""Minimum number of printed lines on a small screen."""
+"""The minimum number of lines that are printed on a small screen."""
 
 
 @click.command(short_help="Show the causes of an object's newest change.")
@@ -54,16 +54,17 @@ def why(
 ) -> None:
     """Show the causes of an object's newest change, as a tree.
 
-    The tree contains the reconcile that wrote the change, all changes that triggered this reconcile, and in turn their
-    causes. A change by a user ends a branch; if its request was audited, the request is shown. Similar changes are
-    drawn as one, and the tree is cut to the height of the screen; --all draws everything. With --effects, the tree
-    contains the reconciles that the change triggered, and their writes.
+    The tree contains the reconcile that wrote the change, all changes that triggered this reconcile, and the causes of
+    those changes in turn. A change by a user ends a branch of the tree; if the change's request was audited, the
+    request is shown. Similar changes are drawn as one line, and the tree is cut to the height of the screen; --all
+    draws everything. If --effects is given, the tree contains the reconciles that the change triggered, and their
+    writes.
 
-    Imported changes have no recorded reconciles. Causes of imported changes are inferred from the recording, and each
-    cause is marked as inferred, with a reason.
+    Imported changes have no recorded reconciles. The causes of imported changes are inferred from the recording, and
+    each cause is marked as inferred, with a reason.
 
     For a pod that ctrlmgr's scheduler has handled, the output also lists each node with its score, or with the plugin
-    that rejected the node. If a controller fails for the object now, the last line shows its error (`ctrlmgr
+    that rejected the node. If a controller fails for the object at the moment, the last line shows its error (`ctrlmgr
     failures`).
 
     \b
@@ -101,9 +102,9 @@ def why(
 
 
 def _fitting(lines: list[str], *, whole: bool) -> list[str]:
-    """Return the lines that fit on the terminal's screen, and how many are omitted.
+    """Return the lines that fit on the terminal's screen, and the number of omitted lines.
 
-    Return all lines if stdout is not a terminal.
+    Return all lines if the standard output is not a terminal.
     """
     room = shutil.get_terminal_size().lines - _PROMPT
     if whole or not sys.stdout.isatty() or len(lines) <= room:

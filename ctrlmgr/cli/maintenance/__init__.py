@@ -1,1 +1,1 @@
-"""Commands for the maintenance of the log and its database."""
+"""Commands that maintain the log and its database."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Part(NamedTuple):
-    """The events to remove: of one resource, or of all resources."""
+    """The events that a compaction removes: those of one resource, or of all resources."""
 
     resource: Resource | None
     before: Revision
@@ -68,16 +68,18 @@ def compact(
     yes: bool,
     shrink: bool,
 ) -> None:
-    """Remove superseded events by the rules in the settings or by options. The current state of every object is kept.
+    """Remove superseded events from the log, by the rules in the settings or by the options.
 
-    Without --before or --older-than, the rules of [compaction.resources] apply, as in `ctrlmgr serve`. Removed events
-    cannot be restored, so export the events that you may need first.
+    The current state of every object is kept. If neither --before nor --older-than is given, the rules of
+    [compaction.resources] apply, as in `ctrlmgr serve`. Removed events cannot be restored, so export the events that
+    you may need first.
 
-    New events reuse the free space in the database. --shrink returns that space to the disk. While --shrink runs, it
-    temporarily doubles the space that the database needs, and writers wait.
+    New events reuse the free space in the database. --shrink returns that space to the disk. While --shrink runs, the
+    command temporarily doubles the space that the database needs, and writers wait.
 
-    With --api-only, the log keeps all events. Servers answer watches, continue tokens and exact lists of revisions up
-    to now with 410, as after a compaction of etcd. Running servers begin to do so immediately.
+    If --api-only is given, the log keeps all events. Servers answer watches, continue tokens and exact lists of all
+    earlier revisions with status 410, as after a compaction of etcd. Running servers send these 410 responses
+    immediately.
 
     \b
     ctrlmgr compact --dry-run
@@ -167,7 +169,7 @@ def _now() -> int:
 
 
 def _by_the_rules(loaded: Loaded, log: SQLLog) -> Iterator[_Part]:
-    """Yield the events that the compaction of `serve` would remove now."""
+    """Yield the events that the periodic compaction of `ctrlmgr serve` would remove now."""
     from ctrlmgr.controllers.compaction.controller import newest_secret_to_forget, newest_to_compact
 
     rules = loaded.settings.compaction

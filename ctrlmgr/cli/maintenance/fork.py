@@ -1,4 +1,4 @@
-"""`ctrlmgr fork`: creates a new log from the state of this one at a revision."""
+"""`ctrlmgr fork`: creates a new log from the state of another log at a revision."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ctrlmgr.settings import Loaded
     help="The database of the new log; it must be empty, and it is created if it does not exist.",
 )
 def fork(loaded: Loaded, at: str | None, source: str | None, database: str) -> None:
-    """Create a new log that equals an existing log up to a revision, and is independent after that revision.
+    """Create a new log that equals an existing log up to a revision, and continues independently after it.
 
     The fork has the same revisions, histories and causes, and a new UUID; `ctrlmgr verify` can check the whole fork.
     For example, you can serve yesterday's cluster from a fork and try other changes there. The existing log is not
-    changed.
+    changed by the fork.
 
     \b
     ctrlmgr fork --at 1200 --database sqlite:///try.db

@@ -16,7 +16,7 @@ def migrate(loaded: Loaded) -> None:
     """Create the event log in a database, or update its schema.
 
     The update is one transaction, so it is safe to run the command repeatedly or concurrently. `ctrlmgr serve` also
-    creates or updates the schema at its start.
+    creates or updates the schema when it starts.
 
     \b
     ctrlmgr migrate

@@ -25,8 +25,9 @@ def purge(loaded: Loaded, kind: str, name: str | None, namespace: str | None, su
 
     The log keeps the object's name, the times and authors of its changes, and a digest of each payload, so `ctrlmgr
     verify` can still check the hash chain. The database is rewritten, because free pages would still contain the
-    payloads. On PostgreSQL, only the owner of the tables can do this. A server may run at the same time, but it may
-    keep the payloads in memory until it stops. Backups, standbys and archives are not changed.
+    payloads. On PostgreSQL, only the owner of the tables can rewrite the database. A server may run at the same time,
+    but it may keep the payloads in memory until it stops. Backups, standby servers and archives of the database are not
+    changed.
 
     \b
     ctrlmgr purge secret db-password -n shop

@@ -1,4 +1,4 @@
-"""`ctrlmgr repair`: repairs the allocations of ClusterIPs and node ports, or only reports errors."""
+"""`ctrlmgr repair`: repairs the allocations of ClusterIPs and node ports, or only reports errors in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Row(NamedTuple):
-    """One error that the repair found, as a row of the output."""
+    """One error in the allocations, as a row of the output."""
 
     REASON: str
     OBJECT: str
@@ -39,9 +39,9 @@ def repair(loaded: Loaded, dry_run: bool, output: str) -> int:
     """Compare the Services with the allocations of ClusterIPs and node ports, and repair the allocations.
 
     `ctrlmgr serve` repairs allocations in the same way at its start and every three minutes; a server may run at the
-    same time. Missing and wrong allocations are repaired, and unused allocations are released. Errors that need a
-    decision, such as two Services with one address, are reported in the output and as Events. The exit code is 1 if
-    such errors remain. With --dry-run, the exit code is 1 if there are any errors.
+    same time. Missing and wrong allocations are corrected, and unused allocations are released. Errors that need a
+    decision, such as two Services with the same address, are reported in the output and as Events. The exit code is 1
+    if errors remain that need a decision. If --dry-run is given, the exit code is 1 if there are any errors.
 
     \b
     ctrlmgr repair --dry-run
@@ -108,9 +108,9 @@ def _client(log: EventLog) -> EngineClient:
 
 
 def _repaired(run: Callable[[], Sequence[HandledFinding]]) -> Iterator[_Row]:
-    """Repeat the repair until every leak was found often enough.
+    """Repeat the repair until every leaked allocation was found in enough rounds to be released.
 
-    Each round reads one revision, so it needs no pause between rounds.
+    Each round reads a consistent state at one revision, so no pause is needed between rounds.
     """
     from ctrlmgr.controllers.repair.controller import SIGHTINGS, Outcome
 

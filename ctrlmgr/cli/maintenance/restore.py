@@ -8,7 +8,9 @@ from ctrlmgr.cli.options import DATABASE, opened_log, takes_settings
 from ctrlmgr.settings import Loaded
 
 _MARGIN = 1_000_000
-"""Number of revisions that are skipped after the anchor's revision; the anchor is at most a second behind the log."""
+"""The number of revisions that are skipped after the anchor's revision, because the anchor may be a second behind the
+log.
+"""
 
 
 @click.command(short_help="Accept a database that has lost its newest events.")
@@ -30,7 +32,8 @@ def restore(loaded: Loaded, above: int | None, reason: str) -> None:
 
     A database that was restored from a backup lacks its newest events. Clients may have seen the revisions of these
     events, so the log must not use them again. Therefore the log continues with much higher revisions and a new UUID,
-    and all watching clients list again. The anchor contains the newest revision; without an anchor, give --above.
+    and all clients that watch must list again. The anchor contains the newest revision; if there is no anchor, use the
+    option --above.
 
     \b
     ctrlmgr restore --yes

@@ -1,6 +1,6 @@
 """`ctrlmgr verify`: checks whether the log is unchanged.
 
-Guarantees: the command changes neither the log nor an anchor, because both may be the only evidence.
+Guarantees: the command changes neither the log nor an anchor, because both may be the only evidence of tampering.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 @takes_settings(*DATABASE, "database.anchor", "database.anchor_key")
 @output_option("text", "json")
 def verify(loaded: Loaded, output: str) -> int:
-    """Check every event of the log against its hash chain, and the log against its anchor.
+    """Check every event of the log against its hash chain, and compare the log with its anchor.
 
     The hash chain detects changed, missing, added and reordered events. The anchor, a small file outside the database,
     detects that the newest events are missing, or that the whole chain was replaced. The file of --anchor may contain
-    many anchors, one per line; the log is compared with each anchor. --anchor-key verifies the signatures of the
-    anchors; the public half of the key is enough. If the log is damaged, the command prints the first damaged revision
-    and exits with code 1.
+    many anchors, one per line; the log is compared with each anchor. The key in --anchor-key verifies the signatures of
+    the anchors; its public half is enough. If the log is damaged, the command prints the first damaged revision and
+    exits with code 1.
 
     \b
     ctrlmgr verify
@@ -124,7 +124,10 @@ def _report_damage(error: LogCorrupt | LogRolledBack, output: str) -> int:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on stderr if stderr is a terminal; yields the function that receives the number of events."""
+    """Show a progress bar on stderr if stderr is a terminal.
+
+    Yields a function that gets the number of checked events.
+    """
     if not sys.stderr.isatty():
         yield lambda events: None
         return

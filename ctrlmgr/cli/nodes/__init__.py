@@ -1,1 +1,1 @@
-"""The command for real nodes: `ctrlmgr node-config`."""
+"""The command that prepares a cluster for real nodes: `ctrlmgr node-config`."""

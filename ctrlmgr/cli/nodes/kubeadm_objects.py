@@ -33,7 +33,10 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def joining_objects(cluster: JoinedCluster, *, requests_serving: bool) -> list[Fields]:
-    """Return the roles, bindings and ConfigMaps except `cluster-info`; see `kubelet_configuration`."""
+    """Return the roles, bindings and ConfigMaps that `kubeadm init` creates, except `cluster-info`.
+
+    See `kubelet_configuration`.
+    """
     kubelet = kubelet_configuration(cluster, CLIENT_CA, requests_serving=requests_serving)
     return [
         _bound("kubeadm:kubelet-bootstrap", "system:node-bootstrapper", JOINING),
@@ -63,9 +66,9 @@ def cluster_configuration(cluster: JoinedCluster) -> Fields:
 
 
 def cluster_info(cluster: JoinedCluster) -> Fields:
-    """Return the ConfigMap with which nodes that have only a token verify the server.
+    """Return the ConfigMap with which nodes that have only a bootstrap token verify the server.
 
-    A controller adds signatures to this ConfigMap.
+    A controller adds signatures to the ConfigMap `cluster-info`.
     """
     config = {"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "", "cluster": cluster.entry}]}
     return _config_map("kube-public", "cluster-info", kubeconfig=_yaml(config))

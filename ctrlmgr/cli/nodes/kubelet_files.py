@@ -1,4 +1,4 @@
-"""The files that a joining kubelet needs: its KubeletConfiguration, and the kubeconfig for its bootstrap.
+"""The files that a joining kubelet needs: its KubeletConfiguration, and the kubeconfig for its first requests.
 
 Source: kubeadm `app/componentconfigs/kubelet.go`, `app/util/kubeconfig`.
 """
@@ -14,16 +14,16 @@ Fields = dict[str, Any]
 CLUSTER: Final = "kubernetes"
 _USER: Final = "kubelet-bootstrap"
 _DNS: Final = 10
-"""The position of the DNS Service's address in the range of Services; it is the same as in kubeadm."""
+"""The position of the DNS Service's address in the range of Services, as in kubeadm."""
 
 
 class JoinedCluster(NamedTuple):
     """The properties of a cluster that a joining node needs."""
 
     server: str
-    """The URL at which the node reaches the API server."""
+    """The URL at which the node can reach the API server."""
     authority: bytes
-    """The certificate authority (PEM) of the server's certificate."""
+    """The certificate authority (PEM) that issued the server's certificate."""
     version: str
     """The version of Kubernetes, such as `v1.36.2`."""
     service_range: str
@@ -53,7 +53,7 @@ def bootstrap_kubeconfig(cluster: JoinedCluster, token: str) -> Fields:
 
 
 def kubelet_configuration(cluster: JoinedCluster, client_ca: str, *, requests_serving: bool) -> Fields:
-    """Return a KubeletConfiguration, whose `clientCAFile` is `client_ca`.
+    """Return a KubeletConfiguration whose field `clientCAFile` is `client_ca`.
 
     If `requests_serving` is true, the kubelet requests its serving certificate from the cluster; otherwise it signs the
     certificate itself.

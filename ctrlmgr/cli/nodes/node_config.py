@@ -1,7 +1,7 @@
 """`ctrlmgr node-config`: allows a node to join, and prints the files for its kubelet, or a `kubeadm join` command.
 
 Guarantees: existing roles, bindings and ConfigMaps are not changed, except for the address and the authority of the
-server in `cluster-info`. Each call creates a new token.
+server in `cluster-info`. Each call of the command creates a new token.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _PROGRAM: Final = "ctrlmgr-node-config"
 _SIGNED_WITHIN: Final = 10.0
-"""Maximum number of seconds until a new token is signed."""
+"""The maximum number of seconds to wait until a new token is signed."""
 _FILES: Final = ("bootstrap-kubelet.conf", "kubelet-config.yaml", "ca.crt")
-"""The kubeconfig for the bootstrap, the KubeletConfiguration, and the authority of the kubelet's clients."""
+"""The files for a joining node: the kubeconfig for the bootstrap, the KubeletConfiguration, and the authority of the
+kubelet's clients.
+"""
 
 Fields = dict[str, Any]
 
@@ -75,12 +77,12 @@ def node_config(
     output_dir: Path | None,
     output: str,
 ) -> None:
-    """Allow the node NODE to join, and print a bootstrap kubeconfig and a KubeletConfiguration for its kubelet.
+    """Allow the node NODE to join, and print a bootstrap kubeconfig and a KubeletConfiguration for the node's kubelet.
 
-    The command creates a bootstrap token, and those roles and ConfigMaps of `kubeadm init` that are missing. With `-o
-    kubeadm`, the command prints a `kubeadm join` command instead. With `--output-dir`, it writes the files into a
-    directory, and prints the kubelet's flags. Paths in the KubeletConfiguration are relative to the file of the
-    KubeletConfiguration.
+    The command creates a bootstrap token, and those roles and ConfigMaps of `kubeadm init` that are missing. If `-o
+    kubeadm` is given, the command prints a `kubeadm join` command instead. If `--output-dir` is given, the command
+    writes the files into a directory, and prints the kubelet's flags. Paths in the KubeletConfiguration are relative to
+    the file of the KubeletConfiguration.
 
     \b
     ctrlmgr node-config worker-1 --server https://192.0.2.10:6443 --output-dir worker-1
@@ -121,7 +123,10 @@ def node_config(
 
 
 def _cluster(api: Api, access: Access, server: str) -> JoinedCluster:
-    """Request the data that a joining node needs from the server; raises `SettingsError` and `ApiError`."""
+    """Request the data that a joining node needs from the server.
+
+    Raises `SettingsError` if the kubeconfig has no authority, and `ApiError` if a request fails.
+    """
     from ctrlmgr.cli.nodes.kubelet_files import JoinedCluster
 
     if server and not urlsplit(server).hostname:
@@ -140,7 +145,7 @@ def _warn_of_loopback(server: str) -> None:
 
 
 def _create(api: Api, fields: Fields) -> None:
-    """Create an object unless it already exists."""
+    """Create an object in the cluster, unless it already exists."""
     try:
         api.call("POST", _path(fields), json.dumps(fields).encode())
     except AlreadyExists:
@@ -179,9 +184,9 @@ def _require_token(access: Access, token: str) -> None:
 
 
 def _require_signature(api: Api, token: str) -> None:
-    """Wait until `cluster-info` contains a signature for the token.
+    """Wait until `cluster-info` contains a signature that uses the new token.
 
-    Raises `SettingsError` after `_SIGNING_TIMEOUT` seconds.
+    Raises `SettingsError` if there is no signature after `_SIGNING_TIMEOUT` seconds.
     """
     from ctrlmgr.cli.nodes.kubeadm_objects import INFO_PATH, SIGNATURE
     from ctrlmgr.cli.wait import until_ready

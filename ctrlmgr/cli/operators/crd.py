@@ -26,8 +26,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 def crd(places: tuple[str, ...], applies: bool, kubeconfig: Path | None, context: str, output: str) -> None:
     """Print the CustomResourceDefinitions of given classes, or of all kinds of an app.
 
-    --apply creates definitions and updates existing ones. If an existing definition contradicts the class, the command
-    does not change it, prints the contradiction, and fails.
+    --apply creates CustomResourceDefinitions and updates existing ones. If an existing CustomResourceDefinition
+    contradicts its class, the command does not change it, prints the contradiction, and fails.
 
     \b
     ctrlmgr crd shop:Shop

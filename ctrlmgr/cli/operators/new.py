@@ -26,7 +26,7 @@ import click
     "--deploy", is_flag=True, help=("Also create a Dockerfile, and a Deployment with the operator's RBAC rights.")
 )
 def new(name: str, group: str, directory: Path | None, deploy: bool) -> None:
-    """Create a small project: a kind, a controller, and tests that pass.
+    """Create a small project with a kind, a controller, and tests that pass.
 
     The project's pyproject.toml requires this installation of ctrlmgr: the same directory, wheel or commit.
 

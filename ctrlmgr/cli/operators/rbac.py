@@ -1,4 +1,4 @@
-"""`ctrlmgr rbac`: prints the RBAC rights that an app uses, as objects to apply."""
+"""`ctrlmgr rbac`: prints the RBAC rights that an app uses, as YAML that can be applied."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def rbac(
 ) -> None:
     """Print a ServiceAccount with the rights that an app uses, as YAML.
 
-    The rights follow from the declarations of the app's controllers. Rights for deletions, and for writes of kinds that
-    no controller lists in owns=, do not follow from declarations. --tests observes them in the app's tests, which use
-    `ctrlmgr.testing.Harness`. An app with admission functions also gets the rights to register its webhooks; --image
-    adds their Service.
+    The command derives the rights from the declarations of the app's controllers. Rights for deletions, and for writes
+    of kinds that no controller lists in owns=, cannot be derived from declarations. The option --tests observes these
+    rights in the app's tests, which use `ctrlmgr.testing.Harness`. An app with admission functions also gets the rights
+    to register its webhooks; --image adds the Service of the webhooks.
 
     \b
     ctrlmgr rbac shop:app --tests tests --namespace shop | kubectl apply -f -
@@ -74,7 +74,7 @@ def rbac(
 
 
 def _observed(app: App, tests: tuple[str, ...]) -> list[Right]:
-    """Run tests and return the rights that an app's controllers used during the tests.
+    """Run tests and return the rights that the app's controllers used meanwhile.
 
     Raises `SettingsError` if the tests fail.
     """

@@ -21,7 +21,9 @@ _SERVED_ONLY = ("enabled", "apps", "start_interval", "kube_api_qps", "kube_api_b
 _NOT_HERE = tuple(f"controllers.{name}" for name in _SERVED_ONLY)
 DEFAULT_QPS = 20.0
 DEFAULT_BURST = 30
-"""The defaults of kube-controller-manager: average requests per second, and requests at once."""
+"""The defaults of kube-controller-manager: the average number of requests per second, and the number of requests in a
+burst.
+"""
 OPTIONS = tuple(key for key in CONTROLLERS if key not in _NOT_HERE)
 
 
@@ -99,9 +101,9 @@ def run(
 ) -> None:
     """Run controllers against a cluster, until Ctrl-C or SIGTERM.
 
-    An APP is `module:attribute`, a file such as `shop.py`, the name of an app that an installed package has, or
+    An APP is `module:attribute`, a file such as `shop.py`, the name of an app in an installed package, or
     `builtin:NAME,…` for built-in controllers. If several processes share a Lease, only the leader runs its controllers.
-    The Lease has the name of the apps, unless `--leader-elect-resource-name` sets it.
+    By default, the Lease has the name of the apps; `--leader-elect-resource-name` sets another name.
 
     The process serves the admission functions of apps as webhooks. The process registers the webhooks when it starts,
     and removes them when it stops. If the API server runs on another machine, give `--webhook-url` or
@@ -143,10 +145,10 @@ def run_against(
     installs: bool = True,
     webhooks: WebhookOptions | None = None,
 ) -> None:
-    """Run controllers against the cluster of `access` until a signal; the settings name the Lease.
+    """Run controllers against the cluster of `access` until a signal arrives; the settings name the Lease.
 
-    `qps` is the number of requests per second, and `burst` the number that may be sent at once. If `installs` is true,
-    the definitions of the apps' kinds are installed first.
+    `qps` is the number of requests per second, and `burst` is the number of requests that may be sent at once. If
+    `installs` is true, the CustomResourceDefinitions of the apps' kinds are installed first.
     """
     from ctrlmgr import interpreter
     from ctrlmgr.api.resource import Key

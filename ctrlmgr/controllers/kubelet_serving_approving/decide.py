@@ -1,6 +1,6 @@
 """Decides whether a kubelet may have a serving certificate.
 
-Rules: `pkg/apis/certificates/helpers.go` (ValidateKubeletServingCSR); names as kubelets request them:
+Source: `pkg/apis/certificates/helpers.go` (ValidateKubeletServingCSR); names as kubelets request them:
 `pkg/kubelet/certificate/kubelet.go` (addressesToHostnamesAndIPs).
 """
 

@@ -3,7 +3,7 @@
 Guarantees: if no code of ctrlmgr reads a gate, setting it to another state than its default is refused. Therefore every
 accepted setting has an effect.
 
-Rules: component-base `featuregate/feature_gate.go` (`Set`, `unsafeSetFromMap`).
+Source: component-base `featuregate/feature_gate.go` (`Set`, `unsafeSetFromMap`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Converts selectors to the form that authorizers receive: keys, operators and values.
 
-Rules: apiserver `pkg/endpoints/filters/authorization.go`.
+Source: apiserver `pkg/endpoints/filters/authorization.go`.
 """
 
 from __future__ import annotations

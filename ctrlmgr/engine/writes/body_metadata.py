@@ -1,6 +1,6 @@
 """Checks the metadata of a body against its request: the namespace, the name and the owners.
 
-Rules: apiserver `pkg/endpoints/handlers/create.go` (`dedupOwnerReferences`) and `patch.go`.
+Source: apiserver `pkg/endpoints/handlers/create.go` (`dedupOwnerReferences`) and `patch.go`.
 """
 
 from __future__ import annotations

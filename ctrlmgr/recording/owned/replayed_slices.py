@@ -36,7 +36,7 @@ from ctrlmgr.informer import Change as StoreChange
 from ctrlmgr.recording.format import Change
 from ctrlmgr.recording.replay_stage import ReplayStage
 from ctrlmgr.recording.report import UncomparedCounts
-from ctrlmgr.recording.write_pairing import WriteState, WriteTracker
+from ctrlmgr.recording.write_comparison import WriteState, WriteTracker
 
 MANAGERS: Mapping[str, str] = {SLICE_CONTROLLER: KEEPER, MIRRORING_CONTROLLER: MIRROR}
 """The label value of each controller's slices, by the controller's name."""

@@ -1,6 +1,6 @@
-"""AlwaysAdmit and AlwaysDeny: admit or refuse every write, for testing a configuration.
+"""AlwaysAdmit and AlwaysDeny: two plugins for tests that admit, or refuse, every write.
 
-Rules come from Kubernetes' `plugin/pkg/admission/{admit,deny}/admission.go`, which calls both deprecated.
+Rules come from Kubernetes' `plugin/pkg/admission/{admit,deny}/admission.go`; Kubernetes has deprecated both plugins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class AlwaysAdmit(Plugin):
     name: ClassVar[str] = "AlwaysAdmit"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return False, because the plugin checks no writes."""
+        """Return whether the plugin handles the write: never, because AlwaysAdmit admits all writes."""
         return False
 
 
@@ -28,11 +28,11 @@ class AlwaysDeny(Plugin):
     name: ClassVar[str] = "AlwaysDeny"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes."""
+        """Return whether the plugin handles the write: always."""
         return True
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return False, because the plugin needs no object."""
+        """Return that the plugin does not need the object of the write."""
         return False
 
     def admit(self, attributes: Attributes) -> None:

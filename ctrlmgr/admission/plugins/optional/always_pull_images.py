@@ -1,4 +1,4 @@
-"""AlwaysPullImages: pods pull every image again, so that only users with access to a private image can run it.
+"""AlwaysPullImages: kubelets pull each image again, so that users need access to a private image to run it.
 
 Rules come from Kubernetes' `plugin/pkg/admission/alwayspullimages/admission.go`.
 """
@@ -22,7 +22,7 @@ class AlwaysPullImages(Plugin):
     name: ClassVar[str] = "AlwaysPullImages"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed pods."""
+        """Return whether the plugin handles the write: creations and updates of pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
@@ -41,9 +41,9 @@ class AlwaysPullImages(Plugin):
                 attributes.changed(self.name)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` for another pull policy.
+        """Raise `Forbidden` if a pull policy is not Always.
 
-        Only another plugin or a webhook can have set it after `admit`.
+        Only another plugin or a webhook can have changed the pull policy after `admit`.
         """
         if _has_no_new_image(attributes):
             return

@@ -1,4 +1,4 @@
-"""DenyServiceExternalIPs: refuses new external IP addresses of Services.
+"""DenyServiceExternalIPs: refuses Services with new external IP addresses.
 
 Rules come from Kubernetes' `plugin/pkg/admission/network/denyserviceexternalips/admission.go`.
 """
@@ -19,11 +19,11 @@ class DenyServiceExternalIPs(Plugin):
     name: ClassVar[str] = "DenyServiceExternalIPs"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed Services."""
+        """Return whether the plugin handles the write: creations and updates of Services."""
         return resource == SERVICES and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` for new external addresses."""
+        """Raise `Forbidden` if the Service has new external addresses."""
         if not _addresses(attributes.fields) <= _addresses(attributes.old or {}):
             raise attributes.forbidden("Use of external IPs is denied by admission control")
 

@@ -1,8 +1,8 @@
-"""EventRateLimit: limits the rate of Events.
+"""EventRateLimit: limits the rate at which Events are written.
 
-Guarantees: each limit has token buckets that fill at a constant rate. An Event takes one token of each limit that
-applies, even if another limit refuses the Event. At most `cacheSize` buckets are kept; the least recently used buckets
-are evicted.
+Guarantees: each limit has token buckets that fill at a constant rate. An Event takes one token from a bucket of each
+limit that applies, even if another limit refuses the Event. At most `cacheSize` buckets are kept; the least recently
+used buckets are evicted.
 
 Rules come from Kubernetes' `plugin/pkg/admission/eventratelimit`.
 """
@@ -28,8 +28,8 @@ EVENTS: Final = (Resource("", "events"), Resource("events.k8s.io", "events"))
 _VERSIONS: Final = ("eventratelimit.admission.k8s.io/v1alpha1",)
 _ENTRIES: Final = 4096
 _LONGEST: Final = 1024
-"""The maximum length of a bucket's key, in characters. A longer key is replaced by its digest, because clients choose
-the source of Events.
+"""The maximum length of a bucket's key, in characters. If a key is longer, it is replaced by its digest, because
+clients choose the source of Events.
 """
 _INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion")
 
@@ -69,7 +69,7 @@ class _Bucket:
         self._filled_at = now
 
     def take(self, now: float) -> bool:
-        """Take a token from the bucket; return whether the bucket had one."""
+        """Take a token from the bucket; return whether a token was available."""
         self._tokens = min(self._limit.burst, self._tokens + (now - self._filled_at) * self._limit.qps)
         self._filled_at = now
         if self._tokens < 1:
@@ -90,7 +90,7 @@ class _Enforcer:
         )
 
     def problem(self, attributes: Attributes) -> str:
-        """Take a token for an Event; return an error message if its bucket has none, otherwise an empty text."""
+        """Take a token for an Event; return an error message if the bucket is empty, otherwise an empty string."""
         key, now = self._key(attributes), self._clock.monotonic()
         short = key if len(key) <= _LONGEST else sha256(key.encode("utf-8", "surrogatepass")).digest()
         bucket = self._buckets.get(short)
@@ -125,7 +125,7 @@ class EventRateLimit(Plugin):
         self._enforcers = [_Enforcer(limit, clock) for limit in limits]
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed Events."""
+        """Return whether the plugin handles the write: creations and updates of Events."""
         return resource in EVENTS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:

@@ -1,9 +1,9 @@
-"""ImagePolicyWebhook: queries another server which images pods may run.
+"""ImagePolicyWebhook: queries another server about the images that pods may run.
 
-Guarantees: each created or changed pod is sent with all its images and its annotations of `*.image-policy.k8s.io/*`. A
-response is cached, with different TTLs for approvals and refusals. If the server does not respond, pods are refused,
-unless the configuration allows them. If a pod is allowed without a response, an annotation of the pod and an annotation
-of the audit event record this.
+Guarantees: each created or changed pod's images are sent to the server, together with the pod's annotations of
+`*.image-policy.k8s.io/*`. Responses are cached; approvals and refusals have different TTLs. If the server does not
+respond, pods are refused, unless the configuration allows pods in this case. If a pod is allowed without a response, an
+annotation of the pod and an annotation of the audit event record that the server did not respond.
 
 Rules come from Kubernetes' `plugin/pkg/admission/imagepolicy` and apiserver's `pkg/util/webhook`.
 """
@@ -36,7 +36,7 @@ _PREFIX = "imagepolicywebhook.image-policy.k8s.io/"
 _ASKED = ".image-policy.k8s.io/"
 _API_VERSION, _KIND = "imagepolicy.k8s.io/v1alpha1", "ImageReview"
 _PATIENCE = 30
-"""Timeout of a call in seconds."""
+"""The timeout of a call to the server, in seconds."""
 _TRIES, _FACTOR = 5, 1.5
 _ENTRIES: Final = 1024
 _SIZE: Final = 8 * 1024 * 1024
@@ -45,7 +45,7 @@ _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("containers", "initContainers"),
     "ephemeralcontainers": ("ephemeralContainers",),
 }
-"""The container lists whose images are sent, by subresource."""
+"""The lists of containers whose images are sent to the server, by subresource of the pod."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -63,7 +63,7 @@ class _Configuration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Bounds(NamedTuple):
-    """The limits of a duration setting; -1 disables the feature, and 0 means the default."""
+    """The limits of a duration setting; -1 disables caching or retries, and 0 means the default."""
 
     unit: float
     """The unit of the duration setting, in seconds."""
@@ -97,7 +97,10 @@ class ImagePolicyWebhook(Plugin):
     name: ClassVar[str] = "ImagePolicyWebhook"
 
     def __init__(self, document: Document | None, clock: Clock) -> None:
-        """Query the server that `document` names; raises `SettingsError` if it is invalid or None."""
+        """Create the plugin for the server that `document` names.
+
+        Raises `SettingsError` if `document` is invalid or None.
+        """
         if document is None:
             raise SettingsError("ImagePolicyWebhook has no server: --admission-control-config-file must configure it")
         policy = document.converted(document.value, _Configuration).policy
@@ -113,7 +116,7 @@ class ImagePolicyWebhook(Plugin):
         )
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed pods, and for added ephemeral containers."""
+        """Return whether the plugin handles the write: writes of pods, and additions of ephemeral containers."""
         return resource == PODS and subresource in _LISTS and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> Operation[None]:
@@ -159,7 +162,7 @@ class ImagePolicyWebhook(Plugin):
         return replies[0]
 
     def _fail(self, attributes: Attributes, problem: str) -> None:
-        """After a failed call, admit the write with annotations, or raise `Forbidden`."""
+        """After a failed call of the server, admit the write with annotations, or raise `Forbidden`."""
         if not self._fails_open:
             raise attributes.forbidden(problem)
         attributes.annotations[f"{_PREFIX}failed-open"] = "true"
@@ -202,7 +205,7 @@ def _read(reply: Reply) -> _Status:
 
 
 def _duration(document: Document, field: str, value: int) -> float:
-    """Return a duration in seconds; raises `SettingsError` if it is outside its limits."""
+    """Return a duration in seconds; raises `SettingsError` if the duration is outside the limits of the setting."""
     bounds = _BOUNDS[field]
     if value == -1:
         return 0.0
@@ -214,7 +217,10 @@ def _duration(document: Document, field: str, value: int) -> float:
 
 
 def _access(document: Document, kubeconfig: str) -> Access:
-    """Return the access to the server that the configuration names; raises `SettingsError`."""
+    """Return the URL and the credentials of the server that the configuration names.
+
+    Raises `SettingsError` if the kubeconfig file is missing or invalid.
+    """
     file = document.file.parent / Path(kubeconfig).expanduser()
     if not kubeconfig or not file.is_file():
         raise document.refuse(f"kubeConfigFile must name a file, not {kubeconfig!r}", "imagePolicy", "kubeConfigFile")

@@ -1,4 +1,4 @@
-"""NamespaceAutoProvision and NamespaceExists: create a missing namespace, or refuse writes in it.
+"""NamespaceAutoProvision creates missing namespaces; NamespaceExists refuses writes in missing namespaces.
 
 Rules come from Kubernetes' `plugin/pkg/admission/namespace/{autoprovision,exists}/admission.go`.
 """
@@ -29,19 +29,19 @@ class NamespaceAutoProvision(Plugin):
     name: ClassVar[str] = "NamespaceAutoProvision"
 
     def __init__(self, kinds: Kinds) -> None:
-        """Create Namespaces with the codec of `kinds`."""
+        """Create the plugin, which encodes Namespaces with the codec of `kinds`."""
         self._kinds = kinds
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for creations."""
+        """Return whether the plugin handles the write: all creations."""
         return operation is Verb.CREATE and resource != NAMESPACES
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return False, because the plugin needs only the namespace."""
+        """Return that the plugin does not need the object, because it checks only the namespace."""
         return False
 
     def admit(self, attributes: Attributes) -> Decision:
-        """Create the missing namespace, except in a dry run."""
+        """Create the missing namespace, unless the write is a dry run."""
         if not attributes.namespace or attributes.dry_run:
             return None
         if attributes.home is not None:
@@ -76,11 +76,11 @@ class NamespaceExists(Plugin):
     name: ClassVar[str] = "NamespaceExists"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all writes except connections."""
+        """Return whether the plugin handles the write: all writes except connections."""
         return operation is not Verb.CONNECT and resource != NAMESPACES
 
     def wants_object(self, attributes: Attributes) -> bool:
-        """Return False, because the plugin needs only the namespace."""
+        """Return that the plugin does not need the object, because it checks only the namespace."""
         return False
 
     def validate(self, attributes: Attributes) -> None:

@@ -1,4 +1,6 @@
-"""OwnerReferencesPermissionEnforcement: setting owners requires the rights to delete the object and to block owners.
+"""OwnerReferencesPermissionEnforcement: setting an object's owners requires the right to delete the object.
+
+An owner reference that blocks the owner's deletion also requires the right to set the owner's finalizers.
 
 Rules come from Kubernetes' `plugin/pkg/admission/gc/gc_admission.go`.
 """
@@ -22,27 +24,27 @@ Reference = Mapping[str, Any]
 
 
 class OwnerReferencesPermissionEnforcement(Plugin):
-    """Checks the right to delete the object.
+    """Checks the user's right to delete the object whose owners change.
 
-    If the object blocks the deletion of an owner, also checks the right to set finalizers of the owner.
+    If the object blocks the deletion of an owner, the plugin also checks the right to set finalizers of the owner.
     """
 
     name: ClassVar[str] = "OwnerReferencesPermissionEnforcement"
 
     def __init__(self, kinds: Kinds, authorizer: Authorizer) -> None:
-        """Find the kinds of owners in `kinds`, and check rights with `authorizer`."""
+        """Create the plugin; it finds the kinds of owners in `kinds`, and checks rights with `authorizer`."""
         self._kinds = kinds
         self._authorizer = authorizer
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for all creations and updates, except updates of pods' status.
+        """Return whether the plugin handles the write: all creations and updates, except updates of pods' status.
 
-        Kubelets write this status, and they may not delete pods.
+        Kubelets write the status of pods, although they may not delete pods.
         """
         return operation in (Verb.CREATE, Verb.UPDATE) and (resource, subresource) != (PODS, "status")
 
     def validate(self, attributes: Attributes) -> Operation[None]:
-        """Raise `Forbidden` if the user lacks one of the rights."""
+        """Raise `Forbidden` if the user lacks the right to delete the object or to block its owners."""
         new, old = _references(attributes.object), _references(attributes.old)
         if new == old:
             return
@@ -70,7 +72,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     def _refusal(
         self, attributes: Attributes, verb: str, kind: Kind, subresource: str, name: str
     ) -> Operation[str | None]:
-        """Return the reason why the user may not do this; None if the user may."""
+        """Return the reason why the user may not do this; None if the user has the right."""
         question = Question(
             verb,
             "",
@@ -90,7 +92,7 @@ def _references(fields: Mapping[str, Any] | None) -> Sequence[Reference]:
 
 
 def _newly_blocking(new: Sequence[Reference], old: Sequence[Reference]) -> Iterator[Reference]:
-    """Yield those references that block the deletion of their owner, and did not block it before."""
+    """Yield the owner references that newly block the deletion of their owner."""
     blocked = {each.get("uid") for each in old if each.get("blockOwnerDeletion")}
     for each in new:
         if each.get("blockOwnerDeletion") and each.get("uid") not in blocked:

@@ -1,7 +1,7 @@
 """PodNodeSelector: restricts the pods of a namespace to the nodes that the namespace selects.
 
-Guarantees: a pod keeps its own node selector. This selector must not contradict the node selector of the namespace, and
-must agree with the selector that the configuration allows for the namespace.
+Guarantees: a pod keeps its own node selector. The pod's selector must not contradict the node selector of the
+namespace, and must agree with the selector that the configuration allows for the namespace.
 
 Rules come from Kubernetes' `plugin/pkg/admission/podnodeselector/admission.go`.
 """
@@ -34,7 +34,7 @@ class PodNodeSelector(Plugin):
     name: ClassVar[str] = "PodNodeSelector"
 
     def __init__(self, document: Document | None = None) -> None:
-        """Read the selectors from `document`: one selector for all namespaces, and selectors for single namespaces.
+        """Read the node selectors from `document`: a default for all namespaces, and those of single namespaces.
 
         Raises `SettingsError`.
         """
@@ -48,7 +48,7 @@ class PodNodeSelector(Plugin):
                 raise document.refuse(str(problem), "podNodeSelectorPluginConfig", namespace) from problem
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new pods."""
+        """Return whether the plugin handles the write: creations of pods."""
         return resource == PODS and not subresource and operation is Verb.CREATE
 
     def admit(self, attributes: Attributes) -> None:

@@ -22,11 +22,11 @@ class LimitPodHardAntiAffinityTopology(Plugin):
     name: ClassVar[str] = "LimitPodHardAntiAffinityTopology"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed pods."""
+        """Return whether the plugin handles the write: creations and updates of pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def validate(self, attributes: Attributes) -> None:
-        """Raise `Forbidden` for another topology key than the one of nodes."""
+        """Raise `Forbidden` if a required anti-affinity term has another topology key than `kubernetes.io/hostname`."""
         affinity = (attributes.fields.get("spec") or {}).get("affinity") or {}
         terms = (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
         for term in terms:
@@ -36,16 +36,16 @@ class LimitPodHardAntiAffinityTopology(Plugin):
 
 
 class ExtendedResourceToleration(Plugin):
-    """Adds tolerations for the taints of extended resources that a pod requests, such as devices."""
+    """Adds tolerations for the taints of extended resources that a pod requests(for example devices)."""
 
     name: ClassVar[str] = "ExtendedResourceToleration"
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed pods."""
+        """Return whether the plugin handles the write: creations and updates of pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
-        """Add the tolerations that the pod does not have."""
+        """Add those tolerations of the plugin that the pod does not have."""
         spec = attributes.fields.get("spec") or {}
         tolerations = list(spec.get("tolerations") or ())
         for name in sorted(set(_devices(spec))):

@@ -41,13 +41,16 @@ class PodTolerationRestriction(Plugin):
     name: ClassVar[str] = "PodTolerationRestriction"
 
     def __init__(self, document: Document | None = None) -> None:
-        """Read the defaults for namespaces without annotations from `document`; raises `SettingsError`."""
+        """Read the defaults for namespaces without annotations from `document`.
+
+        Raises `SettingsError` if `document` is invalid.
+        """
         self._configuration = (
             document.read("Configuration", _VERSIONS, _Configuration) if document is not None else _Configuration()
         )
 
     def handles(self, resource: Resource, subresource: str, operation: Verb) -> bool:
-        """Return True for new and changed pods."""
+        """Return whether the plugin handles the write: creations and updates of pods."""
         return resource == PODS and not subresource and operation in (Verb.CREATE, Verb.UPDATE)
 
     def admit(self, attributes: Attributes) -> None:
@@ -78,7 +81,7 @@ class PodTolerationRestriction(Plugin):
 
 
 def _of_namespace(attributes: Attributes, annotation: str) -> Sequence[Mapping[str, Any]] | None:
-    """Return the tolerations in an annotation of the namespace; None without the annotation."""
+    """Return the tolerations in an annotation of the namespace; None if the annotation is missing."""
     namespace = attributes.home
     if namespace is None:
         raise not_found(NAMESPACES, attributes.namespace)
