@@ -34,7 +34,7 @@ from ctrlmgr.engine.request_options import Body, Requester, WriteOptions
 from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.eventlog import Author, EventLog, EventType, Proposal, Snapshot, open_log
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.kinds.allocators.service_ranges import IP_ADDRESSES, NODE_PORTS, Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
 
@@ -76,7 +76,7 @@ class Cluster:
         """Claim a fraction of all addresses; the claims are evenly distributed."""
         log = Beginning([claim(address) for address in addresses(share)])
         namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "bench", "uid": "uid"}}
-        feed = WatchCache(log, clock=SystemClock())
+        feed = EventWindow(log, clock=SystemClock())
         self.cacher = Cacher(log, feed)
         kinds = builtin_kinds(RANGES)
         self.engine = Engine(

@@ -23,7 +23,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.eventlog import Author, EventType, Proposal, open_log
-from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.informer import EventWindow, Informers
 
 OBJECTS = 100_000
 NAMESPACES = 50
@@ -97,7 +97,7 @@ def load(folder: Path) -> tuple[int, int, float]:
     """Load the pods into an informer; return the growth in bytes, the growth after reading labels, and the seconds."""
     clock = SystemClock()
     log = open_log(_url(folder), clock=clock, random=random.Random(2))
-    informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
+    informers = Informers(log, EventWindow(log, clock=clock), clock=clock)
     pods = informers.informer(PODS)
     pods.add_label_index()
     gc.collect()

@@ -4,7 +4,7 @@ The packages are listed in the order in which an event travels through them:
 
 - `api`: API objects with their names, metadata and bodies.
 - `eventlog`: the totally ordered log of changes, on SQLite, PostgreSQL or in memory. All other packages read the log.
-- `informer`: the watch cache, a bounded history that all readers share, and the caches derived from it.
+- `informer`: the event window, a bounded history that all readers share, and the caches derived from it.
 - `workqueue`: the queue of the keys to reconcile; only one worker at a time reconciles a key.
 - `manager`: runs controllers (watches, queue, workers) and periodic work, and the phases of start and stop.
 - `controllers`: the controllers' decisions as pure functions, and the reconcilers that write them through `client`.

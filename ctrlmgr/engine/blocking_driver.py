@@ -17,7 +17,7 @@ from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import CtrlmgrError, ServiceUnavailable
 from ctrlmgr.eventlog.event import Cause, Event, Fence
 from ctrlmgr.eventlog.log import EventLog
-from ctrlmgr.informer.event_window import WatchCache
+from ctrlmgr.informer.event_window import EventWindow
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Driver:
     def __init__(
         self,
         log: EventLog,
-        feed: WatchCache,
+        feed: EventWindow,
         cacher: Cacher,
         *,
         patience: float = 3.0,

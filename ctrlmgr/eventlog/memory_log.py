@@ -362,7 +362,7 @@ class MemoryEventLog:
         """Refuse further appends and wake all waiting threads."""
         with self._changed:
             self._closed = True
-            # a watch cache observes this log and refers to it; clearing the observers breaks the reference cycle
+            # an event window observes this log and refers to it; clearing the observers breaks the reference cycle
             self._observers.clear()
             self._changed.notify_all()
 

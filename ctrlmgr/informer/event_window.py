@@ -1,4 +1,4 @@
-"""The watch cache: a bounded history of events that all readers of this process share.
+"""The event window: the newest events of the log, which all readers of this process share.
 
 Guarantees:
 - **Complete.** A reader at revision r receives exactly the events after r, in order, or `Expired`. Within the window, a
@@ -84,10 +84,10 @@ class Feed(Protocol):
         """
 
 
-class WatchCache:
+class EventWindow:
     """A `Feed` over a log, and a Runnable that follows the appends of other processes."""
 
-    name = "watch cache"
+    name = "event window"
 
     def __init__(self, log: EventLog, *, capacity: int = 10_000, clock: Clock) -> None:
         """Start at the log's head with an empty window for `capacity` events, and observe the log's commits."""

@@ -29,7 +29,7 @@ from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, SettingsError, TooManyRequests
 from ctrlmgr.eventlog import Appending, Author, Cause, Event, EventLog, EventType, Fence, Proposal, open_log
-from ctrlmgr.informer import Informer, Informers, WatchCache
+from ctrlmgr.informer import EventWindow, Informer, Informers
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Controller
 from ctrlmgr.recording.replayed_controllers import ControllerBuilder, user_of
@@ -182,7 +182,7 @@ class ReplayStage:
         self.clock = clock
         self.inputs = 0
         self._reconciles = dict.fromkeys(controllers, 0)
-        self._feed = WatchCache(log, capacity=4 * _FOLLOW_AFTER, clock=LogClock(clock))
+        self._feed = EventWindow(log, capacity=4 * _FOLLOW_AFTER, clock=LogClock(clock))
         self._informers = Informers(log, self._feed, clock=clock)
         for resource in (NAMESPACES, *READ):
             self._informers.informer(resource)

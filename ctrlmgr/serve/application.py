@@ -37,7 +37,7 @@ from ctrlmgr.engine.kind_registry import Kinds
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.framework.app import App
-from ctrlmgr.informer import Informers, Quarantine, WatchCache
+from ctrlmgr.informer import EventWindow, Informers, Quarantine
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.largebodies.blueprint import Blueprint, Rights
 from ctrlmgr.leaderelection import Election
@@ -107,7 +107,7 @@ class Application(ServingProcess):
         front = Front(settings, stored.find, clock=clock, random=random, noted=_noted(settings), on_use=stored.use)
         super().__init__(front, clock=clock)
         settings = with_front_proxy(settings, front.front_proxy)
-        feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
+        feed = EventWindow(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         informers = Informers(event_log, feed, clock=clock, quarantine=Quarantine())
         authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = authorization.authorizer
@@ -307,7 +307,7 @@ class Application(ServingProcess):
 def _backend(
     settings: Settings,
     event_log: EventLog,
-    feed: WatchCache,
+    feed: EventWindow,
     front: Front,
     authorization: ServingAuthorization,
     apps: Sequence[str],

@@ -25,7 +25,7 @@ from ctrlmgr.errors import BadRequest, Expired, SettingsError
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.historical_view import HistoricalLog
 from ctrlmgr.eventlog.opening import open_log_for_reading
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.inspection import moment_parser
 from ctrlmgr.inspection.database import Database, open_database
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
@@ -96,7 +96,7 @@ class PastApplication(ServingProcess):
         super().__init__(front, clock=clock)
         authorization = ServingAuthorization(settings.authorization, clock=clock)
         authorizer = ReadOnly(authorization.authorizer, _reason(moment))
-        feed = WatchCache(event_log, capacity=settings.watch_cache.capacity, clock=clock)
+        feed = EventWindow(event_log, capacity=settings.watch_cache.capacity, clock=clock)
         ranges = Ranges.parse(settings.service.cluster_ip_range, settings.service.node_port_range)
         backend = Backend(
             event_log,

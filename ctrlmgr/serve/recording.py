@@ -27,7 +27,7 @@ from ctrlmgr.errors import SettingsError
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.kinds.allocators.service_ranges import Ranges
 from ctrlmgr.kinds.builtin import builtin_kinds
 from ctrlmgr.manager import Phase
@@ -154,7 +154,7 @@ class PlayedApplication(ServingProcess):
         event_log = MemoryEventLog(clock=self._clock, random=self._random)
         namespaces = [_namespace(name) for name in sorted({*tape.namespaces, *_ALWAYS})]
         event_log.append([Proposal(EventType.ADDED, each, 0) for each in namespaces], author=Author(ACTOR))
-        feed = WatchCache(event_log, clock=self._clock)
+        feed = EventWindow(event_log, clock=self._clock)
         return Backend(event_log, feed, self._kinds, self._reviews, clock=self._clock, random=self._random)
 
 

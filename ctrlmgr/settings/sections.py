@@ -341,7 +341,7 @@ class EventSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchCacheSettings:
-    """The settings of the watch cache; `capacity` is the number of newest events that it keeps for all readers."""
+    """The settings of the event window; `capacity` is the number of newest events that it keeps for all readers."""
 
     capacity: Annotated[
         int,

@@ -13,7 +13,7 @@ from ctrlmgr.errors import BadRequest, Expired, LogClosed, LogCorrupt
 from ctrlmgr.eventlog import Author, Event, EventLog, EventType, Imported, Proposal, verify
 from ctrlmgr.eventlog.imports import ImportedRange
 from ctrlmgr.eventlog.verification import Stored
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.testing.eventlog_contract import AUTHOR, VerifiableLog, add, modify, names, remove, thing
 from ctrlmgr.testing.fake_clock import FakeClock
 
@@ -137,7 +137,7 @@ class ImportContract:
 
     def test_a_feed_and_a_cacher_follow_across_gaps(self, log: VerifiableLog, clock: FakeClock) -> None:
         append(log, add(thing("mine")))
-        feed = WatchCache(log, capacity=4, clock=clock)
+        feed = EventWindow(log, capacity=4, clock=clock)
         cacher = Cacher(log, feed)
         log.import_events(STORY[:3])
         append(log, modify(thing("mine", spec=2), 1))

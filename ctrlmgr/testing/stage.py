@@ -30,7 +30,7 @@ from ctrlmgr.engine.watch_cache.watch import Selection
 from ctrlmgr.errors import ApiError, Expired, MethodNotAllowed, NotFound, StatusDetails
 from ctrlmgr.eventlog import EventLog
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer.event_window import WatchCache
+from ctrlmgr.informer.event_window import EventWindow
 from ctrlmgr.kinds import builtin
 from ctrlmgr.testing.fake_clock import FakeClock
 
@@ -88,7 +88,7 @@ class Stage:
         """
         self.clock = FakeClock()
         self.log = log if log is not None else MemoryEventLog(clock=self.clock, random=Random(seed))
-        self.feed = WatchCache(self.log, clock=self.clock)
+        self.feed = EventWindow(self.log, clock=self.clock)
         self.cacher = Cacher(self.log, self.feed, window=window)
         self.kinds = builtin_kinds() if kinds is None else kinds
         self.engine = Engine(

@@ -13,7 +13,7 @@ from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.informer import EventWindow, Informers
 from ctrlmgr.testing import FakeClock
 from tests.authorization.bootstrap.controllers import rights_of
 from tests.controllers.stage_context import HandContext
@@ -29,7 +29,7 @@ class LogCluster:
         """Start with an empty log, or with the log of another cluster whose process has ended."""
         self.clock = FakeClock()
         self.log = log or MemoryEventLog(clock=self.clock, random=random.Random(0))
-        self.feed = WatchCache(self.log, clock=self.clock)
+        self.feed = EventWindow(self.log, clock=self.clock)
         self.informers = Informers(self.log, self.feed, clock=self.clock)
         self.informers.informer(NAMESPACES)
         self.state = InformerState(self.informers, self.log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.eventlog.event import Cause, EventType, Proposal
-from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.informer import EventWindow, Informers
 from ctrlmgr.testing import FakeClock
 from tests.informer.shared_log import AUTHOR, SharedLog, thing
 
@@ -12,7 +12,7 @@ from tests.informer.shared_log import AUTHOR, SharedLog, thing
 def test_a_change_says_whether_it_is_of_a_list_and_whether_a_request_made_it() -> None:
     clock = FakeClock()
     log = SharedLog(clock=clock)
-    informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
+    informers = Informers(log, EventWindow(log, clock=clock), clock=clock)
     told: list[tuple[str, bool, bool]] = []
     informers.informer(PODS).add_handler(
         lambda change: told.append((change.object.name, change.is_listed, change.is_request))

@@ -10,7 +10,7 @@ from ctrlmgr import threads
 from ctrlmgr.clock import SystemClock
 from ctrlmgr.errors import Expired, LogCorrupt
 from ctrlmgr.eventlog.event import Event
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.testing import FakeClock
 from tests.informer.shared_log import SharedLog, thing
 
@@ -26,8 +26,8 @@ def log(clock: FakeClock) -> SharedLog:
 
 
 @pytest.fixture
-def cache(log: SharedLog, clock: FakeClock) -> WatchCache:
-    return WatchCache(log, capacity=8, clock=clock)
+def cache(log: SharedLog, clock: FakeClock) -> EventWindow:
+    return EventWindow(log, capacity=8, clock=clock)
 
 
 def write(log: SharedLog, count: int) -> None:
@@ -35,13 +35,13 @@ def write(log: SharedLog, count: int) -> None:
         log.put(thing("a", note=str(number)))
 
 
-def revisions(cache: WatchCache, after: int, limit: int = 500) -> list[int]:
+def revisions(cache: EventWindow, after: int, limit: int = 500) -> list[int]:
     return [event.revision for event in cache.events_after(after, limit=limit)]
 
 
 def test_starts_at_the_head_and_serves_older_history_from_the_log(log: SharedLog, clock: FakeClock) -> None:
     write(log, 5)
-    cache = WatchCache(log, clock=clock)
+    cache = EventWindow(log, clock=clock)
     assert cache.head() == 5
     assert revisions(cache, 5) == []
     assert revisions(cache, 2) == [3, 4, 5]
@@ -53,10 +53,10 @@ def test_a_commit_between_reading_the_head_and_observing_is_not_missed(clock: Fa
             self.put(thing("meanwhile"))
             super().observe(observer)
 
-    assert WatchCache(Busy(clock=clock), clock=clock).head() == 1
+    assert EventWindow(Busy(clock=clock), clock=clock).head() == 1
 
 
-def test_own_commits_are_readable_in_order_without_reading_the_log(log: SharedLog, cache: WatchCache) -> None:
+def test_own_commits_are_readable_in_order_without_reading_the_log(log: SharedLog, cache: EventWindow) -> None:
     write(log, 3)
     log.put(thing("b"), thing("c"))
     reads = log.reads
@@ -75,12 +75,12 @@ def test_own_commits_are_readable_in_order_without_reading_the_log(log: SharedLo
         pytest.param(9, 2, [], id="a reader from the future is given nothing yet"),
     ],
 )
-def test_a_read_is_a_slice(log: SharedLog, cache: WatchCache, after: int, limit: int, expected: list[int]) -> None:
+def test_a_read_is_a_slice(log: SharedLog, cache: EventWindow, after: int, limit: int, expected: list[int]) -> None:
     write(log, 4)
     assert revisions(cache, after, limit) == expected
 
 
-def test_the_window_is_bounded_and_a_reader_that_left_it_loses_nothing(log: SharedLog, cache: WatchCache) -> None:
+def test_the_window_is_bounded_and_a_reader_that_left_it_loses_nothing(log: SharedLog, cache: EventWindow) -> None:
     write(log, 100)
     reads = log.reads
     assert revisions(cache, 92) == list(range(93, 101))
@@ -91,7 +91,7 @@ def test_the_window_is_bounded_and_a_reader_that_left_it_loses_nothing(log: Shar
 
 
 def test_walking_in_small_steps_gives_every_event_once_across_the_edge_of_the_window(
-    log: SharedLog, cache: WatchCache
+    log: SharedLog, cache: EventWindow
 ) -> None:
     write(log, 40)
     seen: list[int] = []
@@ -100,7 +100,7 @@ def test_walking_in_small_steps_gives_every_event_once_across_the_edge_of_the_wi
     assert seen == list(range(1, 41))
 
 
-def test_a_reader_older_than_window_and_log_is_expired(log: SharedLog, cache: WatchCache) -> None:
+def test_a_reader_older_than_window_and_log_is_expired(log: SharedLog, cache: EventWindow) -> None:
     write(log, 100)
     log.compact(50)
     with pytest.raises(Expired) as raised:
@@ -109,13 +109,13 @@ def test_a_reader_older_than_window_and_log_is_expired(log: SharedLog, cache: Wa
     assert revisions(cache, 50) == list(range(51, 101))
 
 
-def test_what_the_window_holds_outlives_compaction(log: SharedLog, cache: WatchCache) -> None:
+def test_what_the_window_holds_outlives_compaction(log: SharedLog, cache: EventWindow) -> None:
     write(log, 5)
     log.compact(5)
     assert revisions(cache, 0) == [1, 2, 3, 4, 5]
 
 
-def test_events_it_has_are_dropped(log: SharedLog, cache: WatchCache) -> None:
+def test_events_it_has_are_dropped(log: SharedLog, cache: EventWindow) -> None:
     write(log, 4)
     events = log.events_after(0)
     woken: list[int] = []
@@ -127,7 +127,7 @@ def test_events_it_has_are_dropped(log: SharedLog, cache: WatchCache) -> None:
     assert woken == []
 
 
-def test_of_an_overlapping_batch_only_what_is_new_is_taken(log: SharedLog, cache: WatchCache) -> None:
+def test_of_an_overlapping_batch_only_what_is_new_is_taken(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 4)
     events = log.events_after(0)
@@ -136,7 +136,7 @@ def test_of_an_overlapping_batch_only_what_is_new_is_taken(log: SharedLog, cache
     assert revisions(cache, 0) == [1, 2, 3, 4]
 
 
-def test_a_batch_with_a_hole_is_read_from_the_log_instead(log: SharedLog, cache: WatchCache) -> None:
+def test_a_batch_with_a_hole_is_read_from_the_log_instead(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 3)
     first, _, third = log.events_after(0)
@@ -145,7 +145,7 @@ def test_a_batch_with_a_hole_is_read_from_the_log_instead(log: SharedLog, cache:
     assert revisions(cache, 0) == [1, 2, 3]
 
 
-def test_a_log_with_a_hole_is_corrupt(log: SharedLog, cache: WatchCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_with_a_hole_is_corrupt(log: SharedLog, cache: EventWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     with log.elsewhere():
         write(log, 3)
     first, _, third = log.events_after(0)
@@ -155,7 +155,7 @@ def test_a_log_with_a_hole_is_corrupt(log: SharedLog, cache: WatchCache, monkeyp
     assert cache.head() == 0
 
 
-def test_a_gap_is_closed_by_the_next_reader_and_not_by_the_committing_thread(log: SharedLog, cache: WatchCache) -> None:
+def test_the_next_reader_and_not_the_committing_thread_closes_a_gap(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 2)
     reads = log.reads
@@ -166,14 +166,14 @@ def test_a_gap_is_closed_by_the_next_reader_and_not_by_the_committing_thread(log
     assert cache.head() == 3
 
 
-def test_wait_closes_a_gap_before_it_waits(log: SharedLog, cache: WatchCache) -> None:
+def test_wait_closes_a_gap_before_it_waits(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 2)
     write(log, 1)
     assert cache.wait(0, 0) == 3
 
 
-def test_a_waiter_that_sees_a_gap_closes_it(log: SharedLog, cache: WatchCache, clock: FakeClock) -> None:
+def test_a_waiter_that_sees_a_gap_closes_it(log: SharedLog, cache: EventWindow, clock: FakeClock) -> None:
     with log.elsewhere():
         write(log, 2)
     heads: list[int] = []
@@ -184,7 +184,7 @@ def test_a_waiter_that_sees_a_gap_closes_it(log: SharedLog, cache: WatchCache, c
     assert heads == [3]
 
 
-def test_catch_up_reads_what_other_processes_wrote(log: SharedLog, cache: WatchCache) -> None:
+def test_catch_up_reads_what_other_processes_wrote(log: SharedLog, cache: EventWindow) -> None:
     with log.elsewhere():
         write(log, 1200)
     assert cache.head() == 0
@@ -192,7 +192,7 @@ def test_catch_up_reads_what_other_processes_wrote(log: SharedLog, cache: WatchC
     assert revisions(cache, 1192) == list(range(1193, 1201))
 
 
-def test_when_the_log_has_compacted_what_comes_next_the_window_starts_anew(log: SharedLog, cache: WatchCache) -> None:
+def test_when_the_log_has_compacted_what_comes_next_the_window_starts_anew(log: SharedLog, cache: EventWindow) -> None:
     write(log, 2)
     with log.elsewhere():
         write(log, 20)
@@ -207,7 +207,7 @@ def test_when_the_log_has_compacted_what_comes_next_the_window_starts_anew(log: 
     assert revisions(cache, 22) == [23]
 
 
-def test_reset_window_wakes_its_waiters(log: SharedLog, cache: WatchCache, clock: FakeClock) -> None:
+def test_reset_window_wakes_its_waiters(log: SharedLog, cache: EventWindow, clock: FakeClock) -> None:
     heads: list[int] = []
     thread = threads.start("waiter", lambda: heads.append(cache.wait(0, None)))
     clock.wait_for_waiters(1)
@@ -219,12 +219,12 @@ def test_reset_window_wakes_its_waiters(log: SharedLog, cache: WatchCache, clock
     assert heads == [20]
 
 
-def test_wait_returns_at_once_when_there_is_something(log: SharedLog, cache: WatchCache) -> None:
+def test_wait_returns_at_once_when_there_is_something(log: SharedLog, cache: EventWindow) -> None:
     write(log, 3)
     assert cache.wait(2, None) == 3
 
 
-def test_wait_gives_up_when_its_time_is_over(cache: WatchCache, clock: FakeClock) -> None:
+def test_wait_gives_up_when_its_time_is_over(cache: EventWindow, clock: FakeClock) -> None:
     heads: list[int] = []
     thread = threads.start("waiter", lambda: heads.append(cache.wait(0, 0.3)))
     clock.wait_for_waiters(1)
@@ -234,7 +234,7 @@ def test_wait_gives_up_when_its_time_is_over(cache: WatchCache, clock: FakeClock
     assert heads == [0]
 
 
-def test_a_commit_wakes_every_waiter(log: SharedLog, cache: WatchCache, clock: FakeClock) -> None:
+def test_a_commit_wakes_every_waiter(log: SharedLog, cache: EventWindow, clock: FakeClock) -> None:
     heads: list[int] = []
     waiting = [threads.start(f"waiter {n}", lambda: heads.append(cache.wait(0, None))) for n in range(5)]
     clock.wait_for_waiters(5)
@@ -244,7 +244,7 @@ def test_a_commit_wakes_every_waiter(log: SharedLog, cache: WatchCache, clock: F
     assert heads == [1] * 5
 
 
-def test_on_advance_is_called_once_a_batch_with_the_events_readable(log: SharedLog, cache: WatchCache) -> None:
+def test_on_advance_is_called_once_a_batch_with_the_events_readable(log: SharedLog, cache: EventWindow) -> None:
     heads: list[tuple[int, int]] = []
     # this call would deadlock if it was made under the lock
     cache.on_advance(lambda head: heads.append((head, cache.head())))
@@ -253,7 +253,7 @@ def test_on_advance_is_called_once_a_batch_with_the_events_readable(log: SharedL
     assert heads == [(3, 3), (4, 4)]
 
 
-def test_on_advance_is_silent_about_a_gap_until_it_is_closed(log: SharedLog, cache: WatchCache) -> None:
+def test_on_advance_is_silent_about_a_gap_until_it_is_closed(log: SharedLog, cache: EventWindow) -> None:
     heads: list[int] = []
     cache.on_advance(heads.append)
     with log.elsewhere():
@@ -265,10 +265,10 @@ def test_on_advance_is_silent_about_a_gap_until_it_is_closed(log: SharedLog, cac
 
 
 class Following:
-    """A watch cache with a running follower; `until` waits in real time for a head."""
+    """An event window with a running follower; `until` waits in real time for a head."""
 
     def __init__(self, log: SharedLog, clock: FakeClock) -> None:
-        self.cache = WatchCache(log, capacity=8, clock=clock)
+        self.cache = EventWindow(log, capacity=8, clock=clock)
         self._clock = clock
         self._stop = threading.Event()
         self._advanced = threading.Condition()
@@ -348,7 +348,7 @@ def test_a_gap_left_by_a_follower_that_ended_is_closed_by_readers(log: SharedLog
 def test_writers_here_and_elsewhere_with_a_follower_lose_and_double_nothing() -> None:
     clock = SystemClock()
     here = SharedLog(clock=clock)
-    cache = WatchCache(here, capacity=50, clock=clock)
+    cache = EventWindow(here, capacity=50, clock=clock)
     stop = threading.Event()
     writers = 4
     each = 150

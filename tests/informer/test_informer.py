@@ -11,7 +11,7 @@ from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, SERVICES, Key, Resource, Revision
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
-from ctrlmgr.informer import Change, Informers, WatchCache
+from ctrlmgr.informer import Change, EventWindow, Informers
 from ctrlmgr.testing import FakeClock
 from tests.informer.shared_log import SharedLog, thing
 
@@ -30,7 +30,7 @@ def log(clock: FakeClock) -> SharedLog:
 
 @pytest.fixture
 def informers(log: SharedLog, clock: FakeClock) -> Informers:
-    return Informers(log, WatchCache(log, capacity=4, clock=clock), clock=clock)
+    return Informers(log, EventWindow(log, capacity=4, clock=clock), clock=clock)
 
 
 def heard(informers: Informers, resource: Resource = PODS) -> list[tuple[str, str, int]]:
@@ -268,7 +268,7 @@ def test_falling_out_of_the_window_alone_loses_nothing(log: SharedLog, informers
 
 
 def test_a_feed_that_repeats_itself_changes_nothing(log: SharedLog, clock: FakeClock) -> None:
-    class Repeating(WatchCache):
+    class Repeating(EventWindow):
         def events_after(self, revision: Revision, *, limit: int = 500) -> Sequence[Event]:
             return super().events_after(0, limit=limit)
 
@@ -299,7 +299,7 @@ def test_compaction_between_head_and_snapshot_begins_the_sync_again(clock: FakeC
 
     log = Hasty(clock=clock)
     log.put(thing("a"), thing("s", kind="Service"))
-    informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
+    informers = Informers(log, EventWindow(log, clock=clock), clock=clock)
     pods, services = informers.informer(PODS), informers.informer(SERVICES)
     assert informers.sync() == 4
     assert [obj.revision for obj in pods.lister.list()] == [4]

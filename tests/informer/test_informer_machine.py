@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from ctrlmgr.api.object import Object
 from ctrlmgr.api.resource import PODS, SERVICES, Key
 from ctrlmgr.errors import Expired
-from ctrlmgr.informer import Change, Informer, Informers, WatchCache
+from ctrlmgr.informer import Change, EventWindow, Informer, Informers
 from ctrlmgr.testing import FakeClock
 from tests.informer.shared_log import SharedLog, thing
 
@@ -37,7 +37,7 @@ class InformersEqualTheLog(RuleBasedStateMachine):
         super().__init__()
         clock = FakeClock()
         self.log = SharedLog(clock=clock)
-        self.informers = Informers(self.log, WatchCache(self.log, capacity=4, clock=clock), clock=clock)
+        self.informers = Informers(self.log, EventWindow(self.log, capacity=4, clock=clock), clock=clock)
         self.pods = self.informers.informer(PODS)
         self.pods.add_label_index()
         self.pods.add_index("tier", lambda obj: [obj.labels["tier"]] if "tier" in obj.labels else [])

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.errors import LogCorrupt
-from ctrlmgr.informer import Change, Informers, WatchCache
+from ctrlmgr.informer import Change, EventWindow, Informers
 from ctrlmgr.informer.quarantine import Quarantine
 from ctrlmgr.metrics import REGISTRY
 from ctrlmgr.server.pages.health import Check, Health
@@ -36,7 +36,7 @@ def log() -> SharedLog:
 
 def informers_of(log: SharedLog, quarantine: Quarantine | None) -> Informers:
     clock = FakeClock()
-    return Informers(log, WatchCache(log, capacity=4, clock=clock), clock=clock, quarantine=quarantine)
+    return Informers(log, EventWindow(log, capacity=4, clock=clock), clock=clock, quarantine=quarantine)
 
 
 def test_a_handler_that_raises_hears_of_nothing_more_and_the_others_of_everything(log: SharedLog) -> None:

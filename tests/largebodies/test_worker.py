@@ -15,7 +15,7 @@ from ctrlmgr.clock import SystemClock
 from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.errors import RequestEntityTooLarge, RequestTimeout
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.largebodies.blueprint import DEFAULT, Rights
 from ctrlmgr.largebodies.worker import MOST_MEMORY
 from ctrlmgr.server.largebodies.large_body_jobs import LargeBodyJobs
@@ -32,7 +32,7 @@ def run(main: Callable[[Callable[..., Any]], Coroutine[Any, Any, None]], deadlin
     async def started() -> None:
         clock = SystemClock()
         log = MemoryEventLog(clock=clock, random=Random(1))
-        cacher = Cacher(log, WatchCache(log, clock=clock))
+        cacher = Cacher(log, EventWindow(log, clock=clock))
         rights = Rights(AlwaysAllow(), RbacIndex())
         large = LargeBodyJobs(
             DEFAULT, rights, DEFAULT.kinds(), cacher, clock=clock, random=Random(2), deadline=deadline

@@ -9,7 +9,7 @@ from ctrlmgr.api.resource import LEASES, Key
 from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.eventlog.session import NoSessions, Sessions
-from ctrlmgr.informer import Change, Informers, WatchCache
+from ctrlmgr.informer import Change, EventWindow, Informers
 from ctrlmgr.leaderelection import Elector, LeaseLock, Timing
 from ctrlmgr.testing import FakeClock
 
@@ -52,7 +52,7 @@ class Candidate:
             new_uid=lambda: f"uid-by-{identity}",
         )
         self.elector = Elector(lock, sessions or NoSessions(), Timing(), clock=shared.clock)
-        feed = WatchCache(shared.log, clock=shared.clock)
+        feed = EventWindow(shared.log, clock=shared.clock)
         self.informers = Informers(shared.log, feed, clock=shared.clock)
         self.informers.informer(LEASES).add_handler(self._on_lease)
 

@@ -12,7 +12,7 @@ from ctrlmgr.api.resource import PODS, Key
 from ctrlmgr.client import Client, LogClient
 from ctrlmgr.eventlog import Author
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import Change, Informers, WatchCache
+from ctrlmgr.informer import Change, EventWindow, Informers
 from ctrlmgr.manager import Controller, Reconciler, Result, Watch
 from ctrlmgr.testing import FakeClock
 
@@ -89,7 +89,7 @@ class Stage:
         self.client = LogClient(
             self.log, author=Author("tester"), clock=self.clock, new_uid=lambda: f"uid-{next(uids)}"
         )
-        self.informers = Informers(self.log, WatchCache(self.log, clock=self.clock), clock=self.clock)
+        self.informers = Informers(self.log, EventWindow(self.log, clock=self.clock), clock=self.clock)
         pods = self.informers.informer(PODS)
         self.controller = Controller(
             name,

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from ctrlmgr.api.resource import PODS
 from ctrlmgr.errors import Conflict, LogUnavailable, OutcomeUnknown, TerminalError
 from ctrlmgr.eventlog import Failure
-from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.informer import EventWindow, Informers
 from ctrlmgr.manager import Controller, Watch, own_key
 from tests.manager.stage import A, Scripted, Stage, fails, pod
 
@@ -103,7 +103,7 @@ def test_the_next_process_takes_over_and_looks_again() -> None:
     stage.process_all()
     stage.client.delete(created)  # no other event would add the key again
     stage.clock.step(5)
-    informers = Informers(stage.log, WatchCache(stage.log, clock=stage.clock), clock=stage.clock)
+    informers = Informers(stage.log, EventWindow(stage.log, clock=stage.clock), clock=stage.clock)
     reconciler = Scripted()
     following = Controller(
         "shops",

@@ -23,7 +23,7 @@ from ctrlmgr.eventlog import Author, EventLog, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
 from ctrlmgr.http.size_limits import DEFAULT, Bounds
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.server import App, Backend, Health, HttpServer, Pages
 from ctrlmgr.server.aggregating.proxy_handler import Aggregator
 from ctrlmgr.server.auditing.audit_filter import Auditing
@@ -82,7 +82,7 @@ def make(
     """
     clock = clock or SystemClock()
     log = log or MemoryEventLog(clock=clock, random=Random(1))
-    feed = WatchCache(log, clock=clock)
+    feed = EventWindow(log, clock=clock)
     access = access or AllowEverything()
     authenticator: Authenticator = access
     authorizer: Authorizer = access

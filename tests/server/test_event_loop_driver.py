@@ -19,7 +19,7 @@ from ctrlmgr.eventlog import Author, Fence, Head, Proposal
 from ctrlmgr.eventlog.appending.pending import PendingAppend
 from ctrlmgr.eventlog.event import Event, EventType, Snapshot
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.server import event_loop_driver as driving
 from ctrlmgr.server.event_loop_driver import Driver
 from ctrlmgr.server.watch.follower import Follower
@@ -63,7 +63,7 @@ class Parts:
 
     def __init__(self, log: MemoryEventLog, *, capacity: int = 10_000) -> None:
         self.log = log
-        self.feed = WatchCache(log, capacity=capacity, clock=FakeClock())
+        self.feed = EventWindow(log, capacity=capacity, clock=FakeClock())
         self.cacher = Cacher(log, self.feed)
         self.workers = Workers(2)
         self.follower = Follower(log, self.feed, self.cacher, self.workers)

@@ -16,7 +16,7 @@ from ctrlmgr.authentication.user import MASTERS, User
 from ctrlmgr.authorization.authorizer import Authorizer
 from ctrlmgr.clock import Clock, SystemClock
 from ctrlmgr.eventlog import EventLog, open_log
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.server import App, Backend, Check, Health, Pages
 from ctrlmgr.server.authn.known_users_authorizer import KnownUsersAuthorizer
 from ctrlmgr.server.authn.review_resources import Reviews
@@ -71,7 +71,7 @@ def page(
     authorizer = authorizer or KnownUsersAuthorizer()
     kinds = builtin_kinds()
     backend = Backend(
-        log, WatchCache(log, clock=clock), kinds, Reviews(access, authorizer), clock=clock, random=Random(2)
+        log, EventWindow(log, clock=clock), kinds, Reviews(access, authorizer), clock=clock, random=Random(2)
     )
     health = [Health("livez", [PING]), Health("readyz", checks)]
     reader = Reader(database)

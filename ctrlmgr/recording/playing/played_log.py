@@ -40,7 +40,7 @@ class PlayedLog:
     def __init__(self, tape: LoadedRecording, position: int, writes: Writes, *, clock: Clock, random: Random) -> None:
         """Create a log with the first `position` events of `tape`; `random` generates the log's UUID."""
         self.feed = PlayedFeed(self)
-        """The feed for the log's watch cache."""
+        """The feed for the log's event window."""
         self._tape = tape
         self._writes = writes
         self._clock = clock
@@ -228,7 +228,7 @@ class PlayedLog:
 
 
 class PlayedFeed:
-    """The feed of the log's watch cache; implements `Feed`."""
+    """The feed of the log's event window; implements `Feed`."""
 
     def __init__(self, log: PlayedLog) -> None:
         """Follow `log`."""

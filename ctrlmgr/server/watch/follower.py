@@ -153,7 +153,7 @@ class Follower:
 
         If the log is unavailable, the next step starts this method again.
         """
-        log.info("watch cache too small, reading events from the log", revision=self._cacher.revision)
+        log.info("event window too small, reading events from the log", revision=self._cacher.revision)
         try:
             while self._cacher.is_behind:
                 self._cacher.take(await self._workers.run(self._cacher.read_missing))

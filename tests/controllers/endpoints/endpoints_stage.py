@@ -21,7 +21,7 @@ from ctrlmgr.engine.request_options import Requester
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.eventlog.event import Author, Cause, Event, EventType, Fence, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.informer import EventWindow, Informers
 from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_node
@@ -79,7 +79,7 @@ class DisorderedQueue(WorkQueue[Key]):
             super().add(item, self._held.pop(item))
 
 
-class RepeatingCache(WatchCache):
+class RepeatingCache(EventWindow):
     """A feed that sends events again, `again` events back."""
 
     again = 0

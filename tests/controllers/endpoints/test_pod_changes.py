@@ -9,7 +9,7 @@ from ctrlmgr.api.resource import SERVICES
 from ctrlmgr.controllers.endpoints.pod_changes import PodChanges, stops_being_ready
 from ctrlmgr.eventlog.event import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import Change, Informers, WatchCache
+from ctrlmgr.informer import Change, EventWindow, Informers
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_pod, a_service
 
@@ -36,7 +36,7 @@ class Cluster:
         clock = FakeClock()
         self.log = MemoryEventLog(clock=clock, random=random.Random(0))
         self.append(EventType.ADDED, *SERVICES_THERE)
-        self.informers = Informers(self.log, WatchCache(self.log, clock=clock), clock=clock)
+        self.informers = Informers(self.log, EventWindow(self.log, clock=clock), clock=clock)
         self.changes = PodChanges(self.informers.informer(SERVICES))
         self.informers.sync()
 

@@ -16,7 +16,7 @@ from ctrlmgr.controllers.endpointslice.managed_slices import OwnSlices
 from ctrlmgr.errors import NotFound
 from ctrlmgr.eventlog.event import Author
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import Change, Informers, WatchCache
+from ctrlmgr.informer import Change, EventWindow, Informers
 from ctrlmgr.testing import FakeClock
 
 WEB = Key("default", "web")
@@ -34,7 +34,7 @@ class Stage:
     def __init__(self, client: type[LogClient] = LogClient) -> None:
         clock = FakeClock()
         self.log = MemoryEventLog(clock=clock, random=random.Random(0))
-        self.informers = Informers(self.log, WatchCache(self.log, clock=clock), clock=clock)
+        self.informers = Informers(self.log, EventWindow(self.log, clock=clock), clock=clock)
         slices = self.informers.informer(ENDPOINT_SLICES)
         self.own = OwnSlices(slices, "me", lambda: self.informers.revision)
         self.asked: list[Key] = []

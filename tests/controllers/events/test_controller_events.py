@@ -19,7 +19,7 @@ from ctrlmgr.controllers.events.recorder import EventBroadcaster, Recorder, Sile
 from ctrlmgr.errors import AlreadyExists, Conflict, InternalError, LogUnavailable, NamespaceTerminating
 from ctrlmgr.eventlog import Author, EventType, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.informer import EventWindow, Informers
 from ctrlmgr.manager import Controller
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.builders import a_namespace, a_pod, a_service, endpoints
@@ -86,7 +86,7 @@ def told(teller: str, *there: Object, error: Exception | None = None) -> list[tu
     log = MemoryEventLog(clock=clock, random=random.Random(1))
     for obj in (a_namespace(), *there):
         log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("client"))
-    informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
+    informers = Informers(log, EventWindow(log, clock=clock), clock=clock)
     made = Refusing if error is not None else LogClient
     client = made(log, author=Author("controller"), clock=clock, new_uid=lambda: "uid")
     if isinstance(client, Refusing) and error is not None:
@@ -192,7 +192,7 @@ def test_what_is_told_becomes_an_event() -> None:
     log = MemoryEventLog(clock=clock, random=random.Random(1))
     broadcaster = EventBroadcaster(clock=clock, random=random.Random(1))
     client = LogClient(log, author=Author("controller"), clock=clock, new_uid=lambda: "uid")
-    informers = Informers(log, WatchCache(log, clock=clock), clock=clock)
+    informers = Informers(log, EventWindow(log, clock=clock), clock=clock)
     subset = {"addresses": addresses(MANY), "ports": [{"port": 1}]}
     for obj in (a_namespace(), a_service(selects_nothing=True), endpoints(subsets=[subset])):
         log.append([Proposal(EventType.ADDED, obj, 0)], author=Author("client"))

@@ -15,7 +15,7 @@ from ctrlmgr.engine.watch_cache.resource_store import EVERYWHERE, Span, path_of
 from ctrlmgr.errors import Expired
 from ctrlmgr.eventlog.event import Event, EventType, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer.event_window import WatchCache
+from ctrlmgr.informer.event_window import EventWindow
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.testing import FakeClock
 from ctrlmgr.testing.eventlog_contract import AUTHOR, add, modify, remove, thing
@@ -27,7 +27,7 @@ class Fold:
     def __init__(self, *, window: int = 10_000, capacity: int = 10_000) -> None:
         self.clock = FakeClock()
         self.log = MemoryEventLog(clock=self.clock, random=Random(1))
-        self.feed = WatchCache(self.log, capacity=capacity, clock=self.clock)
+        self.feed = EventWindow(self.log, capacity=capacity, clock=self.clock)
         self.cacher = Cacher(self.log, self.feed, window=window)
 
     def put(self, *proposals: Proposal) -> Sequence[Event]:

@@ -13,7 +13,7 @@ from ctrlmgr.api.resource import Key, Resource, Revision
 from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.eventlog.event import EventType, Proposal
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer.event_window import WatchCache
+from ctrlmgr.informer.event_window import EventWindow
 from ctrlmgr.informer.informer import Change
 from ctrlmgr.kinds.allocators import search
 from ctrlmgr.kinds.allocators.search import LARGEST_INDEX, PROBES, Range, Searcher
@@ -48,7 +48,7 @@ class Cluster:
     def __init__(self, *, window: int = 10_000) -> None:
         clock = FakeClock()
         self.log = MemoryEventLog(clock=clock, random=random.Random(1))
-        self.feed = WatchCache(self.log, clock=clock)
+        self.feed = EventWindow(self.log, clock=clock)
         self.state = self.another(window)
 
     def another(self, window: int = 10_000) -> Counting:

@@ -21,7 +21,7 @@ from ctrlmgr.engine.request_options import Body, Requester, WriteOptions
 from ctrlmgr.engine.write_engine import WriteEngine
 from ctrlmgr.errors import CtrlmgrError, Forbidden, LogClosed, NamespaceTerminating, NotFound
 from ctrlmgr.eventlog import Event, EventType
-from ctrlmgr.informer import Informers, WatchCache
+from ctrlmgr.informer import EventWindow, Informers
 from ctrlmgr.testing.postgres import PostgresCluster
 from tests.robustness.faults import new_seed
 from tests.robustness.histories.run import Setting
@@ -233,7 +233,7 @@ def test_a_creation_survives_a_change_of_its_namespace_that_does_not_matter() ->
 def test_a_controller_s_creation_that_was_decided_before_is_refused() -> None:
     scene = Scene(beginning())
     late = Object.from_dict({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "e", "namespace": DOOMED}})
-    feed = WatchCache(scene.log, clock=scene.clock)
+    feed = EventWindow(scene.log, clock=scene.clock)
     behind = Informers(scene.log, feed, clock=scene.clock)
     behind.informer(NAMESPACES)
     behind.sync()

@@ -15,7 +15,7 @@ from ctrlmgr.engine.watch_cache.cacher import Cacher
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.recording.playing.playback import Playback
 from ctrlmgr.recording.playing.played_log import PlayedLog
 from ctrlmgr.recording.playing.player import Player
@@ -71,7 +71,7 @@ def played() -> Iterator[Stage]:
 
     leases = MemoryEventLog(clock=clock, random=Random(3))
     leases.append([Proposal(EventType.ADDED, a_namespace(), 0)], author=Author("test"))
-    apart = Backend(leases, WatchCache(leases, clock=clock), kinds, reviews, clock=clock, random=Random(4))
+    apart = Backend(leases, EventWindow(leases, clock=clock), kinds, reviews, clock=clock, random=Random(4))
     behind = PlayedBackend(backend(playback.log), {LEASES: apart})
     playback.on_rewind(lambda log: behind.replace(backend(log)))
     pages = Pages([], CollectorRegistry(), kinds, behind.workers, more=play_pages(playback, pretending))

@@ -20,7 +20,7 @@ from ctrlmgr.engine.watch_cache.watch import Selection
 from ctrlmgr.eventlog import Author, Proposal
 from ctrlmgr.eventlog.event import EventType
 from ctrlmgr.eventlog.memory_log import MemoryEventLog
-from ctrlmgr.informer import WatchCache
+from ctrlmgr.informer import EventWindow
 from ctrlmgr.metrics import REGISTRY, WatchMetrics
 from ctrlmgr.server.presenting.negotiation import Form
 from ctrlmgr.server.presenting.presentation import Plain, Presentation
@@ -95,7 +95,7 @@ class Stage:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.log = MemoryEventLog(clock=self.clock, random=Random(1))
-        self.cacher = Cacher(self.log, WatchCache(self.log, clock=self.clock), window=20)
+        self.cacher = Cacher(self.log, EventWindow(self.log, clock=self.clock), window=20)
         self.hub = Hub(self.cacher, clock=self.clock)
         self.plain = Plain(pods())
         self.staying: dict[FakeStream, asyncio.Task[DisconnectReason]] = {}
