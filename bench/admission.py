@@ -1,4 +1,4 @@
-"""The cost of admission: of all default plugins, of a quota, and of a webhook.
+"""Measures the cost of admission: of all default plugins, of a quota, and of a webhook.
 
 Another process, on another core, sends creates over keep-alive connections. The creates are durable (SQLite,
 synchronous=FULL). The benchmark compares the processor time that the server needs for the creates
@@ -66,7 +66,7 @@ def creates(served: Served, namespace: str, plural: str, body: object) -> Reques
 
 
 def compared(what: str, spent: float, least: float, goal: float) -> Claim:
-    """Compare the creates per second of the server's processor time; the time of one create is microseconds."""
+    """Compare creates per second of the server's processor time, and print the time of one create in microseconds."""
     return Claim(what, 1e6 / spent, 1e6 / least, goal, "a CPU second")
 
 
@@ -111,10 +111,10 @@ def hook(folder: Path) -> Iterator[int]:
 
 
 class Timed:
-    """A keep-alive connection for POSTs; each POST is timed."""
+    """A keep-alive connection that sends POSTs and measures the duration of each POST."""
 
     def __init__(self, port: int, authority: str, path: str, token: str) -> None:
-        """Send requests to `path` of a server; `authority` is the file of the authority for its certificate."""
+        """Send POSTs to `path` of a server; `authority` is the file of the certificate authority to trust."""
         self._connection = http.client.HTTPSConnection(
             "127.0.0.1", port, context=ssl.create_default_context(cafile=authority)
         )
@@ -155,7 +155,8 @@ def configure(served: Served, port: int) -> None:
 def webhook_to_round_trip(served: Served, folder: Path) -> Claim:
     """Compare the additional time of a create with a webhook with the time of a bare round trip to the webhook.
 
-    The creates are dry runs, so the disk does not affect the comparison. The three kinds of requests alternate.
+    All creates are dry runs, so the disk does not affect the comparison. Creates with a webhook, creates without one,
+    and bare round trips alternate.
     """
     for namespace in ("hooked", "unhooked"):
         prepare(served, namespace)

@@ -1,7 +1,7 @@
-"""Allocation from a nearly full range compared with an empty range, and one round of both repairs over many Services.
+"""Measures allocation from a nearly full range compared with an empty range, and a round of both repairs.
 
-Creations from both ranges alternate. The CPU time of a whole creation is measured, which includes the search for an
-address and the update of the view of used addresses.
+Creations with the full range and with the empty range alternate. The benchmark measures the CPU time of a whole
+creation, including the search for an address and the update of the set of used addresses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RANGES = Ranges.parse("10.96.0.0/12", "30000-32767")
 FULL = 0.9
 TURNS = 20
 CREATIONS = 200
-"""Number of creations in each turn."""
+"""Number of creations that are measured in each turn."""
 SERVICES_IN_ALL = 10_000
 _AUTHOR = Author("bench")
 _BATCH = 1000
@@ -54,7 +54,7 @@ _MILLISECONDS = 1000.0
 
 
 class Beginning(MemoryEventLog):
-    """A log that begins with given objects, without their events."""
+    """An event log that begins with given objects but without the events that created them."""
 
     def __init__(self, objects: list[Object]) -> None:
         """Create a log with these `objects`."""
@@ -73,7 +73,7 @@ class Cluster:
     """An engine whose range of addresses is used up to a fraction."""
 
     def __init__(self, share: float) -> None:
-        """Claim a fraction of all addresses; the claims are evenly distributed."""
+        """Claim a fraction of all addresses; the claimed addresses are evenly distributed over the range."""
         log = Beginning([claim(address) for address in addresses(share)])
         namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "bench", "uid": "uid"}}
         feed = EventWindow(log, clock=SystemClock())
@@ -110,7 +110,7 @@ def addresses(share: float) -> Iterator[str]:
 
 
 def claim(address: str) -> Object:
-    """Return a claim as the allocator creates it, with only those fields that the allocator reads."""
+    """Return an IPAddress or a port claim as the allocator creates it, with only the fields that it reads."""
     metadata = ObjectMeta(name=address)
     return Object(IP_ADDRESSES, _CLAIM % address.encode(), 0, metadata)
 
@@ -124,7 +124,7 @@ def creations(cluster: Cluster) -> float:
 
 
 def compare() -> tuple[float, float]:
-    """Return the microseconds of CPU of a creation with an empty range, and with a nearly full one."""
+    """Return two times of a creation in microseconds of CPU: with an empty range, and with a nearly full range."""
     empty, full = Cluster(0.0), Cluster(FULL)
     gc.freeze()
     turns = [(creations(empty), creations(full)) for _ in range(TURNS + 1)][1:]  # the first creation compiles schemas
@@ -144,7 +144,7 @@ def service(number: int) -> Object:
 
 
 def fill(log: EventLog) -> None:
-    """Append Services and their claims to a log."""
+    """Append Services and the claims of their addresses and ports to a log."""
     objects: list[Object] = []
     for number in range(SERVICES_IN_ALL):
         each = service(number)

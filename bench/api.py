@@ -1,8 +1,9 @@
-"""The API over TLS: rates of reads and writes, compared with the bare server library that sends the same bytes.
+"""Measures the API over TLS: rates of reads and writes, compared with the bare server library that sends equal bytes.
 
 Another process, on another core, sends the requests over keep-alive connections. Reads are served from the watch cache
-and are never older than an acknowledged write. Creates are durable (SQLite, synchronous=FULL), validated, defaulted,
-allocated and given managedFields like any other, while the controllers create their Endpoints and EndpointSlices.
+and are never older than an acknowledged write. Creates are durable (SQLite, synchronous=FULL); the server validates and
+defaults them, allocates addresses and sets managedFields, while the controllers create the Endpoints and
+EndpointSlices.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def load(
 
 
 def fill(served: Served) -> None:
-    """Create the pods that are read, and their nodes, because a pod without its node is deleted.
+    """Create the pods that are read, and the nodes of the pods: the server deletes a pod whose node does not exist.
 
     The pods resemble the pods of a Deployment.
     """
@@ -69,7 +70,7 @@ def first_pod(served: Served) -> str:
 
 
 def against_bare(served: Served, folder: Path, path: str, connections: int) -> tuple[float, float]:
-    """Return requests per second for `path`, of our server and of the bare server: medians of several rounds.
+    """Return requests per second for `path` of our server and of the bare server; both are medians of several rounds.
 
     The bare server sends the same bytes.
     """

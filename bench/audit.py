@@ -1,13 +1,14 @@
-"""The cost of the audit log: for a create that is logged, and for a read that the audit policy excludes.
+"""Measures the cost of the audit log for a create that is logged, and for a read that the audit policy excludes.
 
 Two users send the same requests to a server in short turns. The policy logs the requests of one user, and excludes
-those of the other. This is repeated with several servers. The benchmark compares the processor time of the server's
-process for each request (`bench.support.spending`): measurements of two processes of the same program would differ by
-more than the cost of audit. Requests are logged at level Metadata, to the log file and to the database of `ctrlmgr sql
-audit`. The writes to that database happen a second later, and count for the turn that runs at that time.
+those of the other. The turns are repeated with several servers. The benchmark compares the processor time of one
+process per request (`bench.support.spending`), because two processes of the same program differ by more than the cost
+of audit. Requests are logged at level Metadata, to the log file and to the database of `ctrlmgr sql audit`. The audit
+backend writes events to the database a second later, so the processor time of the writes counts for the turn that runs
+at that time.
 
-The work of audit for a request is also timed alone, in this process and its threads, and added to the cost of a create
-without audit. The check of the policy for an excluded read is timed in the same way.
+The benchmark also measures the work of audit for a request alone, in its own process and threads, and adds this time to
+the cost of a create without audit. The check of the policy for an excluded read is also measured alone.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ USERS = ("written", "let-off")
 WRITTEN = 5000
 """Number of requests for which the steps of audit are timed alone.
 
-Less than the maximum that may wait for the database.
+This number is less than the maximum number of events that may wait for the database.
 """
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -55,7 +56,7 @@ POLICY = {
     ],
 }
 QUIET = ("--controllers", "namespace-controller")
-"""Controllers are off, because they would also write, with varying load; only the requests should be measured."""
+"""The server runs without controllers, because controllers would also write, with varying load."""
 HEADERS = [(b"host", b"127.0.0.1"), (b"user-agent", b"kubectl/v1.36.2 (linux/amd64) kubernetes/0123456")]
 SERVICES = "/api/v1/namespaces/default/services"
 READ = "/api/v1/namespaces/default/configmaps/read"
@@ -64,7 +65,7 @@ READ = "/api/v1/namespaces/default/configmaps/read"
 def creates(number: int) -> tuple[float, float]:
     """Return the microseconds of processor time of a logged create, and of an excluded create.
 
-    The `number` of the server decides which of the two is sent first.
+    The `number` of the server decides whether the logged or the excluded create is sent first.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -82,15 +83,15 @@ def creates(number: int) -> tuple[float, float]:
 def create_to_let_off() -> Claim:
     """Compare logged creates with excluded creates, on several servers.
 
-    The placement of a server's objects in memory changes the result by one or two percent for as long as the server
-    runs. Therefore the mean of several servers is compared.
+    The placement of a server's objects in memory changes the measured time by one or two percent for as long as the
+    server runs. Therefore the mean of several servers is compared.
     """
     written, let_off = (fmean(each) for each in zip(*(creates(number) for number in range(SERVERS)), strict=True))
     return Claim("create of a Service, audited at Metadata", written, let_off, 1.05, "us", at_most=True)
 
 
 class AuditedRequest:
-    """The fields of a request that the audit log reads."""
+    """A request with the fields that the audit log reads."""
 
     uri, id, code, peer = SERVICES, b"0123", 201, "127.0.0.1"
     audit: Record | None = None
@@ -139,7 +140,7 @@ def let_off(folder: Path) -> float:
 
 
 def options(folder: Path) -> Sequence[str]:
-    """Write the policy and the tokens of `USERS` into `folder`; return the server's options for both files."""
+    """Write the policy and the tokens of `USERS` into `folder`; return the server options that name the two files."""
     policy, tokens = folder / "policy.json", folder / "tokens.csv"
     policy.write_text(json.dumps(POLICY))
     tokens.write_text("".join(f'{user},{user},{user},"{MASTERS}"\n' for user in USERS))

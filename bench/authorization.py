@@ -1,7 +1,7 @@
-"""Authorization: the time of a decision among 1,000 bindings, and the cost for a GET, compared with one without.
+"""Measures the time of an authorization decision among 1,000 bindings, and the cost of authorization for a GET.
 
-A decision is measured without caching, with many bindings and with few bindings. For a GET, the processor time of the
-server's process is measured; the user has one of many bindings.
+Decisions that are not cached are measured with many bindings and with few bindings. For a GET, the processor time of
+the server's process is measured; the user has one of many bindings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DECISIONS = 2000
 ROUNDS = 9
 READ = "/api/v1/namespaces/default/configmaps/bench"
 _LIMIT = 15.0
-"""Maximum duration of a decision, in microseconds."""
+"""Maximum duration of an authorization decision, in microseconds."""
 _MICROSECONDS = 1e6
 _GROUP = "rbac.authorization.k8s.io"
 _USER = User("user-0", "", (AUTHENTICATED,))
@@ -48,7 +48,7 @@ def grants(bindings: int) -> Iterator[Object]:
 
 
 def authorizer_of(bindings: int) -> RbacAuthorizer:
-    """Return an authorizer with this number of bindings."""
+    """Return an authorizer with this number of RoleBindings."""
     index = RbacIndex()
     roles = [Object.from_dict(role.fields) for role in CLUSTER_ROLES]
     bound = [Object.from_dict(binding.fields) for binding in CLUSTER_ROLE_BINDINGS]
@@ -58,7 +58,7 @@ def authorizer_of(bindings: int) -> RbacAuthorizer:
 
 
 def decision(authorizer: RbacAuthorizer, turn: int) -> float:
-    """Return the microseconds of a decision that is not cached, measured in one turn."""
+    """Return the microseconds of an authorization decision that is not cached, measured in one turn."""
     questions = [Attributes("get", "", "", "v1", "configmaps", "", f"n-{turn}", f"c-{n}") for n in range(DECISIONS)]
     began = time.process_time()
     for question in questions:
@@ -67,14 +67,14 @@ def decision(authorizer: RbacAuthorizer, turn: int) -> float:
 
 
 def decisions() -> tuple[float, float]:
-    """Return the times of a decision with many bindings and with few, measured in alternating turns."""
+    """Return the times of a decision with many bindings and of a decision with few bindings, measured alternately."""
     many, few = authorizer_of(BINDINGS), authorizer_of(FEW)
     turns = [(decision(many, turn), decision(few, turn)) for turn in range(ROUNDS)]
     return median(turn[0] for turn in turns), median(turn[1] for turn in turns)
 
 
 def prepare(served: Served) -> None:
-    """Create the object that is read, and the bindings."""
+    """Create the object that the GETs read, and the RoleBindings."""
     body = json.dumps({"metadata": {"name": "bench"}, "data": {"a": "b"}}).encode()
     served.open("POST", "/api/v1/namespaces/default/configmaps", body)
     for obj in grants(BINDINGS):
@@ -82,7 +82,7 @@ def prepare(served: Served) -> None:
 
 
 def gets() -> tuple[float, float]:
-    """Return the cost of a GET with RBAC, and on a server that allows everything, measured in alternating turns."""
+    """Return the cost of a GET on a server with RBAC and on a server that allows everything, measured alternately."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("rbac", "all")]
         for path in paths:

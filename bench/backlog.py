@@ -1,4 +1,4 @@
-"""The rate of reads while controllers have a backlog.
+"""Measures the rate of reads while controllers have a backlog.
 
 GETs are sent right after very many Services were created, whose Endpoints and EndpointSlices do not exist yet. These
 GETs are compared with the same GETs after all Endpoints and EndpointSlices exist.

@@ -1,8 +1,8 @@
 """Pods on simulated nodes: `python -m bench.cluster [NODES [PODS]]`, by default 1,000 nodes and 10,000 pods.
 
-The benchmark measures how many pods per second are created, scheduled and observed as running. The limit are the bare
-writes: clients create each pod, bind it, and patch its status once. The benchmark also measures the memory per node and
-pod, and the cost of idle nodes.
+The benchmark measures how many pods per second are created, scheduled and observed as running. The limit is the rate of
+bare writes: clients create each pod, bind it, and patch its status once. The benchmark also measures the memory per
+node and pod, and the cost of idle nodes.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from ctrlmgr.testing.served import ServerProcess
 
 CLIENTS = 8
 SETTLE = 10.0
-"""Seconds after which the writes at the start of nodes are finished."""
+"""Seconds after which the nodes' initial writes are finished."""
 IDLE = 20.0
-"""Seconds for which idle nodes are measured: each node renews its lease twice in this time."""
+"""Seconds for which idle nodes are measured; in this time, each node renews its lease twice."""
 _IDLE = 30.0
 """Maximum seconds for which a connection may be idle, because servers close connections that are idle for longer."""
 POD = {"spec": {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": "example.com/app:1"}]}}
 WAITING = "/api/v1/namespaces/default/pods?fieldSelector=status.phase%21%3DRunning&limit=1"
-"""A query for the first pod that is not running; this request costs the server little."""
+"""A query for the first pod that is not running; the response is short, so that polling costs the server little."""
 WITHOUT = ("--controllers", "*,-pod-garbage-collector-controller,-node-lifecycle-controller")
 
 
 class Client:
-    """A keep-alive connection for each thread."""
+    """A client that keeps one connection open for each thread."""
 
     def __init__(self, server: ServerProcess) -> None:
-        """Send requests to `server`."""
+        """Create a client that sends requests to `server`."""
         self._server = server
         self._local = local()
 
@@ -62,7 +62,7 @@ class Client:
 
 
 def each(work: Callable[[int], Any], count: int) -> None:
-    """Call `work` this number of times, in parallel."""
+    """Call `work` this number of times, in parallel threads."""
     with ThreadPoolExecutor(CLIENTS) as pool:
         for _ in pool.map(work, range(count)):
             pass
@@ -101,7 +101,7 @@ def usage(server: ServerProcess) -> tuple[float, float]:
 
 
 class Found(NamedTuple):
-    """The results: pods per second, the fraction of a core that idle nodes use, the MiB with nodes and with pods."""
+    """The results: pods per second, the fraction of a core that idle nodes use, and MiB with nodes and with pods."""
 
     rate: float
     idle: float
@@ -131,7 +131,7 @@ def simulated(folder: Path, nodes: int, pods: int) -> Found:
 
 
 def bare(folder: Path, pods: int) -> tuple[float, float]:
-    """Return how many pods per second clients create, bind and report, and the MiB of a server without objects."""
+    """Return how many pods per second clients create, bind and patch, and the MiB of a server without objects."""
     with ServerProcess(
         folder, "--database", f"sqlite:///{folder / 'log.db'}", *WITHOUT, "--log-level", "error"
     ) as server:

@@ -1,10 +1,11 @@
-"""Custom kinds: the time until a kind is served, the cost of its objects, and the cost of five hundred kinds.
+"""Measures custom kinds: the time until a kind is served, the cost of its objects, and the cost of five hundred kinds.
 
 Creates of custom objects and of ConfigMaps of the same size alternate. One client measures delays by reading a
-ConfigMap repeatedly. At the same time, another client creates definitions one by one, and the first object of each; the
-last definition has a large schema. Five hundred other definitions exist already. The benchmark subtracts the delay that
-the reading client measures before the first definition. The result is the median of several rounds, because other work
-on the machine also causes delays.
+ConfigMap repeatedly. At the same time, another client creates CustomResourceDefinitions one by one, and the first
+object of each kind; the last CustomResourceDefinition has a large schema. The server has five hundred other
+CustomResourceDefinitions already. The benchmark subtracts the delay that the reading client measures before the first
+CustomResourceDefinition is created. The result is the median of several rounds, because other programs on the machine
+also cause delays.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ SECONDS = 2.0
 WRITERS = 8
 MANY = 500
 AFTER = 1.0
-"""Seconds for which a definition may delay other requests: its garbage is collected, and documents are built."""
+"""Seconds for which a new CustomResourceDefinition may delay other requests by garbage collection and new documents."""
 ARRIVALS = 10
-"""Number of definitions that are created while a client reads."""
+"""Number of CustomResourceDefinitions that are created while a client reads."""
 DEPTH, WIDTH = 2, 4
-"""The depth of a definition's schema, and the number of fields of each object in the schema: about 9 KB."""
+"""The depth of a CustomResourceDefinition's schema of about 9 KB, and the number of fields of each object in it."""
 DEEP = 5
-"""The depth of a large definition's schema: about 600 KB."""
+"""The depth of a large CustomResourceDefinition's schema, which is about 600 KB."""
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -52,7 +53,7 @@ def schema(depth: int = DEPTH) -> dict[str, Any]:
 
 
 def definition(name: str, depth: int = DEPTH) -> bytes:
-    """Return the definition of a kind `name`, with a schema of this depth."""
+    """Return a CustomResourceDefinition of a kind `name`, with a schema of this depth."""
     properties = {"spec": schema(depth), "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {
         "name": "v1",
@@ -68,18 +69,18 @@ def definition(name: str, depth: int = DEPTH) -> bytes:
 
 
 def instances(name: str) -> str:
-    """Return the path of a kind's objects."""
+    """Return the URL path of a custom kind's objects."""
     return f"/apis/bench.example.com/v1/namespaces/default/{name}"
 
 
 def instance(name: str, called: str) -> str:
-    """Return an object of a kind."""
+    """Return an object of a custom kind."""
     head = {"apiVersion": "bench.example.com/v1", "kind": name.capitalize(), "metadata": {"name": called}}
     return json.dumps({**head, "spec": {f"field{index}": "some text" for index in range(WIDTH)}})
 
 
 def until_accepted(served: Served, name: str, depth: int = DEPTH) -> float:
-    """Create a definition; return the seconds until its first object is accepted."""
+    """Create a CustomResourceDefinition; return the seconds until the server accepts the first object of the kind."""
     began = time.perf_counter()
     served.open("POST", DEFINITIONS, definition(name, depth))
     while True:
@@ -91,7 +92,7 @@ def until_accepted(served: Served, name: str, depth: int = DEPTH) -> float:
 
 
 def creates(served: Served) -> float:
-    """Return the creates of custom objects per second, and those of ConfigMaps; both are medians of rounds."""
+    """Return the creates of custom objects per second, and of ConfigMaps per second; both are medians of rounds."""
     data = {f"field{index}": "some text" for index in range(WIDTH)}
     config_map = json.dumps({"metadata": {"name": "m-{n}"}, "data": data})
     ratios = []
@@ -106,7 +107,7 @@ def creates(served: Served) -> float:
 
 @contextmanager
 def reading(served: Served) -> Iterator[list[float]]:
-    """Read a ConfigMap repeatedly until the block ends; yield the list of the durations of reads in seconds."""
+    """Read a ConfigMap repeatedly until the block ends; yield the list of the durations of all reads in seconds."""
     took: list[float] = []
     ended = threading.Event()
     context = ssl.create_default_context(cafile=served.authority)
@@ -130,7 +131,7 @@ def reading(served: Served) -> Iterator[list[float]]:
 
 
 def delay(served: Served) -> float:
-    """Return the maximum additional seconds that a read takes while definitions are created."""
+    """Return the maximum additional seconds that a read takes while CustomResourceDefinitions are created."""
     served.open("POST", MAPS, json.dumps({"metadata": {"name": "read"}}).encode())
     with reading(served) as alone:
         time.sleep(SECONDS)
@@ -138,7 +139,7 @@ def delay(served: Served) -> float:
 
 
 def longest_of_round(served: Served, round_: int) -> float:
-    """Return the longest read while the definitions of this round are created, and shortly afterwards."""
+    """Return the longest read while the CustomResourceDefinitions of this round are created, and shortly afterwards."""
     with reading(served) as beside:
         for number in range(ARRIVALS):
             until_accepted(served, f"arrivals{round_}x{number}")
@@ -148,20 +149,20 @@ def longest_of_round(served: Served, round_: int) -> float:
 
 
 class Many(NamedTuple):
-    """The cost of many definitions."""
+    """The cost of many CustomResourceDefinitions."""
 
     empty: float
-    """Seconds of the server's start without definitions."""
+    """Seconds that a server without CustomResourceDefinitions needs to start."""
     full: float
-    """Seconds of the server's start with many definitions."""
+    """Seconds that a server with many CustomResourceDefinitions needs to start."""
     memory: float
-    """Bytes of memory for each definition."""
+    """Bytes of server memory for each CustomResourceDefinition."""
     delay: float
-    """Additional seconds of a read while another definition is created."""
+    """Additional seconds of a read while another CustomResourceDefinition is created."""
 
 
 def many(folder: Path) -> Many:
-    """Start a server without definitions, and one with many."""
+    """Start one server without CustomResourceDefinitions, and one with many; measure both."""
     starts, memory = [], []
     for name in ("empty", "full"):  # two data directories for one database
         (folder / name).mkdir()

@@ -1,14 +1,14 @@
-"""Delays from ready pods to their Endpoints and EndpointSlices, through a real server over TLS.
+"""Measures the delays from ready pods to the Endpoints and EndpointSlices, through a real server over TLS.
 
 - Pods of many services become ready as fast as the API processes the status patches of 16 clients, service by service.
-  A watcher detects when every Endpoints object and every slice is complete; the limit is the duration of all patches.
-  Writes of Endpoints are counted, including creations.
+  A watcher detects when every Endpoints object and every slice is complete; the time until then is compared with the
+  duration of all patches. The benchmark counts the writes of Endpoints, including creations.
 - Then one pod changes its readiness repeatedly, each time after every watcher has received the last change. The delay
   until a watcher of Endpoints receives a change is compared with the duration of the patch itself. The 99th percentile
   of the delay is compared with its median.
-- Finally one pod that 3,000 further services select changes its address, so that both controllers must update all of
-  them. Meanwhile pods of other services in the same namespace become unready, one by one. The delay until a watcher of
-  Endpoints receives such a change is compared with the delay on an idle server.
+- Finally one pod that 3,000 further services select changes its address, so that the endpoints and the EndpointSlice
+  controller must update all 3,000 services. Meanwhile pods of other services in the same namespace become unready, one
+  by one. The delay until a watcher of Endpoints receives a pod's change is compared with the delay on an idle server.
 
 Run `python -m bench.endpoints [--services N] [--pods M] [--flips K] [--check]`; the full size is 1,000 services of 10
 pods. The processes with the clients and the watchers run on another core than the server.
@@ -43,7 +43,7 @@ CORE = f"/api/v1/namespaces/{NAMESPACE}"
 DISCOVERY = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}"
 MERGE = "application/merge-patch+json"
 REFRESHED = 3_000
-"""Number of Services that are updated together."""
+"""Number of Services that the controllers update after one change of a pod."""
 ROUNDS = 3
 DEPTH = re.compile(r'^workqueue_depth\{name="endpoints-controller",.*\} ([\d.]+)$', re.MULTILINE)
 
@@ -62,12 +62,12 @@ def pod(number: int, replica: int) -> str:
 
 
 def node(number: int) -> str:
-    """Return the body of a node."""
+    """Return the body of a Node."""
     return json.dumps({"metadata": {"name": f"node-{number}", "labels": {"topology.kubernetes.io/zone": "zone-1"}}})
 
 
 def status(number: int, replica: int, *, ready: bool) -> str:
-    """Return the body of a patch with which a pod runs, ready or not."""
+    """Return the body of a status patch that makes a pod running, and ready or unready."""
     ip = f"10.{64 + number // 250}.{number % 250}.{replica + 1}"
     condition = {"type": "Ready", "status": str(ready)}
     fields = {"phase": "Running", "conditions": [condition], "podIP": ip, "podIPs": [{"ip": ip}]}
@@ -83,7 +83,7 @@ def send(served: Served, requests: Sequence[str], expect: int) -> Measured:
 
 
 def fill(served: Served, services: int, pods: int) -> None:
-    """Create all objects, without running pods."""
+    """Create all namespaces, nodes, services and pods; no pod is running."""
     served.open("POST", "/api/v1/namespaces", json.dumps({"metadata": {"name": NAMESPACE}}).encode())
     requests = [served.request("POST", "/api/v1/nodes", node(number)) for number in range(NODES)]
     requests += [served.request("POST", f"{CORE}/services", service(number)) for number in range(services)]
@@ -96,14 +96,14 @@ def fill(served: Served, services: int, pods: int) -> None:
 
 
 def patch(served: Served, number: int, replica: int, *, ready: bool) -> str:
-    """Return the request with which a pod becomes ready or unready."""
+    """Return the request that makes a pod ready or unready."""
     path = f"{CORE}/pods/s-{number}-{replica}/status"
     return served.request("PATCH", path, status(number, replica, ready=ready), MERGE)
 
 
 @contextmanager
 def watching(served: Served, plan: Callable[[str, str], Plan]) -> Iterator[subprocess.Popen[bytes]]:
-    """Watch while the block runs; `plan` creates the plan from the two watch requests."""
+    """Watch Endpoints and slices while the block runs; `plan` creates the plan from the two HTTP watch requests."""
     version = msgspec.json.decode(served.open("GET", f"{CORE}/endpoints?limit=1"))["metadata"]["resourceVersion"]
     requests = [
         served.request("GET", f"{path}?watch=true&resourceVersion={version}")
@@ -136,13 +136,13 @@ def become_ready(served: Served, services: int, pods: int) -> tuple[Measured, Co
 
 
 def flip(served: Served, count: int) -> Flips:
-    """Change the readiness of one pod this number of times."""
+    """Change the readiness of one pod this number of times, and measure the delays."""
     flips = [patch(served, 0, 0, ready=bool(number % 2)) for number in range(count)]
     return observe(served, flips, ["s-0"] * count)
 
 
 def observe(served: Served, flips: Sequence[str], names: Sequence[str], first: str = "") -> Flips:
-    """Send patches one by one; return when a watcher received each change in the Endpoints with the given name."""
+    """Send patches one by one; return the delays until a watcher received each change of the Endpoints `name`."""
     plan = partial(Plan, served.host, served.port, served.authority, flips=flips, names=names, first=first)
     with watching(served, plan) as process:
         assert process.stdout is not None
@@ -150,7 +150,7 @@ def observe(served: Served, flips: Sequence[str], names: Sequence[str], first: s
 
 
 def fill_refreshed(served: Served) -> None:
-    """Create the Services that are updated together, and the one pod that they select."""
+    """Create the Services that the controllers update together, and the one pod that all these Services select."""
     spec = {"selector": {"group": "all"}, "ports": [{"port": 80, "targetPort": 8080}]}
     bodies = [json.dumps({"metadata": {"name": f"r-{number}"}, "spec": spec}) for number in range(REFRESHED)]
     requests = [served.request("POST", f"{CORE}/services", body) for body in bodies]
@@ -173,7 +173,7 @@ def settle(served: Served) -> None:
 
 
 def flip_each(served: Served, flipped: Sequence[int], first: str = "", *, ready: bool) -> Sequence[float]:
-    """Change one pod of each of these Services.
+    """Change one pod of each given Service.
 
     Return the milliseconds until a watcher received each change of Endpoints.
     """
@@ -182,7 +182,7 @@ def flip_each(served: Served, flipped: Sequence[int], first: str = "", *, ready:
 
 
 def beside_refreshes(served: Served, flipped: Sequence[int]) -> tuple[float, float, float]:
-    """Return a change's median delay in milliseconds with a backlog and on an idle server, and the minimum backlog."""
+    """Return a change's median delay in ms with a backlog, its median delay when idle, and the minimum backlog."""
     fill_refreshed(served)
     busy: list[float] = []
     quiet: list[float] = []

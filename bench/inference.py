@@ -1,9 +1,11 @@
-"""The precision of inferred causes in `ctrlmgr why`, measured on our own log, which contains the true causes.
+"""Measures the precision of inferred causes in `ctrlmgr why` on our own log, which contains the true causes.
 
-A day of a cluster (`bench.support.stories`) runs on `ctrlmgr serve` with simulated nodes. The server's log is exported
-as a watch, imported, and the inferred causes are compared with the recorded ones, by kind and controller.
+The story of a day in a cluster (`bench.support.stories`) runs on `ctrlmgr serve` with simulated nodes. The benchmark
+exports the server's log as a watch, imports it again, and compares the inferred causes with the recorded ones, by kind
+and controller.
 
-Run `python -m bench.inference [--check] [--database URL]`; with a URL, that log is used instead, and is not deleted.
+Run `python -m bench.inference [--check] [--database URL]`; with `--database`, the benchmark reads the log at URL
+instead, and does not delete it.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _NEEDED = 0.98
 
 
 class _Teller:
-    """Performs a story on a server."""
+    """A client that performs a story on a server."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
@@ -74,7 +76,7 @@ def played(folder: Path) -> str:
 
 
 def show(table: Table) -> None:
-    """Print how many causes were inferred for each kind, and how many of them are right."""
+    """Print how many causes were inferred for each kind, and how many of the inferred causes are right."""
     print(f"{'kind':<34} {'controller':<40} writes inferred named causes right direct")
     rows = {f"{kind:<34} {controller:<40}": row for (kind, controller), row in sorted(table.items())}
     for head, row in {**rows, f"{'in all':<75}": total(table.values())}.items():

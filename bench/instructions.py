@@ -1,11 +1,12 @@
-"""The cost of admission and audit, measured in instructions that the server executes for a create instead of time.
+"""Measures the cost of admission and audit in instructions that the server executes for a create, instead of time.
 
-The server runs under valgrind's callgrind, fifty times slower, and the instructions between two moments are counted.
-Other load on the machine changes this number by a few percent, while durations vary by as much as the measured cost. A
-server checks all Services every three minutes. Such a slow server does so once in a few hundred creates, so the minimum
-of several counts is used. The number of instructions does not contain the time for which the processor waits for
-memory. SHA-256, for which processors have special instructions, counts as several thousand instructions here.
-`bench.admission` and `bench.audit` measure time. This benchmark needs valgrind.
+The server runs under valgrind's callgrind, fifty times slower, and the benchmark counts the instructions between two
+points in time. Other load on the machine changes the number of instructions by a few percent, while durations vary by
+as much as the measured cost. A server checks all Services every three minutes. Under callgrind, the server checks all
+Services once in a few hundred creates, so the benchmark uses the minimum of several counts. The number of instructions
+does not contain the time for which the processor waits for memory. SHA-256, for which processors have special
+instructions, counts as several thousand instructions under callgrind. `bench.admission` and `bench.audit` measure time.
+This benchmark needs valgrind.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from bench.support.served import Served, serving
 CLIENTS = 16
 TURNS = 5
 SHORT, LONG = 1.0, 15.0
-"""Seconds for which creates are sent."""
+"""Seconds for which creates are sent while instructions are counted."""
 AFTER = 4.0
 """Seconds after which the background work of requests is finished."""
 PATIENCE = 30.0
 
 
 class Count(NamedTuple):
-    """A number of instructions that were executed in a number of seconds."""
+    """The number of creates in a period, and the number of instructions that the server executed in this period."""
 
     creates: int
     instructions: int
 
 
 def _of_one(counts: Sequence[tuple[Count, Count]], idle: int) -> float:
-    """Return the instructions of one create; a long count contains `idle` creates more than a short count."""
+    """Return the instructions of one create; `idle` is the number of instructions that only a long count contains."""
     few, short = min((short for short, _ in counts), key=attrgetter("instructions"))
     return min((long - short - idle) / (many - few) for _, (many, long) in counts)
 
@@ -51,15 +52,15 @@ class Counting:
     """A server under callgrind."""
 
     def __init__(self, served: Served, folder: Path) -> None:
-        """Count the instructions of `served`, which writes its counts into `folder`."""
+        """Count the instructions of `served`; callgrind writes the counts into `folder`."""
         self._served = served
         self._folder = folder
 
     def of_creates(self, path: str, body: object, askers: Mapping[str, Served]) -> Mapping[str, float]:
         """Return the instructions of a create for each of the users, measured in alternating turns.
 
-        A short count contains the cost of connecting, too; an idle count contains the server's own work. Occasional
-        work can only increase a count, so the minimum of each kind of count is used.
+        A short count also contains the cost of connecting; an idle count contains only the server's own work.
+        Occasional work of the server can only increase a count, so the minimum of each kind of count is used.
         """
         requests = {name: (served, served.request("POST", path, json.dumps(body))) for name, served in askers.items()}
         for served, request in requests.values():
@@ -80,7 +81,7 @@ class Counting:
         return Count(answers, self._since_last())
 
     def _since_last(self) -> int:
-        """Return the number of instructions executed since the last call."""
+        """Return the number of instructions that the server executed since the last call of this method."""
         before = set(self._folder.glob("counts*"))
         command = ["callgrind_control", "--dump", str(self._served.process)]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
@@ -95,7 +96,7 @@ class Counting:
 
 
 def counted(folder: Path) -> Sequence[str]:
-    """Return the command under which a server's instructions are counted."""
+    """Return the command that runs a server under callgrind and counts its instructions."""
     return ("valgrind", "--tool=callgrind", "--fair-sched=yes", f"--callgrind-out-file={folder}/counts")
 
 
@@ -117,7 +118,7 @@ def of_admission() -> Iterator[Claim]:
 
 
 def of_audit() -> Claim:
-    """Compare logged creates of Services with excluded ones."""
+    """Compare creates of Services that the audit policy logs with creates that it excludes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with serving(folder, *options(folder), under=counted(folder)) as served:

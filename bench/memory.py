@@ -1,9 +1,9 @@
-"""Memory of the caches: the growth of a process that loads objects into informers, compared with their JSON bytes.
+"""Measures the memory of caches: the growth of a process that loads objects into informers, per JSON byte.
 
-Another process writes the log, an SQLite file, so that the growth has only causes that belong to loading: the log's
-page cache, the stores of the informers, and garbage. The pods are like a Deployment's, about 1 KB of JSON each. The
-goal applies to the state after loading. The benchmark also prints the state after a controller has read the labels of
-every object, so that the metadata of each object stays decoded.
+Another process writes the log, an SQLite file, so that only loading makes the measured process grow: the log's page
+cache, the stores of the informers, and garbage. The pods resemble the pods of a Deployment, about 1 KB of JSON each.
+The goal applies to the growth after loading. The benchmark also prints the growth after a controller has read the
+labels of every object, which keeps the metadata of each object decoded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MEGABYTE = 1e6
 
 
 def pod(number: int) -> Object:
-    """Return a pod of about 1 KB, one of the replicas of one of the apps."""
+    """Return a pod of about 1 KB, which is a replica of one of the apps."""
     app = f"app-{number % APPS}"
     replica_set = f"{app}-6f7b8c9d5"
     return Object.from_dict(
@@ -94,7 +94,7 @@ def write(folder: Path) -> int:
 
 
 def load(folder: Path) -> tuple[int, int, float]:
-    """Load the pods into an informer; return the growth in bytes, the growth after reading labels, and the seconds."""
+    """Load the pods into an informer; return the growth in bytes before and after reading labels, and the seconds."""
     clock = SystemClock()
     log = open_log(_url(folder), clock=clock, random=random.Random(2))
     informers = Informers(log, EventWindow(log, clock=clock), clock=clock)

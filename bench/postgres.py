@@ -1,12 +1,13 @@
-"""PostgreSQL: group commit compared with one `unnest` statement per batch, and single appends compared with `pgbench`.
+"""Measures PostgreSQL: group commit compared with one `unnest` statement per batch, and single appends with `pgbench`.
 
-The limits are measured on the same temporary server with its durable defaults, in turns that alternate with our code.
+Our code and the limits use the same temporary server with its durable defaults, and are measured in alternating turns.
 
-- Group commit: 64 callers append events of 1 KB. The limit writes the same rows (events and objects), 64 per batch.
-  Each batch is one autocommit, a prepared statement with binary array parameters, without checks, revisions, hashes or
-  responses. The limit is measured twice: with lists that psycopg adapts, and with arrays as our writer sends them.
-- Single appends: one caller appends through the log's committer. The limit is pgbench, which calls the same function as
-  an append, prepared, with the same payload.
+- Group commit: 64 callers append events of 1 KB. The statement that is the limit writes the same rows (events and
+  objects), 64 appends per batch. The limit sends each batch in autocommit mode, as a prepared statement with binary
+  array parameters, without checks, revisions, hashes or responses. The limit is measured twice: with lists that psycopg
+  adapts, and with binary arrays as our writer sends them.
+- Single appends: one caller appends through the log's committer. The limit is pgbench, which calls the same SQL
+  function as an append, as a prepared statement with the same payload.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _MOMENT = 1_700_000_000_000_000
 
 
 def pod(name: str, version: int) -> Object:
-    """Return an object of 1 KB."""
+    """Return a pod of 1 KB."""
     return Object.from_dict(
         {
             "kind": "Pod",
@@ -56,7 +57,7 @@ def new_objects(number: int) -> Work:
 
 
 def updates(number: int) -> Work:
-    """Return changes of the objects in `new_objects` of the round."""
+    """Return changes of the objects that `new_objects` creates in the same round."""
     return _work(number, EventType.MODIFIED, None)
 
 
@@ -87,13 +88,14 @@ Column = tuple[Any, list[Any]]
 
 
 class Inserter:
-    """The limit of group commit: the same rows with one statement per batch, built before the time is measured.
+    """The limit of group commit: it writes the same rows with one statement per batch, built before the measured time.
 
-    `packed` sends whole arrays as our writer does; otherwise psycopg adapts lists, as in every other statement.
+    If `packed` is set, it sends whole arrays as our writer does; otherwise psycopg adapts lists, as in every other
+    statement.
     """
 
     def __init__(self, url: str, *, packed: bool) -> None:
-        """Connect to the database, and let the planner use an index for the updates."""
+        """Connect to the database, and disable other plans so that the planner uses an index for the updates."""
         self._connection = psycopg.connect(url.replace("+psycopg", ""), autocommit=True, prepare_threshold=0)
         register(self._connection)
         for plan in ("seqscan", "hashjoin", "mergejoin", "material"):
@@ -103,7 +105,7 @@ class Inserter:
         self._revision = 0
 
     def insert_all(self, work: Work) -> float:
-        """Write the rows of `work`, in batches with one proposal of each caller; return events per second."""
+        """Write the rows of `work`, in batches of one proposal of each caller; return events per second."""
         batches = []
         for proposals in zip(*work, strict=True):
             batches.append(_batch(proposals, self._revision + 1, text=bytes if self._packed else bytes.decode))
@@ -120,7 +122,7 @@ class Inserter:
 
 
 def _batch(batch: Sequence[Proposal], first: int, *, text: Callable[[bytes], Any]) -> tuple[bytes, list[Column]]:
-    """Return the statement and the columns that write `batch` at revisions beginning with `first`."""
+    """Return the statement and the columns that write `batch`; the first event gets the revision `first`."""
     size = len(batch)
     added = batch[0].type is EventType.ADDED
     revisions = list(range(first, first + size))
@@ -165,7 +167,7 @@ class Pgbench:
     )
 
     def __init__(self, url: str) -> None:
-        """Prepare for the database at `url`, which must contain the pod `single`."""
+        """Prepare to append to the database at `url`, which must contain the pod `single`."""
         self._url = url.replace("+psycopg", "")
         obj = pod("single", 1)
         self._script = "\\set append_id random(1, 9000000000000000000)\n" + self._SCRIPT.format(
@@ -178,7 +180,7 @@ class Pgbench:
         )
 
     def call(self, count: int) -> float:
-        """Append `count` times; return appends per second, without the time for connecting."""
+        """Call the append function `count` times; return appends per second, without the time for connecting."""
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
             script.write(self._script)
             script.flush()
@@ -214,7 +216,7 @@ Round = tuple[float, float]
 
 
 def group_rounds(log: EventLog, limits: Sequence[Inserter], work: Callable[[int], Work]) -> list[list[Round]]:
-    """Append the work of every round through the log and through each limit; return the rounds of each limit."""
+    """Append the work of every round through the log and through each limit; return the rounds, by limit."""
     rounds: list[list[Round]] = [[] for _ in limits]
     for number in range(ROUNDS):
         todo = work(number)
@@ -225,7 +227,7 @@ def group_rounds(log: EventLog, limits: Sequence[Inserter], work: Callable[[int]
 
 
 def single_rounds(log: EventLog, pgbench: Pgbench) -> list[Round]:
-    """Return the rounds of single appends."""
+    """Return the measured rounds of single appends."""
     log.append([Proposal(EventType.ADDED, pod("single", 0), 0)], author=AUTHOR)
     append_singly(log, SINGLES)  # this prepares the plans; pgbench prepares its own plans
     return [(append_singly(log, SINGLES), pgbench.call(SINGLES)) for _ in range(ROUNDS)]

@@ -1,10 +1,10 @@
-"""Queries on a log of 1,000,000 events, on SQLite and PostgreSQL: ready-made queries, and earlier states.
+"""Measures queries on a log of 1,000,000 events, on SQLite and PostgreSQL: ready-made queries and earlier states.
 
-The log resembles that of a cluster. Pods of services are created, become ready and are deleted. A controller writes
-endpoints and slices, each of which several pods cause. Leases are renewed, and leaders change. The log is written
-directly to the tables (bodies of about 1 KB, arbitrary hashes), because only reading is measured. A result is the
-median of three runs within one process. Every row is fetched; the start of Python is not included. `--events N` creates
-a smaller log.
+The log resembles the log of a real cluster. Pods of services are created, become ready and are deleted. A controller
+writes Endpoints and EndpointSlices; several pods cause each write. Leases are renewed, and leaders change. The
+benchmark writes the log directly to the tables (bodies of about 1 KB, arbitrary hashes), because it measures only
+reading. A result is the median of three runs within one process. The measured time includes fetching every row, but not
+the start of Python. `--events N` creates a smaller log.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHUNK = 20_000
 
 
 class Place(NamedTuple):
-    """An object of the log: its key, and the values in its body."""
+    """An object of the log: its key, and the values that are inserted in its body."""
 
     id: int
     resource: str
@@ -257,7 +257,7 @@ def claims(database: Database, story: Story) -> Iterator[Claim]:
 
 
 def measure(url: str, fill_database: Callable[[str, Story], None], events: int) -> list[Claim]:
-    """Create a log of this number of events at `url`, and run all queries."""
+    """Create a log of this number of events at `url`, run all queries, and return their times as claims."""
     migrate_log(url, clock=SystemClock(), random=random.Random(1))
     story = Story(events)
     began = time.perf_counter()

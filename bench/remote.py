@@ -1,9 +1,10 @@
-"""`ctrlmgr run`: the delay from a controller's own write to its next reconcile of the same object.
+"""Measures `ctrlmgr run`: the delay from a controller's own write to its next reconcile of the same object.
 
-A controller waits until its caches contain its own writes. The delay is the time from the response to its last write
-until the next reconcile of the same key begins. A Deployment is scaled up and down; the writes of each of its
-controllers trigger the controller again. The delay is measured with our server, and behind the proxy of the contract
-tests. The proxy sends the event of each write before its response, streams no lists and sends no bookmarks.
+A controller waits until its caches contain its own writes. The delay is the time from the response to the controller's
+last write until the next reconcile of the same key begins. A Deployment is scaled up and down; the writes of each of
+its controllers trigger the controller again. The delay is measured with our server, and with a proxy of the contract
+tests in front of our server. The proxy sends the event of each write before its response, streams no lists and sends no
+bookmarks.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Observe all remote clients while the block runs."""
+        """Record the writes and reconciles of all remote clients while the block runs."""
         begin, send = RemoteClient.for_reconcile, RemoteClient._sent
 
         def for_reconcile(client: RemoteClient, cause: Cause) -> RemoteClient:

@@ -1,13 +1,14 @@
 """The rate at which a recording is replayed through log, caches and controllers.
 
-- `replay into caches` loads a recording into a log in memory, which the caches of a controller follow; the controller
-  itself does not run. The limit decodes the same lines into plain dicts with `msgspec.json.decode`. Replay and limit
-  read and decompress the same file, in alternating turns of one run.
-- `replay with controllers` runs the endpoints controller and compares at every checkpoint; its limit is the goal of
+- `replay into caches` loads a recording into a log in memory, which a controller's caches read; the controller itself
+  does not run. The limit is the rate at which `msgspec.json.decode` decodes the same lines into plain dicts. The replay
+  and the limit read and decompress the same file, in alternating turns of one run.
+- `replay with controllers` runs the endpoints controller and compares its Endpoints at every checkpoint; the goal is
   20,000 events per second. docs/performance.md explains its bottleneck.
 
-Run `python -m bench.replay [RECORDING]`; the default is the large recording beside the repository, or else the small
-recording in the repository, which ends before caches are warm. With `--check`, the exit code is 1 if a goal is missed.
+Run `python -m bench.replay [RECORDING]`; the default is the large recording beside the repository, or, if that is
+missing, the small recording in the repository, which ends before caches are warm. With `--check`, the exit code is 1 if
+a goal is missed.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def load(path: Path) -> float:
 def replay(path: Path) -> float:
     """Measure a replay with the endpoints controller, in events per second.
 
-    Raises SystemExit if the replay diverges.
+    Raises SystemExit if the replayed controller's writes differ from the recording.
     """
     logging.configure(level="info", format="console")  # as the command `ctrlmgr replay` does
     clock = ReplayClock()
@@ -75,7 +76,7 @@ def replay(path: Path) -> float:
 
 
 def measure(path: Path) -> list[float]:
-    """Return the medians of `decode`, `load` and `replay`; each run has its own process, and the three alternate."""
+    """Return the median rates of `decode`, `load` and `replay`, which run alternately, each time in a new process."""
     measured: dict[Callable[[Path], float], list[float]] = {decode: [], load: [], replay: []}
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as alone:

@@ -24,7 +24,7 @@ class Claim(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Return whether the goal is met."""
+        """Return whether the claim's goal is met."""
         return self.ratio <= self.goal if self.at_most else self.ratio >= self.goal
 
 

@@ -1,12 +1,12 @@
-"""Growth with a log: the same 2,000 objects after 100,000 and 1,000,000 events, on SQLite and PostgreSQL.
+"""Measures growth with a log: the same 2,000 objects after 100,000 and 1,000,000 events, on SQLite and PostgreSQL.
 
-The log is written through the same interface as in a server, so that its hash chain is valid; another process serves
-it. The start, memory, requests and a watch from an earlier revision depend on the number of objects, which is the same
-at both sizes. The size of the file, its verification and its compaction depend on the number of events. Each value at
-the larger size is compared with the value at the smaller size, in the same run, and printed with the exponent of its
-growth (0: constant, 1: linear in the events).
+The benchmark writes the log through the same interface as a server, so that the hash chain is valid; another process
+serves the log. The duration of the start, the memory, and the duration of requests and of a watch depend on the number
+of objects, which is the same at both sizes. The size of the database and the durations of its verification and
+compaction depend on the number of events. Each value at the larger size is compared with the value at the smaller size
+in the same run, and printed with the exponent of its growth: 0 means constant, 1 means linear in the number of events.
 
-`--events N` changes the size of the larger log. 10000000 events need most of an hour.
+`--events N` changes the size of the larger log; a run with 10000000 events takes nearly an hour.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _PATH = "/api/v1/namespaces/bench/configmaps"
 _STARTED = 1_700_000_000_000_000
 
 FLAT = ("start to ready, ms", "memory, MB", "GET, us", "LIST of 500, us", "create, us", "watch from the past, us")
-"""Values that must not grow with the number of events.
+"""Names of the measured values that must not grow with the number of events.
 
-The two values may differ by a half, which is the possible difference of two runs.
+The value at the larger size may be up to half as large again, because two runs may differ that much.
 """
 LINEAR = ("verify, ms", "compact one half, ms", "size on disk, kB")
-"""Values that may grow linearly with the number of events, and by a half more."""
+"""Names of the measured values that may grow linearly with the number of events, and by a half more."""
 
 
 class Place(NamedTuple):
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 
 def config_map(number: int, version: int) -> Object:
-    """Return one of the objects, with 1 KB, in one of its versions."""
+    """Return a version of one of the objects, with 1 KB."""
     metadata = {
         "name": f"c-{number}",
         "namespace": "bench",
@@ -106,13 +106,13 @@ class Client:
     """A keep-alive connection."""
 
     def __init__(self, served: Served) -> None:
-        """Connect to a server."""
+        """Return a connection to a server."""
         context = ssl.create_default_context(cafile=served.authority)
         self._connection = http.client.HTTPSConnection(served.host, served.port, context=context)
         self._headers = {"Authorization": f"Bearer {served.token}", "Content-Type": "application/json"}
 
     def ask(self, method: str, path: str, body: str | None = None) -> bytes:
-        """Return the body of a response for a path."""
+        """Send a GET for a path, and return the response's body."""
         self._connection.request(method, path, body, self._headers)
         answer = self._connection.getresponse()
         data = answer.read()
@@ -120,7 +120,7 @@ class Client:
         return data
 
     def watch(self, revision: Revision, events: int) -> None:
-        """Read this number of events from a watch that begins at a revision."""
+        """Watch from a revision on, and read this number of events."""
         path = f"{_PATH}?watch=true&timeoutSeconds=30&resourceVersion={revision}"
         self._connection.request("GET", path, None, self._headers)
         answer = self._connection.getresponse()
@@ -140,7 +140,7 @@ def microseconds(ask: Callable[[int], object], times: int) -> float:
 
 
 def requests(served: Served, events: int) -> Iterator[tuple[str, float]]:
-    """Measure a client's requests on a log with this number of events."""
+    """Measure the durations of a client's requests on a server whose log has this number of events."""
     client = Client(served)
     yield "GET, us", microseconds(lambda n: client.ask("GET", f"{_PATH}/c-{n + 1}"), ASKED)
     yield "LIST of 500, us", microseconds(lambda _: client.ask("GET", f"{_PATH}?limit=500"), ASKED // 4)
@@ -161,7 +161,7 @@ def command(*arguments: str) -> float:
 
 
 def measure(place: Place, events: int, folder: Path) -> dict[str, float]:
-    """Fill a database and measure all values."""
+    """Fill a database with a log, and measure all values."""
     began = time.perf_counter()
     with closing(open_log(place.url, clock=SystemClock(), random=Random(1), migrate=True)) as log:
         fill(log, events)
@@ -206,7 +206,7 @@ def on_postgres(cluster: PostgresCluster, folder: Path, events: int) -> dict[str
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the growth; with --check, exit with code 1 if a value grows that must not grow."""
+    """Print how each value grows; with --check, exit with code 1 if a value grows that must not grow."""
     larger = int(arguments[arguments.index("--events") + 1]) if "--events" in arguments else LARGER
     sizes, claims = (min(SMALLER, larger // 10), larger), list[Claim]()
     found: list[dict[str, float]] = []

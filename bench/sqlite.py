@@ -1,4 +1,4 @@
-"""Group commit on SQLite compared with a bare `sqlite3` executemany: same schema, batch size and durability."""
+"""Measures group commit on SQLite, compared with a bare `sqlite3` executemany of the same schema and batch size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUNDS = 5
 
 
 def creations(caller: int, count: int) -> list[Proposal]:
-    """Return the appends of a caller: new objects of 1 KB."""
+    """Return the appends of one caller, which create objects of 1 KB."""
     return [
         Proposal(
             EventType.ADDED,
@@ -51,7 +51,7 @@ def group_commit(path: Path, work: Work, run: Run) -> float:
 
 
 def bare(folder: Path, work: Work, batch: int) -> float:
-    """Insert the same rows with executemany, `batch` per transaction; return events per second."""
+    """Insert the rows that a log would insert with executemany, `batch` per transaction; return events per second."""
     url = f"sqlite:///{folder}/bare.db"
     migrate_log(url, clock=SystemClock(), random=random.Random(1))
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)

@@ -1,8 +1,8 @@
-"""Start: the time until `ctrlmgr serve` with an empty SQLite database is ready, and its memory at that time.
+"""Measures the time until `ctrlmgr serve` with an empty SQLite database is ready, and its memory at that time.
 
-The time to import the package is measured separately, in a process that does nothing else, and subtracted. The goal
-applies to the remaining time. Each round starts in a new directory, so its time includes the creation of certificates,
-tokens and the schema.
+The time to import the package is measured separately, in a process that only imports, and subtracted. The goal applies
+to the time that remains after subtraction. Each round starts in a new directory, so its time includes the creation of
+certificates, tokens and the schema.
 
 Two more claims are about tests: the time of `ctrlmgr exec -- true`, compared with the start of a server in the same
 run, and the time to create and delete a test's namespace.
@@ -28,7 +28,7 @@ from examples import website
 
 ROUNDS = 5
 NAMESPACES = 50
-"""Tests that have their own namespace, or log."""
+"""Number of tests that have their own namespace, or their own log."""
 SETTLED = 3.0
 """Seconds after which a process that has become ready is idle."""
 
@@ -37,7 +37,7 @@ _IMPORT = "import ctrlmgr.cli, ctrlmgr.cli.serve, ctrlmgr.serve"
 
 
 def importing() -> float:
-    """Return the seconds that a process needs to import what `serve` imports."""
+    """Return the seconds that a process needs to import the modules of `ctrlmgr serve`."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", _IMPORT], check=True)
     return time.perf_counter() - began
@@ -75,7 +75,7 @@ def own_namespaces() -> list[float]:
 
 
 def own_logs() -> list[float]:
-    """Return the seconds that each of some tests needs for its own harness, which has its own log."""
+    """Return the seconds that each of several tests needs to create its own harness with its own log."""
     logging.configure(level="warning", format="console")
     took = []
     for _ in range(NAMESPACES):

@@ -1,8 +1,8 @@
 """Writes the reports of the benchmarks to a page: `python -m bench.table bench/results docs/benchmarks.md`.
 
 The folder contains the output of each benchmark as `name.txt`; lines that are not claims are ignored. The page keeps
-the sections of benchmarks whose output is not in the folder, unless the benchmark no longer exists. Therefore a few
-benchmarks can be run again without losing the other sections.
+the sections of benchmarks whose output is not in the folder, unless the benchmark no longer exists. Therefore single
+benchmarks can be run again without losing the sections of the others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEAD = "| | value | limit | ratio | goal | |\n|---|---|---|---|---|---|"
 
 
 def page(former: str, reports: Iterable[Path]) -> Iterator[str]:
-    """Yield the parts of the new page: `former` is the old page, in which these reports replace sections."""
+    """Yield the parts of the new page; the reports replace the sections of the old page, `former`."""
     sections = {name: table for name, table in _SECTION.findall(former) if _exists(name)}
     for report in reports:
         rows = filter(None, map(_row, report.read_text().splitlines()))

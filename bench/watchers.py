@@ -1,10 +1,10 @@
-"""Watching over TLS: the delay of an event to a thousand watchers, and the cost of an idle watcher.
+"""Measures watches over TLS: the delay of an event to a thousand watchers, and the cost of an idle watcher.
 
-The limit is a bare server with the same certificate, which only writes one frame to each of the same number of
-connections. The bare server's delay is the time from before the first write until the last client has received the
+The limit is a bare server with the same certificate and the same number of connections; it only writes one frame to
+each connection. The bare server's delay is the time from before the first write until the last client has received the
 frame. The delay of our server is the time from before the request that causes the event until the last client has
-received the event. This delay includes validation, the disk and the watch cache. Each client has its own connection;
-with HTTP/2, a hundred clients share a connection, like client-go's.
+received the event. The delay of our server includes validation, the disk and the watch cache. Each client has its own
+connection; with HTTP/2, a hundred clients share a connection, like client-go's.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def seen(process: subprocess.Popen[bytes]) -> Seen:
 
 
 def write_events(served: Served, stop: threading.Event, written: list[int]) -> None:
-    """Change one object at this rate; each change contains the time at which it is sent.
+    """Change one object at this rate; each change contains the time at which it was sent.
 
-    `written` is the number of changes so far.
+    `written` counts the changes that were sent so far.
     """
     from http.client import HTTPSConnection
     from ssl import create_default_context
@@ -82,7 +82,7 @@ def write_events(served: Served, stop: threading.Event, written: list[int]) -> N
 
 
 def ours(served: Served, streams: int = 0) -> tuple[Seen, float]:
-    """Measure deliveries while one client writes; return the deliveries, and the events written per second."""
+    """Measure deliveries while one client writes; return the deliveries, and the rate of writes in events/s."""
     # The watch begins now, because existing events contain times long before the watchers connected.
     version = msgspec.json.decode(served.open("GET", PATH))["metadata"]["resourceVersion"]
     query = f"watch=true&fieldSelector=metadata.name%3Dwatched&resourceVersion={version}"
@@ -99,7 +99,7 @@ def ours(served: Served, streams: int = 0) -> tuple[Seen, float]:
 
 
 def bare_pass(like: Served, folder: Path) -> Seen:
-    """Measure single rounds of bare writes to the same number of connections."""
+    """Measure single rounds in which the bare server writes to the same number of connections."""
     port = free_port()
     command = [sys.executable, "-m", "bench.support.bare_fan_out", str(port), str(folder), str(WATCHERS)]
     with running(command, folder / "fan-out.log"):

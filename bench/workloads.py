@@ -1,11 +1,12 @@
-"""Deployments and Jobs of many pods, through a real server over TLS.
+"""Measures Deployments and Jobs of many pods, through a real server over TLS.
 
 - A Deployment is scaled from nothing to 1,000 pods. The time until its ReplicaSet has created all pods is compared with
-  bare creates of the same pods by 16 clients in the same run. The events per pod are counted.
-- With kubelets that respond immediately, 500 of the pods are rolled out again, and a Job runs 1,000 completions, 100 at
-  a time. The events per pod are counted, and the durations of both are printed.
-- The resident memory of the server per pod is measured.
-- The large recording is replayed with all controllers, in its own process; the result is in events per second.
+  bare creates of the same pods by 16 clients in the same run. The benchmark counts the events per pod.
+- With kubelets that respond immediately, a Deployment of 500 pods is rolled out again, and a Job runs 1,000
+  completions, 100 at a time. For the rollout and the Job, the benchmark counts the events per pod and prints the
+  duration.
+- The benchmark measures the resident memory of the server per pod.
+- Another process replays the large recording with all controllers; the result is in events per second.
 
 Run `python -m bench.workloads [--pods N] [--check]`; the kubelets run on the same core as the clients.
 """
@@ -50,7 +51,7 @@ def template(image: str = "app:1", **spec: Any) -> dict[str, Any]:
 
 
 def decoded(served: Served, path: str) -> Any:
-    """Return the decoded response for a path."""
+    """Send a GET for a path; return the decoded response."""
     return json.loads(served.open("GET", path))
 
 
@@ -86,7 +87,7 @@ def until(claim: Callable[[], bool]) -> float:
 
 
 def bare_creates(served: Served, pods: int) -> float:
-    """Create the same number of bare pods; return the seconds."""
+    """Create the same number of bare pods; return the duration in seconds."""
     namespace(served, "bare")
     body = json.dumps({"metadata": {"generateName": "web-", "labels": {"app": "bare"}}, "spec": SPEC})
     requests = [served.request("POST", CORE.format("bare"), body) for _ in range(pods)]
@@ -97,7 +98,7 @@ def bare_creates(served: Served, pods: int) -> float:
 
 @contextmanager
 def kubelets(served: Served, phase: str) -> Iterator[None]:
-    """Run kubelets while the block runs."""
+    """Run simulated kubelets while the block runs."""
     command = [
         sys.executable,
         "-m",
@@ -120,15 +121,15 @@ def kubelets(served: Served, phase: str) -> Iterator[None]:
 
 
 class Bench:
-    """One server, and the measurements of it."""
+    """One server, and the measurements that are made with it."""
 
     def __init__(self, served: Served, pods: int) -> None:
-        """Measure with this number of pods."""
+        """Prepare measurements with this number of pods."""
         self._served = served
         self._pods = pods
 
     def deployment(self) -> list[Claim]:
-        """Scale from nothing to all pods, without other load."""
+        """Scale a Deployment from nothing to all pods, without other load."""
         served, pods = self._served, self._pods
         before = served.resident()
         bare = bare_creates(served, pods)
@@ -150,7 +151,7 @@ class Bench:
         return dict(decoded(self._served, f"{DEPLOYMENTS.format(where)}/web").get("status") or {})
 
     def rollout(self) -> list[Claim]:
-        """Give a Deployment with half of the pods another template."""
+        """Give a Deployment with half of the pods another pod template, and measure the rollout."""
         served, pods = self._served, self._pods // 2
         path = f"{DEPLOYMENTS.format('made')}/web"
         patch(served, path, {"spec": {"replicas": pods}})
@@ -186,7 +187,7 @@ class Bench:
 def replay_rate(path: Path) -> float:
     """Replay a recording with all controllers; return events per second.
 
-    Raises SystemExit if the replay diverges.
+    Raises SystemExit if the replayed controllers' writes differ from the recording.
     """
     logging.configure(level="info", format="console")  # as the command `ctrlmgr replay` does
     clock = ReplayClock()
@@ -197,7 +198,7 @@ def replay_rate(path: Path) -> float:
 
 
 def replay() -> list[Claim]:
-    """Replay the largest recording that exists."""
+    """Replay the largest recording that exists; return the results as claims."""
     path = next(path for path in RECORDINGS if path.exists())
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
         rate = alone.submit(replay_rate, path).result()

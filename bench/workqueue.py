@@ -1,14 +1,15 @@
-"""The cost of the work queue, compared with the bare minimum for passing items between threads.
+"""Measures the cost of the work queue, compared with the bare minimum for passing items between threads.
 
 A thread passes 100,000 keys to 4 workers, once through a `WorkQueue` (add, get, done, with metrics enabled) and once
-through a bare `queue.SimpleQueue` (put, get). In both cases, a worker returns a permit after each item, and the thread
-takes a permit before it adds the next item. Therefore a fixed number of items is in flight. With 4 items, there is one
-for each worker, so nearly every item wakes a thread; 64 items are a burst.
+through a bare `queue.SimpleQueue` (put, get). With either queue, a worker returns a permit after each item, and the
+thread takes a permit before it adds the next item. Therefore a fixed number of items is in flight. With 4 items in
+flight, there is one for each worker, so nearly every item wakes a thread; 64 items are a burst.
 
 The other lines of the report have no goal. With 64 items in flight, and even more with all items (a backlog),
-SimpleQueue no longer wakes threads. One thread fills a buffer in C while it holds the interpreter's lock, then another
-thread empties the buffer, at some 50 to 70 ns per item. The last line shows which part of that rate Python code can
-reach at most: it compares three empty methods, which only take and release a lock on one thread, with the same limit.
+SimpleQueue no longer wakes threads. With a backlog, one thread fills a buffer in C while it holds the interpreter's
+lock, then another thread empties the buffer, in some 50 to 70 ns per item. The last line shows how much of
+SimpleQueue's rate Python code can reach at most: it compares three empty methods, which only take and release a lock on
+one thread, with SimpleQueue.
 
 Run `python -m bench.workqueue`; with `--check`, the exit code is 1 if a goal is missed.
 """
@@ -35,11 +36,11 @@ GOAL = 0.20
 KEYS = [Key("default", f"service-{number}") for number in range(100_000)]
 
 HandOff = Callable[[int | None], float]
-"""A function that passes every key on, with this number in flight (None: unlimited), and returns keys per second."""
+"""A function that passes keys to the workers, with this number in flight (None: unlimited); returns keys per second."""
 
 
 def through_work_queue(in_flight: int | None) -> float:
-    """Measure the work queue: add, get, done."""
+    """Measure the work queue with its methods add, get and done."""
     permits = _permits(in_flight)
     work: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock(), namespace_of=attrgetter("namespace"))
 
@@ -64,7 +65,7 @@ def through_work_queue(in_flight: int | None) -> float:
 
 
 def through_simple_queue(in_flight: int | None) -> float:
-    """Measure the limit: put, get."""
+    """Measure `queue.SimpleQueue` with its methods put and get."""
     permits = _permits(in_flight)
     work: queue.SimpleQueue[Key | None] = queue.SimpleQueue()
 
@@ -121,7 +122,8 @@ def three_empty_calls(in_flight: int | None) -> float:
 def compare(hand_off: HandOff, in_flight: int | None) -> tuple[float, float]:
     """Return the median rates of `hand_off` and of the limit.
 
-    Both measurements alternate, so that other load on the machine affects both equally.
+    The measurements of `hand_off` and of the limit alternate, so that other load on the machine affects both rates
+    equally.
     """
     rounds = [(hand_off(in_flight), through_simple_queue(in_flight)) for _ in range(ROUNDS)]
     return median(value for value, _ in rounds), median(limit for _, limit in rounds)

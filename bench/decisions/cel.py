@@ -1,10 +1,10 @@
-"""Our CEL compared with the CEL libraries on PyPI (`pip install cel-python common-expression-language`).
+"""Compares our CEL implementation with the CEL libraries on PyPI (`pip install cel-python common-expression-language`).
 
-- `evaluate`: a typical validation rule of a custom resource, for a small and a large object. The other libraries get
-  the object as a dict for each evaluation, because a server has decoded JSON.
-- `hostile`: an expression whose loops multiply. Our implementation stops when the cost exceeds Kubernetes' limit; the
-  other libraries do not limit the cost.
-- `functions`: which of Kubernetes' own functions a library has.
+- `evaluate`: a typical validation rule of a custom resource, for a small and a large object. The other libraries
+  convert the object from a dict for each evaluation, because a server has decoded JSON.
+- `hostile`: an expression with nested loops, whose cost is the product of their lengths. Our implementation stops when
+  the cost exceeds Kubernetes' limit; the other libraries do not limit the cost.
+- `functions`: the CEL functions of Kubernetes that each library supports.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from types import ModuleType
 
 _ROUNDS = 7
 _LEAST = 0.02
-"""Seconds of one round, which is so long that the resolution of the clock does not matter."""
+"""Duration of one round in seconds; a round is so long that the resolution of the clock does not matter."""
 
 
 def alternative(module: str, package: str) -> ModuleType:
-    """Return a module of a package that the project does not depend on; end the program if it is not installed."""
+    """Import and return a module of a package that the project does not depend on; exit if it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -42,7 +42,7 @@ def once(call: Callable[..., object], *arguments: object) -> tuple[float, str]:
 
 
 def row(name: str, ours: float, others: float, note: str = "") -> None:
-    """Print one comparison in microseconds, and the ratio of our time to the other time."""
+    """Print one comparison in microseconds, with the ratio of our time to the alternative's time."""
     print(f"{name:<44} ours {ours:>12,.1f} us   other {others:>14,.1f} us   ratio {ours / others:>8.3f}  {note}")
 
 

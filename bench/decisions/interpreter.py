@@ -1,12 +1,12 @@
-"""Our interpreter settings compared with CPython's defaults: an event loop's delay, garbage collection, page faults.
+"""Compares our interpreter settings with CPython's defaults: an event loop's delay, garbage collection, page faults.
 
 - `lateness`: an event loop has a timer every 2 ms, while another thread computes. The result is the median delay of the
   timer.
 - `collector`: 200,000 objects stay in memory. The results are the total time of all collections, and the time of the
   longest one, during which all threads wait.
 - `pages`: 300 responses of 3 MB are built and dropped, in pieces of 64 KiB. The result is the number of memory pages
-  that the process gets from the system. This number of pages is compared with the number for a process that keeps 128
-  KiB of free memory, which is glibc's default with a fixed threshold for mapping.
+  that the operating system gives to the process. This number of pages is compared with the number for a process that
+  keeps 128 KiB of free memory, which is glibc's default with a fixed threshold for mapping.
 
 Each measurement runs in its own process, alternating between `interpreter.tune()` and the defaults.
 """
@@ -73,15 +73,15 @@ MAPPED = "import ctypes\nctypes.CDLL(None).mallopt(-3, 128 * 1024)\n"
 
 
 def measured(program: str) -> float:
-    """Return the number that `program` prints; it runs in its own process."""
+    """Run `program` in its own process; return the number that it prints."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 
 def compared(name: str, program: str, goal: float, unit: str, others: str = DEFAULTS) -> Claim:
-    """Return the claim that our settings cost at most `goal` times as much as the settings in `others`.
+    """Return the claim that a program with our settings takes at most `goal` times as long as with those in `others`.
 
-    The values are medians of alternating rounds.
+    The compared values are medians of alternating rounds.
     """
     turns = [(measured(OURS + program), measured(others + program)) for _ in range(ROUNDS)]
     ours, limit = (median(each) for each in zip(*turns, strict=True))

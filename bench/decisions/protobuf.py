@@ -1,9 +1,10 @@
-"""Our decoder for Kubernetes' protobuf compared with upb, the C decoder in Google's package (`pip install protobuf`).
+"""Compares our decoder for Kubernetes' protobuf with upb, the C decoder in Google's package (`pip install protobuf`).
 
 upb gets descriptors that are created from our own description of the messages. upb decodes into message objects, but
 the server works with dicts like those of decoded JSON. Therefore our decoder is compared with decoding into messages
-alone, and with two conversions to dicts: the package's `MessageToDict`, and a minimal walk over `ListFields`. In
-contrast to our decoder, neither conversion applies the rules for times, quantities and JSON in bytes.
+alone, and with two conversions to dicts: the package's `MessageToDict`, and a minimal walk over `ListFields`. Unlike
+our decoder, `MessageToDict` and the walk over `ListFields` do not apply the rules for times, quantities and JSON in
+bytes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def pod(containers: int) -> dict[str, Any]:
 
 
 def classes(package: ModuleType, rows: Mapping[str, list[tuple[int, str, str]]]) -> Callable[[str], Any]:
-    """Return a function that returns upb's class for the name of a message."""
+    """Return a function that returns upb's message class for the name of a message."""
     descriptors = alternative("google.protobuf.descriptor_pb2", "protobuf")
     file = descriptors.FileDescriptorProto(name="all.proto", package="k", syntax="proto2")
     for name, fields in rows.items():

@@ -1,9 +1,9 @@
-"""Our regular expressions compared with RE2 (`pip install google-re2`): common patterns, and patterns of an attacker.
+"""Compares our regular expressions with RE2 (`pip install google-re2`), with common and with hostile patterns.
 
-- `compile` and `match`: patterns of Kubernetes' own definitions, and of common CustomResourceDefinitions.
-- `hostile`: patterns with large automata, on texts up to the maximum size of a body. Our implementation raises
-  `TooMuchWork` after 60,000 steps; RE2 limits its memory, but not its time.
-- `differs`: patterns that Go and RE2 treat differently, and therefore also our implementation and RE2.
+- `compile` and `match`: patterns of Kubernetes' built-in validation, and of common CustomResourceDefinitions.
+- `hostile`: patterns with large automata, on strings up to the maximum size of a request body. Our implementation
+  raises `TooMuchWork` after 60,000 steps; RE2 limits its memory, but not its time.
+- `differs`: patterns that Go and RE2 treat differently; our implementation follows Go.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DIFFERS = [r"(?P<n", "a**", r"\pN", r"\C", r"(?<name>a)", "[[:word:]]", r"\Qa", 
 
 
 def verdict(call: Callable[..., object], *arguments: object) -> str:
-    """Return "accepted", or the first line of the error with which a pattern is refused."""
+    """Return "accepted", or the first line of the error for a refused pattern."""
     try:
         call(*arguments)
     except Exception as error:  # the libraries raise errors of different classes

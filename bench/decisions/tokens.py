@@ -1,8 +1,8 @@
-"""Verification of tokens with joserfc, as in the server, compared with PyJWT (`pip install pyjwt`) and cryptography.
+"""Compares the server's verification of tokens, with joserfc, with PyJWT (`pip install pyjwt`) and cryptography.
 
-- `verify`: the token of a pod, signed with each kind of key. `cryptography` verifies only the signature, which every
-  library must do.
-- `refuse`: a token of nearly 1 MB with a wrong signature, as an unauthenticated client may send it.
+- `verify`: the token of a pod, signed with a key of each type. `cryptography`: only the verification of the signature,
+  which every library must do.
+- `refuse`: a token of nearly 1 MB with a wrong signature, such as an unauthenticated client may send.
 """
 
 from __future__ import annotations

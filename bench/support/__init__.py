@@ -1,1 +1,1 @@
-"""Parts of benchmarks: servers, loads and limits that run in their own processes."""
+"""The parts that benchmarks share: servers, loads and limits that run in their own processes."""

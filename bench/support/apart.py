@@ -1,4 +1,4 @@
-"""A load that runs in its own process, which reads its input as JSON from standard input and prints the result."""
+"""Runs a load in its own process, which reads its input as JSON from standard input and prints the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ask(module: str, question: object, type_: type[A]) -> A:
 
 
 def answer(type_: type[Q], run: Callable[[Q], Awaitable[object]]) -> None:
-    """Run the load that standard input describes."""
+    """Run the load that the JSON on standard input describes."""
 
     async def made() -> object:
         return await run(msgspec.json.decode(sys.stdin.buffer.read(), type=type_))

@@ -1,4 +1,4 @@
-"""The limit of a watch: a bare TLS server that periodically writes one frame to each of its connections.
+"""The limit for the delay of watches: a bare TLS server that periodically writes one frame to each of its connections.
 
 `python -m bench.support.bare_fan_out PORT FOLDER COUNT` waits for COUNT requests, then writes every quarter of a
 second.

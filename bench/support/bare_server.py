@@ -1,4 +1,4 @@
-"""The limit of the API server: the same server library, event loop and certificate, without any work.
+"""The limit for the rate of the API server: the same server library, event loop and certificate, without any work.
 
 `python -m bench.support.bare_server PORT FOLDER` responds to every request with the bytes of FOLDER/body.
 """

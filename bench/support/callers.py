@@ -12,7 +12,7 @@ from ctrlmgr.eventlog import Appending, Author, EventLog, Proposal
 AUTHOR = Author("system:controller:bench", "ctrlmgr/bench")
 
 Work = Sequence[Sequence[Proposal]]
-"""The appends of each caller; an append has one proposal."""
+"""The appends of each caller; each append contains one proposal."""
 
 Run = Callable[[EventLog, Work], None]
 

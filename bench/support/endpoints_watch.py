@@ -17,11 +17,11 @@ import uvloop
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The plan for the watches: wait until each of `services` has `pods` ready addresses, or send `flips`.
+    """The plan: wait until each of `services` Services has `pods` ready addresses, or send the patches in `flips`.
 
-    `endpoints` and `slices` are whole watch requests. Each request in `flips` changes whether a pod is ready; the
-    Endpoints with the corresponding name in `names` show the change. `first` is a request whose response precedes the
-    first change.
+    `endpoints` and `slices` are whole HTTP requests that start a watch. Each request in `flips` changes whether a pod
+    is ready; the Endpoints with the corresponding name in `names` show the change. `first` is a request that is sent,
+    and whose response is received, before the first change.
     """
 
     host: str
@@ -38,7 +38,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """The times when the last Endpoints and the last slice were complete, and the numbers of writes.
+    """The times when the last Endpoints object and the last slice were complete, and the numbers of writes.
 
     Times are in seconds of the monotonic clock.
     """
@@ -49,7 +49,7 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class Flips(msgspec.Struct, frozen=True):
-    """The milliseconds from sending each patch to its response, and to the event of the Endpoints."""
+    """The milliseconds from sending each patch to the patch's response, and to the watch event of the Endpoints."""
 
     patches: Sequence[float]
     events: Sequence[float]
@@ -87,7 +87,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 class Stream(asyncio.Protocol):
-    """A connection with a watch; it passes on every event of an object."""
+    """A connection that watches a collection; it calls a function with every event."""
 
     def __init__(self, on_event: Callable[[_Event], None]) -> None:
         """Create a connection that passes events to `on_event`."""
@@ -184,7 +184,7 @@ async def _run(plan: Plan) -> Completion | Flips:
 
 
 async def _flip(plan: Plan, transport: asyncio.Transport, answers: _Answers, watched: _Watched) -> Flips:
-    """Send patches one by one; each follows the response to the previous patch and the event that it caused."""
+    """Send patches one by one; each patch waits for the response to the previous patch and for that patch's event."""
     loop = asyncio.get_running_loop()
     patches, events = [], []
     for request, watched.awaited in zip(plan.flips, plan.names, strict=True):

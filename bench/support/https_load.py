@@ -27,22 +27,22 @@ class Load(msgspec.Struct, frozen=True):
     host: str
     port: int
     authority: str
-    """The file of the certificate authority."""
+    """The path of the certificate authority's file."""
     connections: int
     seconds: float
     requests: Sequence[str]
-    """Whole requests; `{n}` is replaced by `NUMBER_WIDTH` characters that no other request has."""
+    """Whole HTTP requests; `{n}` is replaced by `NUMBER_WIDTH` characters that are different for each request."""
     warm_up: float = 0.5
     expect: int = 200
     once: bool = False
-    """Whether the load ends when each request was sent once."""
+    """Whether the load ends after each request was sent once."""
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """The result: responses, bytes of bodies, the measured seconds, latencies in milliseconds.
+    """The result: numbers of responses and of body bytes, the measured seconds, and the latencies in milliseconds.
 
     `all_answers` also counts responses while connecting, during the warm-up and after the end. `ended` is the time of
-    the last response in the measured seconds, by the system's monotonic clock.
+    the last response within the measured period, in seconds of the system's monotonic clock.
     """
 
     answers: int
@@ -65,12 +65,12 @@ def measure(load: Load) -> Measured:
 
 
 class Connection(asyncio.Protocol):
-    """One closed loop: it sends the next request after it has received the whole response to the last one."""
+    """One closed loop: it sends a request after it has received the whole response to the previous request."""
 
     def __init__(self, load: Load, requests: Iterator[bytes], latencies: list[float], done: asyncio.Future[None]):
-        """Send `requests`, and record latencies.
+        """Create a connection that sends `requests` and records latencies.
 
-        `done` is set when the connection ends; if the connection fails, it is set to the error.
+        `done` is set when the connection ends; if the connection fails, `done` gets the error.
         """
         self._requests = requests
         self._latencies = latencies
@@ -127,7 +127,7 @@ class Connection(asyncio.Protocol):
             self._done.set_result(None)
 
     def send(self) -> None:
-        """Send the next request; close if there is none."""
+        """Send the next request; close the connection if there is none."""
         request = next(self._requests, None)
         if request is None:
             self._transport.close()
@@ -146,13 +146,13 @@ class Connection(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int | None:
-    """Return the length of the body after a head in lower case; None if the body is in chunks."""
+    """Return the length of the body after an HTTP head in lower case; None if the body is chunked."""
     at = head.find(b"\r\ncontent-length: ")
     return int(head[at + 18 :].partition(b"\r\n")[0]) if at >= 0 else None
 
 
 def requests_of(load: Load) -> Iterator[bytes]:
-    """Yield the requests of a load."""
+    """Yield the requests of a load, with `{n}` replaced."""
     number = 0
     stamp = f"{time.time_ns():018x}"
     while True:

@@ -1,11 +1,11 @@
 """Compares inferred causes with the recorded causes in our own log.
 
-The log is exported without causes and imported again; then the causes are inferred.
+The benchmark exports the log without causes and imports it again, which infers the causes.
 
-An inferred cause is *direct* if it triggered the recorded reconcile, or an earlier one of the same controller and key
-that this one continues. The cause is *right* if the recorded causes lead back to it at all, as in `ctrlmgr why`; then
-it may be an indirect cause. If a reconcile has neither triggers nor an earlier reconcile, the log contains no cause for
-it, and its inferences are counted separately.
+An inferred cause is *direct* if it triggered the recorded reconcile, or an earlier reconcile of the same controller and
+key that the recorded one continues. The cause is *right* if the chain of recorded causes leads back to it, as in
+`ctrlmgr why`; a right cause may be indirect. If a reconcile has neither triggers nor an earlier reconcile, the log
+contains no cause for the reconcile, and its inferences are counted separately.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ctrlmgr.recording.importing import Importer
 
 CLIENT = "a client"
 _PLAYED_BY = {"simulated-nodes-controller": "kubelet", CLIENT: "kube-apiserver"}
-"""The authors in the inference that are not controllers; the server itself writes the effects of a client's request."""
+"""The inferred authors that are not controllers; the server itself writes the effects of a client's request."""
 
 _ONE_REQUEST = 6
 """Maximum number of events that one request of a client causes."""
@@ -38,12 +38,12 @@ _ONE_REQUEST = 6
 
 @dataclass
 class Row:
-    """The numbers of inferences for the writes of one controller to one kind."""
+    """The numbers of inferences for one controller's writes of one kind."""
 
     writes: int = 0
     inferred: int = 0
     named: int = 0
-    """The number of inferences with the right controller."""
+    """The number of inferences that name the right controller."""
     untold: int = 0
     """The number of reconciles without a recorded cause."""
     causes: int = 0
@@ -51,7 +51,7 @@ class Row:
     direct: int = 0
 
     def add(self, other: Row) -> None:
-        """Add the counts of another row."""
+        """Add the counts of another row to this row."""
         for name in self.__dataclass_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -61,7 +61,7 @@ Table = dict[tuple[str, str], Row]
 
 
 def measure(log: EventLog, folder: Path) -> Table:
-    """Compare inferences with the recorded causes; a copy of the log without causes is written to `folder`."""
+    """Compare inferences with the recorded causes; the function writes a copy of the log without causes to `folder`."""
     truth = _Truth(log)
     url = _without_causes(log, folder)
     table: Table = defaultdict(Row)
@@ -90,7 +90,7 @@ def _judge(row: Row, found: Inference, author: str, truth: _Truth, event: Event)
 
 
 def total(rows: Iterable[Row]) -> Row:
-    """Return the sum of rows."""
+    """Return a row with the sums of the rows' counts."""
     found = Row()
     for row in rows:
         found.add(row)
@@ -98,7 +98,7 @@ def total(rows: Iterable[Row]) -> Row:
 
 
 def _without_causes(log: EventLog, folder: Path) -> str:
-    """Return the URL of a log with the same events, which are imported from a watch."""
+    """Import the events of a log from a watch into another log; return the URL of the other log."""
     path = folder / "watched.jsonl"
     with RecordingWriter(path) as writer:
         for change in history(log, lambda obj: is_api_object(obj.resource)):
@@ -143,8 +143,8 @@ class _Truth:
     def causes(self, event: Event, *, deep: bool) -> set[Revision]:
         """Return the causes of an event.
 
-        The result contains the causes of all reconciles, or only the causes of the reconciles of one controller and
-        key.
+        The result contains the causes of all reconciles, or, if a controller and a key are given, only the causes of
+        its reconciles of this key.
         """
         if event.reconcile not in self._causes:
             return self._before(event)
@@ -163,9 +163,9 @@ class _Truth:
         return found
 
     def _before(self, event: Event) -> set[Revision]:
-        """Return earlier writes of the same request.
+        """Return the earlier writes of the request that wrote an event.
 
-        For example, the deletion of a Service also deletes its Endpoints.
+        For example, a client's deletion of a Service also deletes its Endpoints.
         """
         recent = (self._events.get(event.revision - back) for back in range(1, _ONE_REQUEST))
         return {each.revision for each in recent if each and (each.actor, each.key) == (event.actor, event.key)}

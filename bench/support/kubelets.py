@@ -1,8 +1,8 @@
-"""Kubelets of a benchmark, in their own process: they bind and report new pods, and delete terminating pods.
+"""Simulates kubelets in a separate process: they bind new pods, patch their status, and delete terminating pods.
 
-Run `python -m bench.support.kubelets HOST PORT AUTHORITY TOKEN PHASE`: the process watches all pods, reports them in
-PHASE (`Running`, and ready, or `Succeeded`), and prints `ready` when the watch has begun. Several threads send the
-requests; each thread has a connection.
+Run `python -m bench.support.kubelets HOST PORT AUTHORITY TOKEN PHASE`: the process watches all pods, patches their
+status to PHASE (`Running`, and ready, or `Succeeded`), and prints `ready` when the watch has begun. Several threads
+send the requests; each thread has its own connection.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The processor time of another process (Linux)."""
+"""Measures the processor time of another process (Linux)."""
 
 from __future__ import annotations
 
 import time
 
 _SCHEDULED = 2
-"""The clock of a process by its PID, as in `clock_getcpuclockid`: `CPUCLOCK_SCHED` in linux/posix-timers.h."""
+"""Return the clock ID of a process by its PID, as `clock_getcpuclockid` does (`CPUCLOCK_SCHED` in posix-timers.h)."""
 
 
 def spent(process: int) -> float:

@@ -22,7 +22,7 @@ from bench.support.processor import spent
 
 
 class Served(NamedTuple):
-    """A running server: its address and credentials."""
+    """The address and credentials of a running server."""
 
     host: str
     port: int
@@ -31,7 +31,7 @@ class Served(NamedTuple):
     process: int
 
     def request(self, method: str, path: str, body: str = "", content_type: str = "application/json") -> str:
-        """Return a whole request."""
+        """Return a whole HTTP request as bytes."""
         head = [f"{method} {path} HTTP/1.1", f"host: {self.host}", f"authorization: Bearer {self.token}"]
         head.append("accept: application/json")
         if body:
@@ -42,7 +42,7 @@ class Served(NamedTuple):
         return "\r\n".join([*head, "", body])
 
     def open(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """Send one request and return the response's body; raises HTTPError for an error."""
+        """Send one request and return the response's body; raises HTTPError if the response is an error."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         url = f"https://{self.host}:{self.port}{path}"
         request = urllib.request.Request(url, body, headers, method=method)
@@ -60,9 +60,9 @@ class Served(NamedTuple):
 
 
 ROOM = ("--service-cluster-ip-range", "10.0.0.0/12")
-"""An option for a server with many Services: a fast machine would use up the default range of ClusterIPs."""
+"""The option for a large range of ClusterIPs: a fast machine creates more Services than the default range allows."""
 SERVER_CORE, CLIENT_CORE = 0, 1
-"""Client and server use separate cores.
+"""The client and the server run on separate cores.
 
 If client and server sometimes shared a core, the ratio of two rates would be random.
 """
@@ -70,7 +70,7 @@ If client and server sometimes shared a core, the ratio of two rates would be ra
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """Run the processes that the block starts on one core alone, if the machine has several cores."""
+    """Run the processes that are started within the block on one core alone, if the machine has several cores."""
     before = os.sched_getaffinity(0)
     cores = sorted(before)
     os.sched_setaffinity(0, {cores[core % len(cores)]})
@@ -117,7 +117,7 @@ def serving(folder: Path, *options: str, under: Sequence[str] = ()) -> Iterator[
 
 @contextmanager
 def bare(like: Served, folder: Path, body: bytes) -> Iterator[Served]:
-    """Run the bare server library with the certificate of `like`; it responds to every request with `body`."""
+    """Run the bare server library with the certificate of the server `like`; it answers every request with `body`."""
     port = free_port()
     (folder / "body").write_bytes(body)
     command = [sys.executable, "-m", "bench.support.bare_server", str(port), str(folder)]

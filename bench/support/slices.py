@@ -1,8 +1,8 @@
 """Sends two kinds of requests in short alternating turns, and measures the server's processor time for each turn.
 
 `python -m bench.support.slices` reads a `Contest` as JSON from its standard input and prints a list of `Slice`. All
-connections stay open; the connections of one side wait during the turns of the other side. The server's work after the
-last response of a turn counts for that turn, if it is done within `_SETTLING`.
+connections stay open; the connections of one kind of requests are idle during the turns of the other kind. The server's
+work after the last response of a turn counts for that turn, if the work is done within `_SETTLING` seconds.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _SETTLING = 0.01
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One side: requests of one kind."""
+    """One side of the contest: requests of one kind."""
 
     load: Load
     """The requests, and the duration of a turn in seconds."""
     process: int
-    """The processor time that the server has used."""
+    """The processor time in seconds that the server has used so far."""
 
 
 class Contest(msgspec.Struct, frozen=True):
-    """Two sides, and the number of turns of each.
+    """A contest of two sides, and the number of turns of each side.
 
-    One more turn before these is not counted.
+    One more turn of each side is run first and not counted.
     """
 
     one: Side
@@ -42,7 +42,7 @@ class Contest(msgspec.Struct, frozen=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """One turn of both sides: microseconds of processor time per request."""
+    """One turn of both sides: the microseconds of processor time per request, for each side."""
 
     one: float
     other: float
@@ -91,7 +91,7 @@ class _Gate:
 
 
 class _Gated(Connection):
-    """A connection that asks a gate for each request."""
+    """A connection that gets each request from a gate."""
 
     def __init__(self, load: Load, gate: _Gate, lost: asyncio.Future[None]) -> None:
         super().__init__(load, iter(()), [], lost)

@@ -1,8 +1,9 @@
-"""The cost of a request for a server: the processor time of the server's process, compared in short turns.
+"""Measures the cost of a request for a server: the processor time of the server's process, compared in short turns.
 
-Other load on the machine changes the processor time less than a rate. The change can still be large: while other
-processes use the processor's caches, the same work can take 50 % longer, for seconds or minutes. Therefore both kinds
-of requests alternate in short turns, and each turn is compared with the neighbouring turn of the other kind.
+Other load on the machine affects processor time less than it affects a rate. The effect on processor time can still be
+large: while other processes use the processor's caches, the same work can take 50 % longer, for seconds or minutes.
+Therefore both kinds of requests alternate in short turns, and each turn is compared with the neighbouring turn of the
+other kind.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bench.support.slices import Contest, Side, slices
 CLIENTS = 16
 SECONDS = 0.6
 AFTER = 0.3
-"""Seconds after which the remaining work of a turn is finished."""
+"""Seconds after which the server has finished the remaining work of a turn."""
 SLICE = 0.15
 TURNS = 100
 
@@ -32,7 +33,7 @@ class RequestSeries(NamedTuple):
     expect: int = 200
 
     def spent(self) -> tuple[float, int]:
-        """Return the seconds of processor time that requests need during a period, and the number of requests."""
+        """Return the seconds of processor time that the server needs for requests in a period, and their number."""
         before = self.served.spent()
         with on_core(CLIENT_CORE):
             measured = measure(_load(self, SECONDS))
@@ -43,8 +44,8 @@ class RequestSeries(NamedTuple):
 def in_turns(one: RequestSeries, other: RequestSeries, turns: int = TURNS) -> tuple[float, float]:
     """Return the microseconds of processor time per request, for each of the two kinds.
 
-    The two results are based on the mean of the middle half of the turns: of the second kind's time, and of the ratios
-    within each turn.
+    The results are based on the mean of the middle half of the turns: of the second kind's times, and of the ratios
+    between the two kinds within each turn.
     """
     with on_core(CLIENT_CORE):
         taken = slices(Contest(_side(one), _side(other), turns))
@@ -64,6 +65,6 @@ def _load(asking: RequestSeries, seconds: float) -> Load:
 
 
 def _middle(values: Sequence[float]) -> float:
-    """Return the mean of the middle half of the sorted values."""
+    """Return the mean of the middle half of `values`, sorted."""
     quarter = len(values) // 4
     return fmean(sorted(values)[quarter : len(values) - quarter])

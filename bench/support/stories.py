@@ -1,4 +1,4 @@
-"""A day of a cluster, which any client can perform: workloads, services, rollouts, scalings, a lost node, deletions."""
+"""The story of a day in a cluster, which any client can perform: workloads, rollouts, a lost node, deletions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def service(name: str, app: str, **spec: Any) -> dict[str, Any]:
 def tell(
     teller: Teller, namespaces: Sequence[str] = ("shop", "bank"), *, node: str = "node-2", lost: float = 30
 ) -> None:
-    """Perform the whole story; `node` is lost, together with its pods, for this number of seconds."""
+    """Perform the whole story; `node` and its pods are lost for this number of seconds."""
     for name in namespaces:
         _begin(teller, name)
     teller.rest(6)

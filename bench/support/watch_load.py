@@ -1,8 +1,9 @@
 """A thousand watchers in one process, which connect over TLS and measure when each watcher receives each event.
 
 `python -m bench.support.watch_load` reads a `Watchers` as JSON from its standard input, and prints `ready` when all
-watchers are connected. At the end of its input (or after `seconds`), it prints a `Seen` as JSON. An event contains the
-time (nanoseconds of the system's monotonic clock) at which the client began to send it, as `"sent":"NUMBER"`.
+watchers are connected. At the end of its input, or after `seconds`, the process prints a `Seen` as JSON. An event
+contains the time (nanoseconds of the system's monotonic clock) at which the client began to send it, as
+`"sent":"NUMBER"`.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ _SENT = re.compile(rb'"sent":"(\d+)"')
 
 
 class Watchers(msgspec.Struct, frozen=True):
-    """The watchers: `count` watchers send `request` and receive events.
+    """A load of `count` watchers, each of which sends `request` and receives events.
 
-    Each watcher has its own connection, unless `streams` says how many watchers share a connection with HTTP/2.
+    Each watcher has its own connection, unless `streams` is set: then this number of watchers shares an HTTP/2
+    connection.
     """
 
     host: str
@@ -72,7 +74,7 @@ class _Watcher(asyncio.Protocol):
 
 
 class _Multiplexed(asyncio.Protocol):
-    """A connection that several watchers share, with unlimited flow control."""
+    """An HTTP/2 connection that several watchers share, with unlimited flow control."""
 
     def __init__(self, watchers: Watchers, latencies: list[float], ready: asyncio.Future[None]) -> None:
         self._watchers = watchers
@@ -91,7 +93,7 @@ class _Multiplexed(asyncio.Protocol):
         cast(asyncio.Transport, transport).write(b"".join(out))
 
     def data_received(self, data: bytes) -> None:
-        """Count the events of each stream.
+        """Count the events that each stream receives.
 
         A frame contains only whole events, because the events are short.
         """
@@ -179,7 +181,7 @@ def _seen(latencies: Sequence[float], counts: Sequence[int]) -> Seen:
 
 
 def main() -> None:
-    """Read a `Watchers` from standard input, and run it."""
+    """Read a `Watchers` from standard input, and run the watchers."""
     watchers = msgspec.json.decode(sys.stdin.buffer.readline(), type=Watchers)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         seen = runner.run(_run(watchers))

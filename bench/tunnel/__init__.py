@@ -1,1 +1,1 @@
-"""The benchmark of connections to kubelets: `python -m bench.tunnel`."""
+"""Measures connections to kubelets: `python -m bench.tunnel`."""

@@ -1,8 +1,8 @@
-"""Connections to kubelets: 100 MB of exec and of a log, compared with the same bytes through a bare TLS relay.
+"""Measures connections to kubelets: 100 MB of exec and of a log, compared with the same bytes through a bare TLS relay.
 
 The limit is a relay that accepts TLS, connects to the same kubelet over TLS, and passes bytes on. The relay parses
-nothing. The kubelet sends bytes as fast as they are read. Server and relay are measured in alternating turns, in the
-same run, with the same client. The benchmark also measures the server's memory per idle exec.
+nothing. The simulated kubelet sends bytes as fast as they are read. The server and the relay are measured in
+alternating turns, in the same run, with the same client. The benchmark also measures the server's memory per idle exec.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UPGRADE: Final = (
 
 
 def connected(served: Served, port: int, path: str, headers: str) -> ssl.SSLSocket:
-    """Send a request, and return its connection."""
+    """Send a request, and return the connection on which the response arrives."""
     trusted = ssl.create_default_context(cafile=served.authority)
     connection = trusted.wrap_socket(create_connection(("127.0.0.1", port)), server_hostname="127.0.0.1")
     head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {served.token}\r\n{headers}\r\n"
@@ -93,7 +93,7 @@ def wait_for(port: int) -> None:
 
 
 def create(served: Served, path: str, fields: object) -> None:
-    """Create an object as soon as its namespace allows it."""
+    """Create an object, and retry until its namespace accepts it."""
     for _ in range(100):
         try:
             served.open("POST", path, json.dumps(fields).encode())

@@ -14,7 +14,7 @@ import uvloop
 
 
 class End(asyncio.Protocol):
-    """One connection; `other` is the connection to which its bytes are passed on."""
+    """One connection of the relay; `other` is the connection to which this connection's bytes are passed on."""
 
     def __init__(self) -> None:
         """Start alone."""
@@ -22,7 +22,7 @@ class End(asyncio.Protocol):
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Attach the transport of the connection."""
+        """Attach the transport to the connection."""
         # uvloop's transports have no base class in common with asyncio's
         self.transport = cast(asyncio.Transport, transport)
 
@@ -44,7 +44,7 @@ class End(asyncio.Protocol):
 
 
 async def main() -> None:
-    """Relay until the process ends."""
+    """Relay bytes until the process ends."""
     port, to, pki = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     loop = asyncio.get_running_loop()
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -1,7 +1,7 @@
 """A kubelet that sends bytes as fast as they are read: `python -m bench.tunnel.byte_kubelet PORT PKI SIZE`.
 
 The kubelet responds to a request for a log with a body of SIZE bytes, and to any other request with 101 and the same
-number of bytes. If the path contains `idle`, it sends nothing after the 101.
+number of bytes. If the path contains `idle`, the kubelet sends no bytes after the 101.
 """
 
 from __future__ import annotations
